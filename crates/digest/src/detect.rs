@@ -1,0 +1,123 @@
+//! Run-time CPU detection. A [`Kernels`] value is the proof that its instruction sets are present
+//! and that the operating system saves their registers.
+
+use std::sync::OnceLock;
+
+/// The instruction sets that hashing may use.
+///
+/// Values exist only for what the running machine has, so holding one is the proof the SIMD
+/// kernels need. [`Kernels::detect`] is what programs want; the narrower constructors let tests and
+/// benchmarks run every kernel the machine has.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub struct Kernels {
+    avx2: bool,
+    avx512: bool,
+    sha_ni: bool,
+}
+
+impl Kernels {
+    /// Everything this machine has. Detected once per process.
+    pub fn detect() -> Kernels {
+        static DETECTED: OnceLock<Kernels> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
+            let avx512 = Kernels::avx512();
+            Kernels {
+                avx2: Kernels::avx2().is_some(),
+                avx512: avx512.is_some(),
+                sha_ni: Kernels::sha_ni().is_some(),
+            }
+        })
+    }
+
+    /// No instructions beyond the compilation target's own. Note that single streams of the
+    /// RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for themselves.
+    pub const fn portable() -> Kernels {
+        Kernels {
+            avx2: false,
+            avx512: false,
+            sha_ni: false,
+        }
+    }
+
+    /// AVX2 only, if this machine has it.
+    pub fn avx2() -> Option<Kernels> {
+        has_avx2().then_some(Kernels {
+            avx2: true,
+            avx512: false,
+            sha_ni: false,
+        })
+    }
+
+    /// AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
+    pub fn avx512() -> Option<Kernels> {
+        (has_avx2() && has_avx512()).then_some(Kernels {
+            avx2: true,
+            avx512: true,
+            sha_ni: false,
+        })
+    }
+
+    /// SHA-NI (with SSSE3 and SSE4.1), without AVX2 and AVX-512, if this machine has it.
+    pub fn sha_ni() -> Option<Kernels> {
+        has_sha_ni().then_some(Kernels {
+            avx2: false,
+            avx512: false,
+            sha_ni: true,
+        })
+    }
+
+    /// Whether AVX2 kernels may run.
+    #[inline]
+    pub(crate) const fn may_avx2(self) -> bool {
+        self.avx2
+    }
+
+    /// Whether kernels of AVX-512 F, BW, VL and DQ may run.
+    #[inline]
+    pub(crate) const fn may_avx512(self) -> bool {
+        self.avx512
+    }
+
+    /// Whether kernels of SHA-NI, SSSE3 and SSE4.1 may run.
+    #[inline]
+    pub(crate) const fn may_sha_ni(self) -> bool {
+        self.sha_ni
+    }
+}
+
+// `is_x86_feature_detected!` reports AVX and AVX-512 only if XCR0 says that the operating system
+// saves the upper halves, the mask registers and the upper sixteen registers.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_sha_ni() -> bool {
+    is_x86_feature_detected!("sha")
+        && is_x86_feature_detected!("ssse3")
+        && is_x86_feature_detected!("sse4.1")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_sha_ni() -> bool {
+    false
+}

@@ -1,0 +1,1 @@
+//! SIMD compression functions, one file per algorithm and instruction set.
