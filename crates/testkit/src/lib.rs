@@ -1,1 +1,51 @@
-//! bc-testkit.
+//! What the tests of this workspace share: trees to work on, references to compare with,
+//! and ways to make a system misbehave. Never published, never linked into the binary.
+//!
+//! Invariants:
+//! - Everything built from a seed is the same on every machine: same names, same bytes.
+//! - The references ([`reference`]) are naive on purpose and share no code with the crates
+//!   under test; they may be slow.
+//! - What the machine at hand cannot do (no root, no reference tool, a file system that
+//!   refuses a name) is returned with its reason, so that a test can say what it left out.
+//!
+//! ```
+//! use bc_testkit::{TestTree, reference};
+//!
+//! let tree = TestTree::new();
+//! tree.write("a/one", "same").write("b/two", "same").write("three", "other");
+//! let groups = reference::duplicates(tree.path(), reference::Links::Apart).unwrap();
+//! assert_eq!(groups, [[b"a/one".to_vec(), b"b/two".to_vec()]]);
+//! let outcome = tree.run("cat").arg("a/one").go();
+//! outcome.code(0).stdout_is("same");
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod diff;
+mod full_disk;
+pub mod hostile;
+mod privilege;
+pub mod reference;
+mod remove;
+mod rng;
+mod run;
+mod synth;
+mod tools;
+mod tree;
+
+pub use full_disk::{FullDisk, full_disk};
+pub use privilege::{NOBODY, as_nobody, is_root};
+pub use remove::remove_tree;
+pub use rng::Rng;
+pub use run::{Outcome, Run};
+pub use synth::{Built, Synth};
+pub use tools::tool;
+pub use tree::TestTree;
+
+/// Says on standard error that a check was left out, and why: a silent skip looks like a pass.
+#[expect(
+    clippy::print_stderr,
+    reason = "only tests call it, and their output is for people"
+)]
+pub fn left_out(reason: &str) {
+    eprintln!("left out: {reason}");
+}
