@@ -1,1 +1,53 @@
-//! bc-pool.
+//! Workers, a work queue that knows when it is done, cancellation, and the decision
+//! how many workers a job deserves.
+//!
+//! # Invariants
+//!
+//! - [`run`] uses the caller's own thread as worker 0: one worker spawns nothing.
+//! - No thread outlives the call that started it, and no thread is ever pinned to a CPU.
+//! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
+//! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
+//!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
+//! - Nothing here knows about files or digests; results never depend on the number of workers.
+//!
+//! # Example
+//!
+//! Sum the nodes of a tree that is discovered while it is walked:
+//!
+//! ```
+//! use bc_pool::{Cancel, WorkQueue, run};
+//!
+//! let queue = WorkQueue::new(64);
+//! queue.push(1_u64);
+//! let cancel = Cancel::new();
+//! let sums = run(2, |_worker| {
+//!     let mut sum = 0;
+//!     queue.work(&cancel, |node, local| {
+//!         sum += node;
+//!         if node < 512 {
+//!             local.push(node * 2);
+//!             local.push(node * 2 + 1);
+//!         }
+//!     });
+//!     sum
+//! })?;
+//! assert_eq!(sums.iter().sum::<u64>(), 1023 * 1024 / 2);
+//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod cancel;
+mod cgroup;
+mod cpus;
+mod cursor;
+pub mod dispatch;
+mod queue;
+mod run;
+mod sync;
+
+pub use cancel::Cancel;
+pub use cpus::{available_cpus, physical_cores};
+pub use cursor::Cursor;
+pub use queue::{Local, WorkQueue};
+pub use run::{MAX_WORKERS, WorkerPanic, run};

@@ -1,0 +1,44 @@
+//! Every interleaving of two workers on a few items: nobody hangs, nothing is lost.
+
+use super::*;
+use loom::sync::Arc;
+use loom::thread;
+
+fn explore(capacity: usize, seeds: u32, children: u32) {
+    loom::model(move || {
+        let queue = Arc::new(WorkQueue::new(capacity));
+        (0..seeds).for_each(|_| queue.push(0_u32));
+        let work = move |queue: &WorkQueue<u32>| {
+            let mut count = 0;
+            queue.work(&Cancel::new(), |level, local| {
+                count += 1;
+                if level == 0 {
+                    (0..children).for_each(|_| local.push(1));
+                }
+            });
+            count
+        };
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || work(&queue))
+        };
+        let count = work(&queue) + other.join().unwrap();
+        assert_eq!(count, seeds * (1 + children));
+        assert_eq!(queue.outstanding.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn loom_one_item() {
+    explore(1, 1, 0);
+}
+
+#[test]
+fn loom_two_items() {
+    explore(2, 2, 0);
+}
+
+#[test]
+fn loom_child() {
+    explore(1, 1, 1);
+}
