@@ -1,2 +1,68 @@
-//! xtask.
-fn main() {}
+//! `cargo xtask COMMAND`: everything that is done to the project rather than by it.
+//! One file per command; `main` only picks it.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod correctness;
+mod datasets;
+mod floor;
+mod isa;
+mod perf_mode;
+mod sh;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  datasets linux|synth|hostile|copies [--dir D] [--files N] [--seed S] [--copies N]
+      lay a dataset under target/datasets (linux: Debian's linux-source-6.12, or kernel.org;
+      copies: N copies of the linux dataset, or of --dir D)
+  correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
+      compare the release binary with the installed reference tools on directories or datasets
+      (synth, hostile and, if laid, linux); exit 1 on any difference
+  bench [hash|dup|integrity|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
+      time bc against its peers and against the floor program, in pairs; writes benches/record
+  tidy
+      licences, layout, dependency direction, file length, unsafe, leftovers
+  isa
+      bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
+  perf-mode apply|restore
+      governor, boost and address randomisation for steady timings
+
+programs that bench and correctness start themselves:
+  floor read ROOT LIST THREADS | floor walk|statx ROOT THREADS | floor peak FILE COMMAND...
+";
+
+fn main() -> ExitCode {
+    let mut args = args::Args::from_env();
+    let result = match args.word().as_deref() {
+        Some("datasets") => datasets::run(args),
+        Some("correctness") => correctness::run(args),
+        Some("bench") => bench::run(args),
+        Some("tidy") => tidy::run(args),
+        Some("isa") => isa::run(args),
+        Some("perf-mode") => perf_mode::run(args),
+        Some("floor") => floor::run(args),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => {
+            eprint!("xtask: unknown command {:?}\n\n{HELP}", other.unwrap_or(""));
+            return ExitCode::from(2);
+        }
+    };
+    finish(result)
+}
+
+fn finish(result: Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask perf-mode`: makes timings steadier (governor, boost, address randomisation) and
+//! puts everything back. Says what could not be set.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::sh;
+
+pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
+    let what = args.word();
+    args.done()?;
+    match what.as_deref() {
+        Some("apply") => apply(),
+        Some("restore") => restore(),
+        _ => bail!("perf-mode needs apply or restore"),
+    }
+}
+
+/// The knobs of this machine with the value for timing.
+fn knobs() -> Vec<(PathBuf, &'static str)> {
+    let mut knobs = Vec::new();
+    let cpus = Path::new("/sys/devices/system/cpu");
+    let mut governors: Vec<PathBuf> = cpus
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("cpufreq/scaling_governor"))
+        .filter(|path| path.exists())
+        .collect();
+    governors.sort();
+    knobs.extend(governors.into_iter().map(|path| (path, "performance")));
+    // The two drivers' ways to say it; a CPU at its base clock gives the same time twice.
+    knobs.push((cpus.join("cpufreq/boost"), "0"));
+    knobs.push((cpus.join("intel_pstate/no_turbo"), "1"));
+    knobs.push((PathBuf::from("/proc/sys/kernel/randomize_va_space"), "0"));
+    knobs
+}
+
+fn saved() -> PathBuf {
+    sh::target().join("xtask").join("perf-mode.saved")
+}
+
+fn apply() -> Result<ExitCode> {
+    let saved = saved();
+    if saved.exists() {
+        bail!("already applied; `cargo xtask perf-mode restore` first");
+    }
+    let (mut before, mut refused) = (String::new(), 0);
+    for (path, value) in knobs() {
+        if !path.exists() {
+            println!("absent   {}", path.display());
+            continue;
+        }
+        let old = std::fs::read_to_string(&path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+        if old == value {
+            println!("already  {} = {value}", path.display());
+            continue;
+        }
+        match std::fs::write(&path, value) {
+            Ok(()) => {
+                println!("set      {} = {value} (was {old})", path.display());
+                before.push_str(&format!("{} = {old}\n", path.display()));
+            }
+            Err(error) => {
+                println!("refused  {} = {value}: {error}", path.display());
+                refused += 1;
+            }
+        }
+    }
+    if !before.is_empty() {
+        std::fs::create_dir_all(saved.parent().expect("has a folder"))?;
+        std::fs::write(&saved, before).context("the former values could not be saved")?;
+    }
+    Ok(if refused == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn restore() -> Result<ExitCode> {
+    let saved = saved();
+    let Ok(before) = std::fs::read_to_string(&saved) else {
+        println!("nothing to restore");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut refused = String::new();
+    for line in before.lines() {
+        let Some((path, old)) = line.split_once(" = ") else {
+            continue;
+        };
+        match std::fs::write(path, old) {
+            Ok(()) => println!("restored {path} = {old}"),
+            Err(error) => {
+                println!("refused  {path} = {old}: {error}");
+                refused.push_str(&format!("{line}\n"));
+            }
+        }
+    }
+    if refused.is_empty() {
+        std::fs::remove_file(&saved)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    std::fs::write(&saved, refused)?;
+    Ok(ExitCode::FAILURE)
+}
