@@ -66,6 +66,45 @@ impl Kernels {
         })
     }
 
+    /// Every distinct value above that this machine can have, [`Kernels::portable`] first: what a
+    /// test runs through.
+    pub fn available() -> Vec<Kernels> {
+        let mut all = vec![Kernels::portable()];
+        let found = [
+            Kernels::sha_ni(),
+            Kernels::avx2(),
+            Kernels::avx512(),
+            Some(Kernels::detect()),
+        ];
+        for kernels in found.into_iter().flatten() {
+            if !all.contains(&kernels) {
+                all.push(kernels);
+            }
+        }
+        all
+    }
+
+    /// The instruction sets in use, e.g. `avx512 avx2 sha-ni`, or `portable`.
+    pub fn describe(self) -> String {
+        let names = [
+            (self.avx512, "avx512"),
+            (self.avx2, "avx2"),
+            (self.sha_ni, "sha-ni"),
+        ];
+        let names: Vec<&str> = names.iter().filter(|n| n.0).map(|n| n.1).collect();
+        if names.is_empty() {
+            "portable".to_owned()
+        } else {
+            names.join(" ")
+        }
+    }
+
+    /// The CPU features found that some kernel here or in the crates underneath can use, by their
+    /// names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
+    pub fn features() -> Vec<&'static str> {
+        features()
+    }
+
     /// Whether AVX2 kernels may run.
     #[inline]
     pub(crate) const fn may_avx2(self) -> bool {
@@ -105,6 +144,26 @@ fn has_sha_ni() -> bool {
     is_x86_feature_detected!("sha")
         && is_x86_feature_detected!("ssse3")
         && is_x86_feature_detected!("sse4.1")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn features() -> Vec<&'static str> {
+    // The macro takes literals only.
+    macro_rules! found {
+        ($($name:tt)*) => {
+            [$(($name, is_x86_feature_detected!($name))),*]
+        };
+    }
+    found!("ssse3" "sse4.1" "sse4.2" "pclmulqdq" "avx2" "avx512f" "avx512bw" "avx512vl" "avx512dq" "sha")
+        .into_iter()
+        .filter(|f| f.1)
+        .map(|f| f.0)
+        .collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn features() -> Vec<&'static str> {
+    Vec::new()
 }
 
 #[cfg(not(target_arch = "x86_64"))]

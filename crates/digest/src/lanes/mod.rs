@@ -1,7 +1,13 @@
 //! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
 //! algorithm on the instruction sets of a [`Kernels`] value.
 
+pub(crate) mod family;
 mod kernels;
+mod message;
+mod portable;
+pub(crate) mod scheduler;
+mod select;
+pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.
 pub(crate) struct LaneKernel<W: 'static> {

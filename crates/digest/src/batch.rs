@@ -1,0 +1,318 @@
+//! Many messages at once, some of which are still arriving.
+
+use crate::digest::Digest;
+use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
+use crate::lanes::scheduler::Scheduler;
+use crate::serial::Serial;
+use crate::{Algorithm, Kernels};
+
+/// A live message and its current piece, for [`Batch::advance`].
+#[derive(Copy, Clone, Debug)]
+pub struct Feed<'a> {
+    /// The message, below what was given to [`Batch::reserve`].
+    pub message: usize,
+    /// The piece: any length, empty as well.
+    pub data: &'a [u8],
+    /// Whether the message ends with this piece.
+    pub end: bool,
+}
+
+/// Hashes many messages at once, in the lanes of SIMD registers where that pays.
+///
+/// A message is an id below [`Batch::reserve`]'s number, and is reused for one message after the
+/// other: [`Batch::begin`], any number of pieces through [`Batch::advance`], [`Batch::digests`].
+/// Meant to be kept for the whole run of a thread: nothing is allocated after `reserve`.
+///
+/// ```
+/// use bc_digest::{Algorithm, Batch, Feed, Kernels, hash};
+///
+/// let files: Vec<Vec<u8>> = (0..100).map(|i| vec![i as u8; 1000 * i]).collect();
+/// let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+/// let slots = batch.width();
+/// batch.reserve(slots);
+///
+/// let mut next = 0..files.len();
+/// let mut live: Vec<Option<usize>> = vec![None; slots]; // the file in each slot
+/// let mut consumed = Vec::new();
+/// loop {
+///     for (slot, file) in live.iter_mut().enumerate() {
+///         if file.is_none() {
+///             *file = next.next();
+///             if file.is_some() {
+///                 batch.begin(slot);
+///             }
+///         }
+///     }
+///     let feeds: Vec<Feed> = (0..slots)
+///         .filter_map(|slot| Some(Feed { message: slot, data: &files[live[slot]?], end: true }))
+///         .collect();
+///     if feeds.is_empty() {
+///         break;
+///     }
+///     batch.advance(&feeds, &mut consumed);
+///     for slot in consumed.drain(..) {
+///         let file = live[slot].take().expect("a live message");
+///         let digest = batch.digests(slot).next().expect("one algorithm");
+///         assert_eq!(digest, hash(Algorithm::Sha256, &files[file]));
+///     }
+/// }
+/// ```
+pub struct Batch {
+    engines: Vec<Engine>,
+    tally: Tally,
+}
+
+enum Engine {
+    Md5(Box<Scheduler<Md5>>),
+    Sha1(Box<Scheduler<Sha1>>),
+    Sha256(Box<Scheduler<Sha256>>),
+    Sha512(Box<Scheduler<Sha512>>),
+    Blake2b(Box<Scheduler<Blake2b>>),
+    Serial(Serial),
+}
+
+macro_rules! each {
+    ($engine:expr, $e:ident => $body:expr) => {
+        match $engine {
+            Engine::Md5($e) => $body,
+            Engine::Sha1($e) => $body,
+            Engine::Sha256($e) => $body,
+            Engine::Sha512($e) => $body,
+            Engine::Blake2b($e) => $body,
+            Engine::Serial($e) => $body,
+        }
+    };
+}
+
+impl Engine {
+    fn new(algorithm: Algorithm, kernels: Kernels) -> Engine {
+        match algorithm {
+            Algorithm::Md5 => {
+                Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, kernels)))
+            }
+            Algorithm::Sha1 => Engine::Sha1(Box::new(Scheduler::new(
+                algorithm,
+                family::SHA1_IV,
+                kernels,
+            ))),
+            Algorithm::Sha224 | Algorithm::Sha256 => Engine::Sha256(Box::new(Scheduler::new(
+                algorithm,
+                family::sha256_iv(algorithm),
+                kernels,
+            ))),
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
+                Engine::Sha512(Box::new(Scheduler::new(
+                    algorithm,
+                    family::sha512_iv(algorithm),
+                    kernels,
+                )))
+            }
+            Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
+                Scheduler::new(algorithm, family::blake2b_iv(algorithm), kernels),
+            )),
+            Algorithm::Blake3
+            | Algorithm::Xxh32
+            | Algorithm::Xxh64
+            | Algorithm::Xxh3
+            | Algorithm::Xxh128
+            | Algorithm::Crc32c => Engine::Serial(Serial::new(algorithm, kernels)),
+        }
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Engine::Md5(e) => e.width(),
+            Engine::Sha1(e) => e.width(),
+            Engine::Sha256(e) => e.width(),
+            Engine::Sha512(e) => e.width(),
+            Engine::Blake2b(e) => e.width(),
+            Engine::Serial(_) => 1,
+        }
+    }
+}
+
+impl Batch {
+    /// A batch that computes `algorithms` of every message. `kernels` is [`Kernels::detect`] but in
+    /// tests and benchmarks.
+    ///
+    /// # Panics
+    ///
+    /// Without an algorithm, or with more than 255.
+    pub fn new(algorithms: &[Algorithm], kernels: Kernels) -> Batch {
+        let count = u8::try_from(algorithms.len()).expect("at most 255 algorithms");
+        assert!(count > 0, "a batch needs an algorithm");
+        Batch {
+            engines: algorithms
+                .iter()
+                .map(|&a| Engine::new(a, kernels))
+                .collect(),
+            tally: Tally {
+                engines: count,
+                pending: Vec::new(),
+            },
+        }
+    }
+
+    /// Messages worth keeping live, so that no lane idles: 1 if nothing is hashed in lanes, as with
+    /// xxHash and BLAKE3. More are allowed and wait their turn.
+    pub fn width(&self) -> usize {
+        let widest = self.engines.iter().map(Engine::width).max().unwrap_or(1);
+        let in_lanes = self.engines.iter().filter(|e| e.width() > 1).count();
+        // Two algorithms rarely finish with the same message first; slack keeps both busy.
+        if in_lanes > 1 { 2 * widest } else { widest }
+    }
+
+    /// Makes `0..messages` valid as ids. Never shrinks.
+    pub fn reserve(&mut self, messages: usize) {
+        for engine in &mut self.engines {
+            each!(engine, e => e.reserve(messages));
+        }
+        if messages > self.tally.pending.len() {
+            self.tally.pending.resize(messages, self.tally.engines);
+        }
+    }
+
+    /// Starts a message under this id; whatever was under it is forgotten.
+    ///
+    /// # Panics
+    ///
+    /// If the id was not reserved.
+    pub fn begin(&mut self, message: usize) {
+        for engine in &mut self.engines {
+            each!(engine, e => e.begin(message));
+        }
+        self.tally.pending[message] = self.tally.engines;
+    }
+
+    /// Hashes until at least one piece is used up by all algorithms, and appends the messages for
+    /// which that is so to `consumed`.
+    ///
+    /// `feeds` holds each live message with its current piece at most once, in any order. A piece
+    /// must be presented unchanged, by content and length, until it is reported: the batch keeps
+    /// its place in it. It may be left out of a call, which costs a little; its buffer may move
+    /// between calls. Without feeds nothing happens.
+    ///
+    /// Returning early lets the caller fill the free slot while the other lanes stay loaded. As long
+    /// as waiting feeds can take over the freed lanes, several pieces are used up in one call, so a
+    /// few more feeds than [`Batch::width`] make calls rarer.
+    ///
+    /// # Panics
+    ///
+    /// If an id was not reserved, if a message is fed after its end, or if a piece became shorter.
+    pub fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+        let Batch { engines, tally } = self;
+        for engine in engines.iter_mut() {
+            each!(engine, e => e.attach(feeds, tally));
+        }
+        let before = consumed.len();
+        loop {
+            let mut worked = false;
+            for engine in engines.iter_mut() {
+                worked |= each!(engine, e => e.work(feeds, tally, consumed));
+            }
+            if !worked || consumed.len() > before {
+                return;
+            }
+        }
+    }
+
+    /// The digests of a message that has ended, one per algorithm in the order given to
+    /// [`Batch::new`]. Valid until the id begins anew.
+    ///
+    /// # Panics
+    ///
+    /// If the id was not reserved. The iterator panics if the message's last piece was not
+    /// reported as consumed yet.
+    pub fn digests(&self, message: usize) -> impl ExactSizeIterator<Item = Digest> + '_ {
+        assert!(
+            message < self.tally.pending.len(),
+            "message {message} was not reserved"
+        );
+        self.engines
+            .iter()
+            .map(move |engine| each!(engine, e => e.digest(message)))
+    }
+}
+
+/// Counts, for every message, the algorithms that still need the current piece.
+pub(crate) struct Tally {
+    engines: u8,
+    pending: Vec<u8>,
+}
+
+impl Tally {
+    /// An algorithm is through with the piece; the last one reports it.
+    #[inline]
+    pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
+        let pending = &mut self.pending[message];
+        *pending -= 1;
+        if *pending == 0 {
+            *pending = self.engines;
+            consumed.push(message);
+        }
+    }
+
+    /// Whether no algorithm is through with the message's piece yet. To one that is through with a
+    /// piece it means that all of them were, and that this is the next piece.
+    #[inline]
+    pub(crate) fn is_new_piece(&self, message: usize) -> bool {
+        self.pending[message] == self.engines
+    }
+}
+
+/// The digests of messages that are all in memory: [`Batch`] for the simple case.
+///
+/// ```
+/// use bc_digest::{Algorithm, hash_many};
+///
+/// let digests = hash_many(Algorithm::Sha256, &[b"".as_slice(), b"abc"]);
+/// assert!(digests[1].to_string().starts_with("ba7816bf"));
+/// ```
+pub fn hash_many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Digest> {
+    hash_many_with(algorithm, Kernels::detect(), messages)
+}
+
+pub(crate) fn hash_many_with(
+    algorithm: Algorithm,
+    kernels: Kernels,
+    messages: &[&[u8]],
+) -> Vec<Digest> {
+    let mut batch = Batch::new(&[algorithm], kernels);
+    let slots = (batch.width() * 2).min(messages.len());
+    batch.reserve(slots);
+    let mut digests = vec![None; messages.len()];
+    let mut next = 0..messages.len();
+    // Feeds stay in place: a slot that has nothing left is swapped out.
+    let mut live = Vec::with_capacity(slots);
+    let mut feeds = Vec::with_capacity(slots);
+    for (slot, index) in (0..slots).zip(&mut next) {
+        live.push(index);
+        feeds.push(Feed {
+            message: slot,
+            data: messages[index],
+            end: true,
+        });
+        batch.begin(slot);
+    }
+    let mut consumed = Vec::with_capacity(slots);
+    while !feeds.is_empty() {
+        batch.advance(&feeds, &mut consumed);
+        for slot in consumed.drain(..) {
+            digests[live[slot]] = batch.digests(slot).next();
+            match next.next() {
+                Some(index) => {
+                    live[slot] = index;
+                    batch.begin(slot);
+                    for feed in feeds.iter_mut().filter(|f| f.message == slot) {
+                        feed.data = messages[index];
+                    }
+                }
+                None => feeds.retain(|f| f.message != slot),
+            }
+        }
+    }
+    digests
+        .into_iter()
+        .map(|d| d.expect("every message ends"))
+        .collect()
+}

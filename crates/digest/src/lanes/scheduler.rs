@@ -1,0 +1,417 @@
+//! Keeps the lanes of a kernel full: messages of any length enter a lane as another one leaves.
+//!
+//! A call runs the lanes for the shortest remaining stretch, moves the lanes that are through to
+//! their next stretch, and replaces finished ones from the waiting feeds. No pointer outlives a
+//! call: between calls a lane knows its message and how many blocks are left, nothing else.
+#![allow(unsafe_code)] // calls kernels with pointers into the caller's pieces
+
+use std::cell::UnsafeCell;
+use std::ptr;
+
+use super::LaneKernel;
+use super::StreamKernel;
+use super::family::{Family, MAX_ROWS, State, TAIL};
+use super::message::{Message, Next, set_rows};
+use crate::batch::{Feed, Tally};
+use crate::digest::Digest;
+use crate::{Algorithm, Kernels};
+
+/// No kernel has more lanes.
+pub(crate) const MAX_LANES: usize = 32;
+
+/// Where a message is: in the lane of this number, or one of the constants.
+type Place = u8;
+const LANES_END: Place = MAX_LANES as Place;
+/// Between pieces, or before the first one of a message that has already been partly hashed.
+const RESUMED: Place = 0xfc;
+/// Begun, nothing seen yet.
+const FRESH: Place = 0xfd;
+/// Through with its piece here, which other algorithms still need.
+const DONE: Place = 0xfe;
+/// Complete.
+const ENDED: Place = 0xff;
+
+const NONE: u32 = u32::MAX;
+
+/// One compression function's share of a batch.
+pub(crate) struct Scheduler<F: Family> {
+    algorithm: Algorithm,
+    iv: State<F::Word>,
+    /// Without one there is a single lane that only the stream kernel serves.
+    kernel: Option<&'static LaneKernel<F::Word>>,
+    stream: &'static StreamKernel<F::Word>,
+    serial_up_to: usize,
+    width: usize,
+
+    /// The lanes' states, row-major from `states_start`, where a cache line begins.
+    states: Vec<F::Word>,
+    states_start: usize,
+    /// The message in each lane, or `NONE`.
+    owner: [u32; MAX_LANES],
+    /// Blocks left of each lane's run; `NONE` if idle.
+    left: [u32; MAX_LANES],
+    /// During a call: the feed of each lane.
+    feed: [u32; MAX_LANES],
+    live: usize,
+
+    place: Vec<Place>,
+    messages: Vec<Message<F>>,
+    /// Written through `&mut` only while no lane reads the message's tail.
+    tails: Vec<UnsafeCell<[u8; TAIL]>>,
+    /// During a call: feeds not in a lane, those of half-hashed messages apart because the longest
+    /// messages must not be the last.
+    resumed: Vec<u32>,
+    fresh: Vec<u32>,
+    fresh_taken: usize,
+    /// Where the search for waiting feeds starts, so that none of them starves.
+    rotation: usize,
+}
+
+impl<F: Family> Scheduler<F> {
+    pub(crate) fn new(algorithm: Algorithm, iv: State<F::Word>, kernels: Kernels) -> Scheduler<F> {
+        let selection = F::select(kernels);
+        let width = selection.lanes.map_or(1, |k| k.lanes);
+        assert!(width <= MAX_LANES && F::ROWS <= MAX_ROWS);
+        let line = 64 / size_of::<F::Word>();
+        let states = vec![F::Word::default(); F::ROWS * width + line];
+        let states_start = states.as_ptr().align_offset(64).min(line);
+        Scheduler {
+            algorithm,
+            iv,
+            kernel: selection.lanes,
+            stream: selection.stream,
+            serial_up_to: match selection.lanes {
+                Some(_) => selection.serial_up_to,
+                None => usize::MAX,
+            },
+            width,
+            states,
+            states_start,
+            owner: [NONE; MAX_LANES],
+            left: [NONE; MAX_LANES],
+            feed: [NONE; MAX_LANES],
+            live: 0,
+            place: Vec::new(),
+            messages: Vec::new(),
+            tails: Vec::new(),
+            resumed: Vec::new(),
+            fresh: Vec::new(),
+            fresh_taken: 0,
+            rotation: 0,
+        }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) fn reserve(&mut self, messages: usize) {
+        assert!(messages < NONE as usize);
+        if messages > self.messages.len() {
+            self.place.resize(messages, FRESH);
+            self.messages
+                .resize_with(messages, || Message::new(&self.iv));
+            self.tails
+                .resize_with(messages, || UnsafeCell::new([0; TAIL]));
+            self.resumed.reserve(messages);
+            self.fresh.reserve(messages);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, message: usize) {
+        if self.place[message] < LANES_END {
+            self.vacate(usize::from(self.place[message]));
+        }
+        self.place[message] = FRESH;
+        self.messages[message] = Message::new(&self.iv);
+    }
+
+    /// # Panics
+    ///
+    /// If the message has not ended.
+    pub(crate) fn digest(&self, message: usize) -> Digest {
+        assert!(
+            self.place[message] == ENDED,
+            "message {message} has not ended"
+        );
+        Digest::truncated(
+            F::bytes(&self.messages[message].state),
+            self.algorithm.digest_len(),
+        )
+    }
+
+    /// First part of a call: finds the feeds of the lanes, and those that wait.
+    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) {
+        self.feed[..self.width].fill(NONE);
+        self.resumed.clear();
+        self.fresh.clear();
+        self.fresh_taken = 0;
+        let start = if self.rotation < feeds.len() {
+            self.rotation
+        } else {
+            0
+        };
+        let order = (start..feeds.len()).chain(0..start);
+        for i in order {
+            let message = feeds[i].message;
+            match self.place[message] {
+                FRESH => self.fresh.push(i as u32),
+                RESUMED => self.resumed.push(i as u32),
+                // This algorithm is through with the piece, but another one still needs it.
+                DONE | ENDED if !tally.is_new_piece(message) => {}
+                DONE => {
+                    self.place[message] = RESUMED;
+                    self.resumed.push(i as u32);
+                }
+                ENDED => panic!("message {message} fed after its end"),
+                lane => self.feed[usize::from(lane)] = i as u32,
+            }
+        }
+        if self.live > 0 {
+            for lane in 0..self.width {
+                if self.owner[lane] != NONE && self.feed[lane] == NONE {
+                    self.suspend(lane);
+                }
+            }
+        }
+    }
+
+    /// Second part: hashes until a piece is used up and nothing is waiting for its lane, or until a
+    /// whole set of lanes' pieces is. Returns whether there was anything to do. The feeds are those
+    /// of [`Scheduler::attach`].
+    pub(crate) fn work(
+        &mut self,
+        feeds: &[Feed<'_>],
+        tally: &mut Tally,
+        consumed: &mut Vec<usize>,
+    ) -> bool {
+        let mut pointers = [ptr::null::<u8>(); MAX_LANES];
+        let mut through = 0;
+        for lane in 0..self.width {
+            if self.owner[lane] != NONE {
+                pointers[lane] = self.pointer(lane, feeds);
+            } else {
+                through += self.refill(lane, feeds, &mut pointers, tally, consumed);
+            }
+        }
+        if self.live == 0 {
+            return through > 0;
+        }
+        // Enough for the caller to fill in one go; beyond it, its reads would wait for us.
+        let enough = self.width.max(2);
+        while self.live > 0 && (through == 0 || (self.live == self.width && through < enough)) {
+            self.step(&mut pointers);
+            for lane in 0..self.width {
+                if self.left[lane] == 0 {
+                    through += self.turn(lane, feeds, &mut pointers, tally, consumed);
+                }
+            }
+        }
+        true
+    }
+
+    /// Compresses what is next in all lanes, or in one of few.
+    #[inline]
+    fn step(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
+        let width = self.width;
+        let left = &mut self.left[..width];
+        let blocks = *left.iter().min().expect("a lane");
+        debug_assert!(blocks > 0 && blocks != NONE);
+        if self.live <= self.serial_up_to {
+            let lane = left
+                .iter()
+                .position(|&l| l == blocks)
+                .expect("the shortest");
+            left[lane] = 0;
+            let mut state = self.column(lane);
+            // SAFETY: `pointer` gave `left[lane]` readable blocks, of which none has been used.
+            let source =
+                unsafe { std::slice::from_raw_parts(pointers[lane], blocks as usize * F::BLOCK) };
+            // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof
+            // of; the state has the family's rows; `source` is whole blocks.
+            unsafe { (self.stream.compress)(&mut state[..F::ROWS], source) }
+            self.set_column(lane, &state);
+            return;
+        }
+        let Some(kernel) = self.kernel else {
+            unreachable!("one lane is never more than usize::MAX")
+        };
+        if self.live < width {
+            let busy = left.iter().position(|&l| l != NONE).expect("a live lane");
+            for lane in 0..width {
+                if self.owner[lane] == NONE {
+                    pointers[lane] = pointers[busy];
+                }
+            }
+        }
+        let states = &mut self.states[self.states_start..][..F::ROWS * width];
+        // SAFETY: the kernel's instruction set is present as above; every live lane's pointer has
+        // `left[lane] >= blocks` readable blocks, idle lanes share the pointer of a live one.
+        unsafe { (kernel.compress)(states, &pointers[..width], blocks as usize) }
+        for (left, pointer) in left.iter_mut().zip(pointers.iter_mut()) {
+            *left -= blocks;
+            *pointer = pointer.wrapping_add(blocks as usize * F::BLOCK);
+        }
+        if self.live < width {
+            for lane in 0..width {
+                if self.owner[lane] == NONE {
+                    self.left[lane] = NONE;
+                }
+            }
+        }
+    }
+
+    /// The run of a lane is over: finds the next one, or the next message. Returns the number of
+    /// pieces used up.
+    #[inline]
+    fn turn(
+        &mut self,
+        lane: usize,
+        feeds: &[Feed<'_>],
+        pointers: &mut [*const u8; MAX_LANES],
+        tally: &mut Tally,
+        consumed: &mut Vec<usize>,
+    ) -> usize {
+        let index = self.owner[lane] as usize;
+        let feed = &feeds[self.feed[lane] as usize];
+        // SAFETY: no lane reads this tail: its only reader's run is over.
+        let tail = unsafe { &mut *self.tails[index].get() };
+        match self.messages[index].next(feed.data, feed.end, tail) {
+            Next::Blocks(blocks) => self.left[lane] = blocks,
+            Next::Padding(blocks, rows) => {
+                self.left[lane] = blocks;
+                if let Some([counter, flag]) = rows {
+                    self.states[self.states_start + 8 * self.width + lane] = counter;
+                    self.states[self.states_start + 9 * self.width + lane] = flag;
+                }
+            }
+            next => {
+                self.messages[index].state = self.column(lane);
+                self.messages[index].left = 0;
+                self.vacate(lane);
+                self.retire(index, matches!(next, Next::Finished), tally, consumed);
+                return 1 + self.refill(lane, feeds, pointers, tally, consumed);
+            }
+        }
+        pointers[lane] = self.pointer(lane, feeds);
+        0
+    }
+
+    /// Puts the next waiting message, if any, into an idle lane. Returns the number of pieces that
+    /// were used up without needing one.
+    fn refill(
+        &mut self,
+        lane: usize,
+        feeds: &[Feed<'_>],
+        pointers: &mut [*const u8; MAX_LANES],
+        tally: &mut Tally,
+        consumed: &mut Vec<usize>,
+    ) -> usize {
+        let mut through = 0;
+        while let Some(number) = self.next_waiting() {
+            let feed = &feeds[number as usize];
+            let place = self.place[feed.message];
+            if place < LANES_END || place == ENDED {
+                continue; // the same message twice among the feeds
+            }
+            let message = &mut self.messages[feed.message];
+            let mut left = message.left;
+            if left == 0 {
+                // SAFETY: the message is in no lane, so nothing reads its tail.
+                let tail = unsafe { &mut *self.tails[feed.message].get() };
+                match message.next(feed.data, feed.end, tail) {
+                    Next::Blocks(blocks) => left = blocks,
+                    Next::Padding(blocks, rows) => {
+                        left = blocks;
+                        set_rows(&mut message.state, rows);
+                    }
+                    next => {
+                        through += 1;
+                        let finished = matches!(next, Next::Finished);
+                        self.retire(feed.message, finished, tally, consumed);
+                        continue;
+                    }
+                }
+            }
+            let state = message.state;
+            self.set_column(lane, &state);
+            self.left[lane] = left;
+            self.owner[lane] = feed.message as u32;
+            self.feed[lane] = number;
+            self.place[feed.message] = lane as Place;
+            self.live += 1;
+            pointers[lane] = self.pointer(lane, feeds);
+            break;
+        }
+        through
+    }
+
+    #[inline]
+    fn next_waiting(&mut self) -> Option<u32> {
+        if let Some(feed) = self.resumed.pop() {
+            return Some(feed);
+        }
+        let feed = *self.fresh.get(self.fresh_taken)?;
+        self.fresh_taken += 1;
+        self.rotation = feed as usize + 1;
+        Some(feed)
+    }
+
+    fn retire(
+        &mut self,
+        message: usize,
+        finished: bool,
+        tally: &mut Tally,
+        consumed: &mut Vec<usize>,
+    ) {
+        self.place[message] = if finished { ENDED } else { DONE };
+        tally.through(message, consumed);
+    }
+
+    /// Takes a message out of its lane because its feed is missing in this call; it will go on
+    /// where it was.
+    #[cold]
+    fn suspend(&mut self, lane: usize) {
+        let index = self.owner[lane] as usize;
+        self.messages[index].state = self.column(lane);
+        self.messages[index].left = self.left[lane];
+        self.place[index] = RESUMED;
+        self.vacate(lane);
+    }
+
+    fn vacate(&mut self, lane: usize) {
+        self.owner[lane] = NONE;
+        self.left[lane] = NONE;
+        self.live -= 1;
+    }
+
+    /// Where the rest of a lane's run is: `left[lane]` readable blocks.
+    #[inline]
+    fn pointer(&self, lane: usize, feeds: &[Feed<'_>]) -> *const u8 {
+        let index = self.owner[lane] as usize;
+        let data = feeds[self.feed[lane] as usize].data;
+        // SAFETY: a tail is only written between its message's runs, never while one is set up.
+        let tail = unsafe { &*self.tails[index].get() };
+        self.messages[index]
+            .source(data, tail, self.left[lane])
+            .as_ptr()
+    }
+
+    #[inline]
+    fn column(&self, lane: usize) -> State<F::Word> {
+        let mut state = [F::Word::default(); MAX_ROWS];
+        let states = &self.states[self.states_start..];
+        for row in 0..F::ROWS {
+            state[row] = states[row * self.width + lane];
+        }
+        state
+    }
+
+    #[inline]
+    fn set_column(&mut self, lane: usize, state: &State<F::Word>) {
+        let states = &mut self.states[self.states_start..];
+        for row in 0..F::ROWS {
+            states[row * self.width + lane] = state[row];
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Algorithms that gain nothing from other messages (xxHash, BLAKE3, CRC-32C) inside a batch.
+
+use crate::batch::{Feed, Tally};
+use crate::digest::Digest;
+use crate::hasher::{Hasher, hash_with};
+use crate::{Algorithm, Kernels};
+
+/// One algorithm's share of a batch.
+pub(crate) struct Serial {
+    algorithm: Algorithm,
+    kernels: Kernels,
+    messages: Vec<Message>,
+    /// During a call: feeds not yet hashed.
+    waiting: Vec<u32>,
+}
+
+#[derive(Clone)]
+struct Message {
+    progress: Progress,
+    /// Kept from message to message; untouched by messages of a single piece.
+    hasher: Hasher,
+}
+
+#[derive(Clone)]
+enum Progress {
+    /// Nothing seen.
+    Fresh,
+    /// Some pieces are in the hasher.
+    Begun,
+    Ended(Digest),
+}
+
+impl Serial {
+    pub(crate) fn new(algorithm: Algorithm, kernels: Kernels) -> Serial {
+        Serial {
+            algorithm,
+            kernels,
+            messages: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(crate) fn reserve(&mut self, messages: usize) {
+        if messages > self.messages.len() {
+            let new = Message {
+                progress: Progress::Fresh,
+                hasher: Hasher::with_kernels(self.algorithm, self.kernels),
+            };
+            self.messages.resize(messages, new);
+            self.waiting.reserve(messages);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, message: usize) {
+        self.messages[message].progress = Progress::Fresh;
+    }
+
+    pub(crate) fn digest(&self, message: usize) -> Digest {
+        match self.messages[message].progress {
+            Progress::Ended(digest) => digest,
+            _ => panic!("message {message} has not ended"),
+        }
+    }
+
+    /// Hashes every piece at once, while the caller's read has just brought it into the cache.
+    pub(crate) fn work(
+        &mut self,
+        feeds: &[Feed<'_>],
+        tally: &mut Tally,
+        consumed: &mut Vec<usize>,
+    ) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        for &feed in &waiting {
+            let feed = &feeds[feed as usize];
+            let message = &mut self.messages[feed.message];
+            match (&message.progress, feed.end) {
+                (Progress::Fresh, true) => {
+                    let digest = hash_with(self.algorithm, self.kernels, feed.data);
+                    message.progress = Progress::Ended(digest);
+                }
+                (Progress::Ended(_), _) => panic!("message {} fed after its end", feed.message),
+                (progress, end) => {
+                    if matches!(progress, Progress::Fresh) {
+                        message.hasher.reset();
+                    }
+                    message.hasher.update(feed.data);
+                    message.progress = match end {
+                        true => Progress::Ended(message.hasher.finalize()),
+                        false => Progress::Begun,
+                    };
+                }
+            }
+            tally.through(feed.message, consumed);
+        }
+        let worked = !waiting.is_empty();
+        self.waiting = waiting;
+        self.waiting.clear();
+        worked
+    }
+
+    /// First part of a call: finds what is new.
+    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) {
+        self.waiting.clear();
+        for (i, feed) in feeds.iter().enumerate() {
+            // Every piece is hashed in the call that first shows it.
+            if tally.is_new_piece(feed.message) {
+                self.waiting.push(i as u32);
+            }
+        }
+    }
+}

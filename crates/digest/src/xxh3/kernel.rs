@@ -1,0 +1,66 @@
+//! The accumulation loop's kernels behind one type.
+#![allow(unsafe_code)] // calls functions of instruction sets that were detected
+
+use super::{Accumulators, STRIPE, scalar};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512, sse2};
+use crate::Kernels;
+
+/// Values but `Scalar` and `Sse2` come from a [`Kernels`], which proves that they may run.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(target_arch = "x86_64", allow(dead_code))] // `Scalar` is for the other architectures
+pub(super) enum Kernel {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Sse2,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Kernel {
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(super) fn select(kernels: Kernels) -> Kernel {
+        if kernels.may_avx512() {
+            Kernel::Avx512
+        } else if kernels.may_avx2() {
+            Kernel::Avx2
+        } else {
+            Kernel::Sse2
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline]
+    pub(super) fn select(_kernels: Kernels) -> Kernel {
+        Kernel::Scalar
+    }
+
+    /// Accumulates whole stripes and scrambles after every sixteenth, of which `phase` (0 to 15)
+    /// are already done. Returns the new phase.
+    #[inline]
+    pub(super) fn accumulate(self, acc: &mut Accumulators, stripes: &[u8], phase: usize) -> usize {
+        debug_assert!(stripes.len().is_multiple_of(STRIPE));
+        match self {
+            Kernel::Scalar => scalar::accumulate(acc, stripes, phase),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: SSE2 is part of x86-64.
+            Kernel::Sse2 => unsafe { sse2::accumulate(acc, stripes, phase) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value came from a `Kernels` with AVX2.
+            Kernel::Avx2 => unsafe { avx2::accumulate(acc, stripes, phase) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value came from a `Kernels` with AVX-512.
+            Kernel::Avx512 => unsafe { avx512::accumulate(acc, stripes, phase) },
+        }
+    }
+
+    /// Accumulates the last 64 bytes of the message. Always scalar: it is one stripe, about to be
+    /// merged by scalar code.
+    #[inline]
+    pub(super) fn last_stripe(self, acc: &mut Accumulators, last: &[u8; STRIPE]) {
+        scalar::stripe(acc, last, super::LAST_STRIPE_SECRET);
+    }
+}
