@@ -1,1 +1,53 @@
-//! bc-walk.
+//! Lists the files below some roots: in parallel, in bytewise path order, with compact
+//! entries.
+//!
+//! # Invariants
+//!
+//! - The result does not depend on the number of workers: order, errors, counts and the
+//!   choice between several names of one directory are the same for one and for many.
+//! - Names are raw bytes of any value, paths have any length and depth. Directories are
+//!   opened relative to descriptors; below a root no link is ever followed unasked.
+//! - Nothing but directories is ever opened here (and ignore files, when they are honoured),
+//!   so no FIFO blocks and no device is touched.
+//! - Nothing is lost silently: every failure is in [`Listing::errors`], everything left out
+//!   is counted in [`Listing::skipped`].
+//! - No recursion and no descriptor kept per directory: neither depth nor breadth of a tree
+//!   exhausts the stack or the descriptors.
+//!
+//! # Example
+//!
+//! ```
+//! use bc_pool::Cancel;
+//! use bc_walk::{Hidden, Options, walk};
+//!
+//! # let tree = tempfile::tempdir().unwrap();
+//! # std::fs::create_dir(tree.path().join("b")).unwrap();
+//! # for name in ["b/1", "b-2", ".c"] { std::fs::write(tree.path().join(name), name).unwrap(); }
+//! # let root = tree.path().as_os_str().to_owned();
+//! let options = Options { hidden: Hidden::Skip, ..Options::default() };
+//! let listing = walk(&[root], &options, 2, &Cancel::new())?;
+//! let names: Vec<_> = listing.ids().map(|id| listing.name(id)).collect();
+//! assert_eq!(names, [c"b-2", c"1"]); // as b-2 and b/1
+//! assert_eq!(listing.skipped().hidden, 1);
+//! assert!(listing.errors().is_empty());
+//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod error;
+mod fd;
+mod globs;
+mod listing;
+mod options;
+mod stat;
+mod walk;
+
+pub use error::{Error, ErrorKind};
+pub use fd::raise_nofile_limit;
+pub use globs::{GlobError, Globs};
+pub use listing::{DirId, EntryId, Listing, Skipped};
+pub use options::{Entries, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Symlinks};
+pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
+pub use walk::{list_files, walk};

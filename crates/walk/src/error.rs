@@ -1,0 +1,140 @@
+//! What went wrong with one path: the path, the operation, and the system's reason.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// A failure that concerns one path; everything else goes on.
+///
+/// The display form is `path: operation: reason`, with control characters and bytes that are
+/// not UTF-8 escaped, fit for a terminal.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Error {
+    path: Vec<u8>,
+    op: &'static str,
+    kind: ErrorKind,
+}
+
+/// What sort of failure an [`Error`] is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The system refused, with this error number.
+    System(i32),
+    /// The file changed while it was used, or is not the one that was listed.
+    Changed,
+    /// Not a regular file (and not a directory where one would do).
+    NotRegular,
+    /// Work was cancelled before this path was done.
+    Cancelled,
+    /// Refused by a rule of ours, named by the message.
+    Refused(&'static str),
+}
+
+impl Error {
+    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`.
+    pub fn new(path: impl Into<Vec<u8>>, op: &'static str, errno: Errno) -> Error {
+        Error::of_kind(path, op, ErrorKind::System(errno.raw_os_error()))
+    }
+
+    /// A failure without an error number; the kind is [`ErrorKind::Refused`].
+    pub fn with_message(
+        path: impl Into<Vec<u8>>,
+        op: &'static str,
+        message: &'static str,
+    ) -> Error {
+        Error::of_kind(path, op, ErrorKind::Refused(message))
+    }
+
+    /// A failure of the given kind.
+    pub fn of_kind(path: impl Into<Vec<u8>>, op: &'static str, kind: ErrorKind) -> Error {
+        Error {
+            path: path.into(),
+            op,
+            kind,
+        }
+    }
+
+    /// The path as it would be printed in a listing, raw bytes.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The operation that failed: `open`, `stat`, `read`, `read directory` …
+    pub fn op(&self) -> &'static str {
+        self.op
+    }
+
+    /// The system's error number, if the system is what failed.
+    pub fn errno(&self) -> Option<i32> {
+        match self.kind {
+            ErrorKind::System(errno) => Some(errno),
+            _ => None,
+        }
+    }
+
+    /// What sort of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The reason alone, as `Permission denied (os error 13)`.
+    pub fn message(&self) -> String {
+        match self.kind {
+            ErrorKind::System(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
+            ErrorKind::Changed => "changed while it was read".to_owned(),
+            ErrorKind::NotRegular => "not a regular file".to_owned(),
+            ErrorKind::Cancelled => "cancelled".to_owned(),
+            ErrorKind::Refused(message) => message.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.path.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.is_control() || character == '\\' {
+                    write!(f, "{}", character.escape_default())?;
+                } else {
+                    write!(f, "{character}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        write!(f, ": {}: {}", self.op, self.message())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self})")
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_is_path_operation_reason() {
+        let error = Error::new("a/b", "open", Errno::ACCESS);
+        assert_eq!(
+            error.to_string(),
+            "a/b: open: Permission denied (os error 13)"
+        );
+        assert_eq!(error.errno(), Some(13));
+        assert_eq!(error.kind(), ErrorKind::System(13));
+    }
+
+    #[test]
+    fn hostile_names_are_escaped() {
+        let error = Error::with_message(b"x\x1b[2J\n\xff\\\xc3\xa9", "read", "too odd");
+        assert_eq!(error.to_string(), "x\\u{1b}[2J\\n\\xff\\\\é: read: too odd");
+        assert_eq!(error.errno(), None);
+    }
+}

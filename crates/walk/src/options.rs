@@ -1,0 +1,112 @@
+//! What to list: the options of a walk, a plain struct.
+
+use crate::{Globs, Identity};
+
+/// Names that start with a dot.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Hidden {
+    /// Listed like all others.
+    #[default]
+    Include,
+    /// Skipped and counted. Roots are never skipped for their names.
+    Skip,
+}
+
+/// Symbolic links below the roots. A root that is a link is always followed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Symlinks {
+    /// Never followed.
+    #[default]
+    Skip,
+    /// Followed; each directory is visited once, under its real place if the walk reaches
+    /// that, so cycles end.
+    Follow,
+}
+
+/// Directories on another file system than their root.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum FileSystems {
+    /// Entered, except for pseudo file systems such as proc.
+    #[default]
+    Cross,
+    /// Not entered.
+    One,
+}
+
+/// `.gitignore` and `.ignore` files inside the roots.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum IgnoreFiles {
+    /// Ordinary files.
+    #[default]
+    Off,
+    /// What they name is left out.
+    Honour,
+}
+
+/// What to find out about each entry.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Metadata {
+    /// Nothing but name and kind: no system call per file.
+    #[default]
+    None,
+    /// [`Meta`](crate::Meta): identity, stamp, link count.
+    Basic,
+    /// [`FileStat`](crate::FileStat): everything.
+    Full,
+}
+
+/// Which entries to list.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Entries {
+    /// Regular files.
+    #[default]
+    Files,
+    /// Everything: directories, links and special files too, and each root directory as `.`.
+    All,
+}
+
+/// What to list. The default lists every regular file, hidden ones too, and follows no links.
+///
+/// ```
+/// use bc_walk::{Globs, Hidden, Options};
+///
+/// let options = Options {
+///     hidden: Hidden::Skip,
+///     exclude: Globs::new(&[b"*.o".to_vec(), b"target".to_vec()])?,
+///     ..Options::default()
+/// };
+/// # Ok::<(), bc_walk::GlobError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Names that start with a dot.
+    pub hidden: Hidden,
+    /// Symbolic links below the roots.
+    pub symlinks: Symlinks,
+    /// Other file systems.
+    pub file_systems: FileSystems,
+    /// Levels below a root: 1 lists what is directly in it, 0 only roots that are files.
+    pub max_depth: Option<u32>,
+    /// If not empty, only files that match one of these are listed.
+    pub include: Globs,
+    /// What matches is left out, directories with everything in them. Wins over `include`.
+    pub exclude: Globs,
+    /// Smallest size in bytes of a file to list.
+    pub min_size: u64,
+    /// Largest size in bytes of a file to list.
+    pub max_size: Option<u64>,
+    /// `.gitignore` and `.ignore` files.
+    pub ignore_files: IgnoreFiles,
+    /// What to find out about each entry.
+    pub metadata: Metadata,
+    /// Which entries to list.
+    pub entries: Entries,
+    /// Files to leave out, such as the one that the result is written to.
+    pub leave_out: Vec<Identity>,
+}
+
+impl Options {
+    pub(crate) fn filters_by_size(&self) -> bool {
+        self.min_size > 0 || self.max_size.is_some()
+    }
+}
