@@ -1,1 +1,48 @@
-//! bc-manifest.
+//! Manifests: the files that say which path has which digest.
+//!
+//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`]
+//!   (tagged), our own [`jsonl`] and [`csv`]. [`Reader`] tells the format by itself and
+//!   streams records of all of them.
+//! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
+//!   proves nothing was lost or changed.
+//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`],
+//!   [`escape`](fn@escape).
+//!
+//! Invariants:
+//! - Paths are raw bytes; writing and reading any path gives it back unchanged.
+//! - No input makes a reader panic or keep more than one line, of at most [`MAX_LINE`] bytes.
+//! - Nothing here opens files, prints, or computes the digests of files.
+//!
+//! ```
+//! use bc_manifest::{End, Item, Options, Reader, gnu};
+//!
+//! let mut text = Vec::new();
+//! gnu::write_line(&mut text, &[0x11; 32], b"odd\nname", End::Newline);
+//! let item = Reader::new(&text[..], Options::default())?.read()?;
+//! let Some(Item::Record(record)) = item else { panic!() };
+//! assert_eq!(record.path, b"odd\nname");
+//! # Ok::<(), bc_manifest::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod algorithm;
+pub mod base64;
+pub mod bsd;
+pub mod csv;
+mod digest;
+mod error;
+mod escape;
+pub mod gnu;
+mod json;
+pub mod jsonl;
+mod lines;
+mod reader;
+mod record;
+pub mod time;
+
+pub use algorithm::{KNOWN, Known, Name, by_name};
+pub use digest::{Digest, MAX_LEN};
+pub use error::{Error, ErrorKind};
+pub use escape::escape;
+pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
+pub use record::{End, Failure, Item, Record};

@@ -1,0 +1,86 @@
+//! Makes a raw path safe and unambiguous in a message for people.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `path` as text that cannot move the cursor, colour the screen, break the line or reverse
+/// the reading direction: control characters, bidirectional overrides, line separators and
+/// bytes that are not UTF-8 come out as `\n`, `\x1b`, `\u{202e}`; a backslash is doubled, so
+/// that two paths never look the same. Borrowed if there is nothing to escape.
+///
+/// ```
+/// use bc_manifest::escape;
+/// assert_eq!(escape(b"plain caf\xc3\xa9"), "plain café");
+/// assert_eq!(escape(b"a\nb\x1b[31m\xff\\"), r"a\nb\x1b[31m\xff\\");
+/// ```
+pub fn escape(path: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(path)
+        && !text.chars().any(is_unsafe)
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(path.len() + 16);
+    for chunk in path.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                '\\' => out.push_str("\\\\"),
+                c if c.is_ascii() && is_unsafe(c) => drop(write!(out, "\\x{:02x}", c as u32)),
+                c if is_unsafe(c) => drop(write!(out, "\\u{{{:x}}}", c as u32)),
+                c => out.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_unsafe(c: char) -> bool {
+    // Control characters (C0, DEL, C1); bidirectional controls and separators of lines and
+    // paragraphs, from Unicode Standard Annex #9 and section 23.2.
+    c.is_control()
+        || c == '\\'
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+    use proptest::prelude::*;
+    use std::borrow::Cow;
+
+    #[test]
+    fn borrows_what_is_harmless() {
+        assert!(matches!(
+            escape("naïve ☃ file".as_bytes()),
+            Cow::Borrowed(_)
+        ));
+        assert!(matches!(escape(b""), Cow::Borrowed("")));
+    }
+
+    #[test]
+    fn escapes_every_class() {
+        let hostile = "\t\r\u{7f}\u{85}\u{202e}\u{2028}\0".as_bytes();
+        assert_eq!(escape(hostile), r"\t\r\x7f\u{85}\u{202e}\u{2028}\x00");
+        assert_eq!(escape(b"\xed\xa0\x80\xc3"), r"\xed\xa0\x80\xc3");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_dangerous_comes_out(path: Vec<u8>) {
+            prop_assert!(!escape(&path).chars().any(char::is_control));
+        }
+
+        #[test]
+        fn different_paths_look_different(
+            a in proptest::collection::vec(0u8..255, 0..4),
+            b in proptest::collection::vec(0u8..255, 0..4),
+        ) {
+            prop_assert_eq!(escape(&a) == escape(&b), a == b);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The lines of sha256sum and its kin, `digest  path`: written as coreutils 9 does and parsed
+//! as its `digest.c` does, in the functions `split_3` and `filename_unescape`.
+
+use std::borrow::Cow;
+
+use crate::algorithm::Name;
+use crate::bsd;
+use crate::digest::{Digest, push_hex};
+use crate::record::End;
+
+/// Appends one line exactly as `sha256sum` prints it.
+///
+/// A path with a backslash, newline or carriage return has them escaped and a backslash put
+/// before the line, unless the line ends with NUL.
+///
+/// ```
+/// use bc_manifest::{End, gnu};
+/// let mut out = Vec::new();
+/// gnu::write_line(&mut out, &[0xab, 0xcd], b"a\nb", End::Newline);
+/// assert_eq!(out, b"\\abcd  a\\nb\n");
+/// ```
+pub fn write_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
+    write_prefixed(out, b"", digest, path, end);
+}
+
+/// Like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark the
+/// 64-bit XXH3, which would be taken for XXH64 by its length.
+pub fn write_xxh3_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
+    write_prefixed(out, XXH3_PREFIX, digest, path, end);
+}
+
+const XXH3_PREFIX: &[u8] = b"XXH3_";
+
+fn write_prefixed(out: &mut Vec<u8>, prefix: &[u8], digest: &[u8], path: &[u8], end: End) {
+    let escaped = end == End::Newline && needs_escape(path);
+    if escaped {
+        out.push(b'\\');
+    }
+    out.extend_from_slice(prefix);
+    push_hex(out, digest);
+    out.extend_from_slice(b"  ");
+    push_path(out, path, escaped);
+    out.push(end.byte());
+}
+
+/// Does the path hold a byte that coreutils escapes?
+pub fn needs_escape(path: &[u8]) -> bool {
+    path.iter().any(|b| matches!(b, b'\\' | b'\n' | b'\r'))
+}
+
+/// Appends the path with `\`, newline and carriage return escaped, as coreutils prints names
+/// in lines and messages that begin with a backslash.
+pub fn escape_path(out: &mut Vec<u8>, path: &[u8]) {
+    push_path(out, path, true);
+}
+
+pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], escaped: bool) {
+    if !escaped {
+        return out.extend_from_slice(path);
+    }
+    for &byte in path {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            _ => out.push(byte),
+        }
+    }
+}
+
+/// A parsed line: algorithm if told, digest, path.
+pub(crate) type Parsed = (Option<Name>, Digest, Vec<u8>);
+
+/// Which of the two untagged styles the lines so far had. As GNU, a file may have either
+/// `digest  path` or the `digest path` of BSD's `md5 -r`, not both: a path that begins with
+/// a space or star could otherwise be passed off as another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Style {
+    #[default]
+    Unknown,
+    Standard,
+    Reversed,
+}
+
+/// Parses one line without its end, in either the GNU or the BSD style.
+pub(crate) fn parse(
+    line: &[u8],
+    lengths: &[usize],
+    end: End,
+    style: &mut Style,
+) -> Result<Parsed, &'static str> {
+    let mut rest = line.trim_ascii_start_blank();
+    let escaped = rest.first() == Some(&b'\\');
+    if escaped {
+        if end == End::Nul {
+            return Err("backslash before a digest in a NUL-separated manifest");
+        }
+        rest = &rest[1..];
+    }
+    if let Some(parsed) = bsd::parse(rest, escaped) {
+        return finish(parsed?, end);
+    }
+    let (tag, rest) = match rest.strip_prefix(XXH3_PREFIX) {
+        Some(rest) => (Some(Cow::Borrowed("xxh3")), rest),
+        None => (None, rest),
+    };
+    let hex = rest.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+    let digest = Digest::from_hex(&rest[..hex]).ok_or("no digest")?;
+    let expected = if tag.is_some() { &[8][..] } else { lengths };
+    if !expected.contains(&(hex / 2)) {
+        return Err("wrong length of digest");
+    }
+    let rest = &rest[hex..];
+    if !rest.first().is_some_and(|&b| is_blank(b)) {
+        return Err("no blank after the digest");
+    }
+    let mut path = &rest[1..];
+    match path {
+        [] => return Err("no path"),
+        [b' ' | b'*', _, ..] if *style != Style::Reversed => {
+            *style = Style::Standard;
+            path = &path[1..];
+        }
+        [b' ' | b'*', _, ..] => {}
+        _ if *style == Style::Standard => return Err("one blank before the path, not two"),
+        _ => *style = Style::Reversed,
+    }
+    let path = if escaped {
+        unescape(path)?
+    } else {
+        path.to_vec()
+    };
+    finish((tag, digest, path), end)
+}
+
+/// A path cannot hold a NUL; GNU cuts it off there, which names another file.
+fn finish(parsed: Parsed, end: End) -> Result<Parsed, &'static str> {
+    if end == End::Newline && parsed.2.contains(&0) {
+        return Err("NUL in the path");
+    }
+    Ok(parsed)
+}
+
+/// Undoes the escapes; any but the three known ones is an error, as with GNU.
+pub(crate) fn unescape(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut bytes = path.iter();
+    while let Some(&byte) = bytes.next() {
+        out.push(match byte {
+            b'\\' => match bytes.next() {
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(b'\\') => b'\\',
+                _ => return Err("invalid escape"),
+            },
+            byte => byte,
+        });
+    }
+    Ok(out)
+}
+
+/// What C calls a blank in its own locale.
+pub(crate) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+pub(crate) trait TrimBlank {
+    fn trim_ascii_start_blank(&self) -> &[u8];
+}
+
+impl TrimBlank for [u8] {
+    fn trim_ascii_start_blank(&self) -> &[u8] {
+        let blanks = self.iter().take_while(|&&b| is_blank(b)).count();
+        &self[blanks..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(line: &[u8], style: &mut Style) -> Result<Vec<u8>, &'static str> {
+        parse(line, &[2], End::Newline, style).map(|parsed| parsed.2)
+    }
+
+    fn first(line: &[u8]) -> Result<Vec<u8>, &'static str> {
+        path(line, &mut Style::Unknown)
+    }
+
+    #[test]
+    fn what_gnu_accepts() {
+        // Each tried with sha256sum 9.1 (and a longer digest).
+        for (line, expected) in [
+            (&b"abcd  a"[..], &b"a"[..]),
+            (b"ABCD *a", b"a"),
+            (b"abcd a", b"a"),
+            (b"abcd\ta", b"a"),
+            (b"abcd\t*a", b"a"),
+            (b" \tabcd  a", b"a"),
+            (b"abcd   ", b" "),
+            (b"abcd  ", b" "),
+            (b"abcd  a ", b"a "),
+            (b"\\abcd  a\\nb\\\\c\\r", b"a\nb\\c\r"),
+            (b"abcd  a\\n", b"a\\n"),
+            (b"abcd **", b"*"),
+        ] {
+            assert_eq!(
+                first(line).as_deref(),
+                Ok(expected),
+                "{}",
+                line.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
+    fn what_gnu_refuses() {
+        for line in [
+            &b""[..],
+            b" ",
+            b"abcd",
+            b"abcd ",
+            b"abc  a",
+            b"abcde  a",
+            b"abcdef  a",
+            b"ab  a",
+            b"abcx  a",
+            b"\\abcd  a\\",
+            b"\\abcd  a\\x",
+            b"\\\\abcd  a",
+            b"-----BEGIN PGP",
+            b"abcd-  a",
+        ] {
+            assert!(first(line).is_err(), "{}", line.escape_ascii());
+        }
+        assert!(first(b"abcd  a\0b").is_err());
+    }
+
+    #[test]
+    fn the_two_untagged_styles_do_not_mix() {
+        let mut style = Style::Unknown;
+        assert!(path(b"abcd  a", &mut style).is_ok());
+        assert!(path(b"abcd a", &mut style).is_err());
+        let mut style = Style::Unknown;
+        assert!(path(b"abcd a", &mut style).is_ok());
+        assert_eq!(path(b"abcd  a", &mut style).as_deref(), Ok(&b" a"[..]));
+        assert_eq!(path(b"abcd *a", &mut style).as_deref(), Ok(&b"*a"[..]));
+    }
+
+    #[test]
+    fn xxh3_carries_its_name() {
+        let mut out = Vec::new();
+        write_xxh3_line(&mut out, &[7; 8], b"a", End::Newline);
+        assert_eq!(out, b"XXH3_0707070707070707  a\n");
+        let parsed = parse(
+            &out[..out.len() - 1],
+            &[2],
+            End::Newline,
+            &mut Style::Unknown,
+        )
+        .unwrap();
+        assert_eq!(parsed.0.as_deref(), Some("xxh3"));
+    }
+}

@@ -1,0 +1,254 @@
+//! `bc hash --format=jsonl`: a header, one object per file, a summary; one line each.
+//!
+//! A path that is not UTF-8 is written as base64 in `path_b64`, beside a lossy `path`.
+
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::algorithm::{Name, intern};
+use crate::base64;
+use crate::digest::{Digest, push_hex};
+use crate::json::{Text, push_bytes, push_field, push_i64, push_key, push_str};
+use crate::record::{Failure, Item, Record};
+
+/// The schema this version writes, and the newest it reads.
+pub const SCHEMA: u32 = 1;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the format, [`SCHEMA`].
+    pub schema: u32,
+    /// Who wrote it, `bc hash`.
+    pub tool: String,
+    /// The writer's version.
+    pub version: String,
+    /// Names of the algorithms, in the order of the digests.
+    pub algorithms: Vec<String>,
+    /// Anything else, kept as it is.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The last line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Files with digests.
+    pub files: u64,
+    /// Files without, because of an error.
+    pub errors: u64,
+    /// Bytes hashed.
+    pub bytes: u64,
+    /// Wall time in nanoseconds.
+    pub wall_ns: u64,
+    /// Worker threads.
+    pub threads: u64,
+    /// The reader used: `sync` or `uring`.
+    pub reader: String,
+    /// Anything else, kept as it is.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Appends the header line.
+pub fn write_header(out: &mut Vec<u8>, header: &Header) {
+    write_typed(out, "header", header);
+}
+
+/// Appends the summary line.
+pub fn write_summary(out: &mut Vec<u8>, summary: &Summary) {
+    write_typed(out, "summary", summary);
+}
+
+fn write_typed<T: Serialize>(out: &mut Vec<u8>, kind: &str, value: &T) {
+    #[derive(Serialize)]
+    struct Typed<'a, T> {
+        r#type: &'a str,
+        #[serde(flatten)]
+        value: &'a T,
+    }
+    // Strings, numbers and JSON values into a Vec: nothing in there can fail.
+    let _ = serde_json::to_writer(
+        &mut *out,
+        &Typed {
+            r#type: kind,
+            value,
+        },
+    );
+    out.push(b'\n');
+}
+
+/// Appends the line of a file with its digests by name.
+pub fn write_file<'a>(
+    out: &mut Vec<u8>,
+    path: &[u8],
+    size: u64,
+    digests: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) {
+    out.extend_from_slice(b"{\"type\":\"file\"");
+    push_bytes(out, "path", path);
+    push_field(out, "size", size);
+    push_key(out, "digests");
+    let mut separator = b'{';
+    for (name, digest) in digests {
+        out.push(separator);
+        push_str(out, name);
+        out.extend_from_slice(b":\"");
+        push_hex(out, digest);
+        out.push(b'"');
+        separator = b',';
+    }
+    if separator == b'{' {
+        out.push(b'{');
+    }
+    out.extend_from_slice(b"}}\n");
+}
+
+/// Appends the line of a file that has no digest; its size only if known.
+pub fn write_error(out: &mut Vec<u8>, path: &[u8], size: Option<u64>, error: &Failure) {
+    out.extend_from_slice(b"{\"type\":\"file\"");
+    push_bytes(out, "path", path);
+    if let Some(size) = size {
+        push_field(out, "size", size);
+    }
+    push_failure(out, error);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends `,"error":{…}`.
+pub(crate) fn push_failure(out: &mut Vec<u8>, error: &Failure) {
+    push_key(out, "error");
+    out.extend_from_slice(b"{\"op\":");
+    push_str(out, &error.op);
+    if let Some(errno) = error.errno {
+        push_key(out, "errno");
+        push_i64(out, errno.into());
+    }
+    push_key(out, "message");
+    push_str(out, &error.message);
+    out.push(b'}');
+}
+
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    r#type: Text<'a>,
+    schema: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow)]
+    path: Option<Text<'a>>,
+    #[serde(borrow)]
+    path_b64: Option<Text<'a>>,
+    size: Option<u64>,
+    #[serde(default)]
+    digests: Digests,
+    error: Option<Failure>,
+}
+
+/// In the order of the line, which a map would lose.
+#[derive(Default)]
+struct Digests(Vec<(Option<Name>, Digest)>);
+
+impl<'de> Deserialize<'de> for Digests {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DigestsVisitor;
+        impl<'de> Visitor<'de> for DigestsVisitor {
+            type Value = Digests;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of hexadecimal digests")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Digests, A::Error> {
+                use serde::de::Error;
+                let mut digests: Vec<(Option<Name>, Digest)> = Vec::new();
+                while let Some((Text(name), Text(hex))) = map.next_entry::<Text<'_>, Text<'_>>()? {
+                    let digest = Digest::from_hex(hex.as_bytes())
+                        .ok_or_else(|| A::Error::custom("not a digest"))?;
+                    let known = crate::by_name(&name);
+                    if known.is_some_and(|known| known.len != digest.as_bytes().len()) {
+                        return Err(A::Error::custom("wrong length of digest"));
+                    }
+                    if digests
+                        .iter()
+                        .any(|(seen, _)| seen.as_deref() == Some(&*name))
+                    {
+                        return Err(A::Error::custom("algorithm repeated"));
+                    }
+                    digests.push((Some(intern(&name)), digest));
+                }
+                Ok(Digests(digests))
+            }
+        }
+        deserializer.deserialize_map(DigestsVisitor)
+    }
+}
+
+/// What a line turned out to be.
+pub(crate) enum Parsed {
+    Item(Item),
+    /// A header of a schema that is not ours.
+    Future(u64),
+}
+
+/// Parses one line. Lines of unknown type are comments: a later version may add some.
+pub(crate) fn parse(line: &[u8], number: u64) -> Parsed {
+    let malformed = |why| Parsed::Item(Item::Malformed { line: number, why });
+    let Ok(kind) = serde_json::from_slice::<Kind<'_>>(line) else {
+        return malformed("not a JSON object with a type");
+    };
+    Parsed::Item(match &*kind.r#type.0 {
+        "header" => {
+            if let Some(schema) = kind.schema.filter(|&schema| schema > SCHEMA.into()) {
+                return Parsed::Future(schema);
+            }
+            match serde_json::from_slice::<Header>(line) {
+                Ok(mut header) => {
+                    header.extra.remove("type");
+                    Item::Header(header)
+                }
+                Err(_) => return malformed("not a valid header"),
+            }
+        }
+        "file" => match serde_json::from_slice::<File<'_>>(line)
+            .ok()
+            .and_then(|f| record(f, number))
+        {
+            Some(record) => Item::Record(record),
+            None => return malformed("not a valid file entry"),
+        },
+        "summary" => match serde_json::from_slice::<Summary>(line) {
+            Ok(mut summary) => {
+                summary.extra.remove("type");
+                Item::Summary(summary)
+            }
+            Err(_) => return malformed("not a valid summary"),
+        },
+        _ => Item::Comment { line: number },
+    })
+}
+
+/// A file needs a path, and a digest or an error: a missing digest must not pass for one.
+fn record(file: File<'_>, line: u64) -> Option<Record> {
+    let path = match (file.path_b64, file.path) {
+        (Some(Text(encoded)), _) => base64::decode(encoded.as_bytes())?,
+        (None, Some(Text(path))) => path.into_owned().into_bytes(),
+        (None, None) => return None,
+    };
+    if path.contains(&0) || (file.digests.0.is_empty() && file.error.is_none()) {
+        return None;
+    }
+    Some(Record {
+        line,
+        path,
+        digests: file.digests.0,
+        size: file.size,
+        error: file.error,
+    })
+}

@@ -1,0 +1,78 @@
+//! What a line of a checksum manifest says, whatever its format.
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::Name;
+use crate::digest::Digest;
+use crate::jsonl;
+
+/// Why a file has no digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The operation that failed, e.g. `open`.
+    pub op: String,
+    /// The system's error number, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<i32>,
+    /// The reason in words.
+    pub message: String,
+}
+
+/// One file of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The line it begins in, from 1.
+    pub line: u64,
+    /// The path in raw bytes, with all escapes undone; as GNU, possibly empty.
+    pub path: Vec<u8>,
+    /// The digests, with the algorithm's name where the line tells it.
+    pub digests: Vec<(Option<Name>, Digest)>,
+    /// The size in bytes, in formats that have one.
+    pub size: Option<u64>,
+    /// Why there is no digest, in formats that say so.
+    pub error: Option<Failure>,
+}
+
+/// What a [`Reader`](crate::Reader) yields. Blank lines are passed over.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Item {
+    /// A file.
+    Record(Record),
+    /// A line that is not what its format asks for.
+    Malformed {
+        /// The line it begins in, from 1.
+        line: u64,
+        /// What is wrong with it, as a fragment that fits after a colon.
+        why: &'static str,
+    },
+    /// A comment, or a JSON line of a type that holds no file.
+    Comment {
+        /// Its line, from 1.
+        line: u64,
+    },
+    /// The header of a JSON lines manifest.
+    Header(jsonl::Header),
+    /// The summary of a JSON lines manifest.
+    Summary(jsonl::Summary),
+}
+
+/// How a line of the GNU or BSD style ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum End {
+    /// With a newline; newlines, carriage returns and backslashes in the path are escaped.
+    #[default]
+    Newline,
+    /// With a NUL; nothing is escaped.
+    Nul,
+}
+
+impl End {
+    /// The byte.
+    pub const fn byte(self) -> u8 {
+        match self {
+            End::Newline => b'\n',
+            End::Nul => 0,
+        }
+    }
+}
