@@ -1,0 +1,184 @@
+//! Opening an entry so that nothing but the regular file that was walked can
+//! be read: relative to its directory's descriptor, without following or
+//! waiting, and with an `fstat` to prove it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Directory descriptors a worker keeps. In path order a file's directory is
+/// the last one or an ancestor of it, so this is the depth below which coming
+/// back up from a subdirectory costs no second lookup.
+const KEPT: usize = 12;
+
+/// What every open of file content asks for. `NONBLOCK`: a FIFO swapped in
+/// must not hang the run.
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOATIME);
+
+/// Opens one listed file for reading. The file must be a regular one and, where
+/// the listing has metadata, the one that was walked; it is opened relative to
+/// its directory without following links and without waiting for a FIFO's
+/// writer.
+///
+/// # Errors
+/// `open` and `stat` as the system gives them; kind `NotRegular` for anything
+/// but a regular file, `Changed` for another file than the walked one.
+pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
+    let mut opener = Opener::new(listing);
+    let dir = opener.dir(entry)?;
+    let file = opener.open(&dir, entry)?;
+    let stat = verify(listing, entry, &file)?;
+    Ok((file, stat))
+}
+
+/// Opens a worker's files: keeps the last few directories, and remembers what
+/// the system refuses.
+pub(crate) struct Opener<'a> {
+    listing: &'a Listing,
+    dirs: Vec<(DirId, Rc<OwnedFd>)>,
+    noatime: OFlags,
+    cached: Lookup,
+}
+
+/// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Lookup {
+    Cached,
+    Blocking,
+}
+
+/// What opening without waiting for a disk came to.
+pub(crate) enum Cached {
+    Open(OwnedFd),
+    /// Finding the file needs the disk.
+    Miss,
+}
+
+impl<'a> Opener<'a> {
+    pub(crate) fn new(listing: &'a Listing) -> Opener<'a> {
+        Opener {
+            listing,
+            dirs: Vec::with_capacity(KEPT),
+            noatime: OFlags::NOATIME,
+            cached: Lookup::Cached,
+        }
+    }
+
+    /// The directory that holds `entry`.
+    pub(crate) fn dir(&mut self, entry: EntryId) -> Result<Rc<OwnedFd>, Error> {
+        let id = self.listing.dir(entry);
+        // Most recently used last.
+        if let Some(at) = self.dirs.iter().rposition(|(kept, _)| *kept == id) {
+            if at + 1 != self.dirs.len() {
+                self.dirs[at..].rotate_left(1);
+            }
+        } else {
+            let dir = self
+                .listing
+                .open_dir(id)
+                .map_err(|error| self.rename(&error, entry))?;
+            if self.dirs.len() == KEPT {
+                self.dirs.remove(0);
+            }
+            self.dirs.push((id, Rc::new(dir)));
+        }
+        Ok(Rc::clone(&self.dirs[self.dirs.len() - 1].1))
+    }
+
+    /// The flags to open `entry` with.
+    pub(crate) fn flags(&self, entry: EntryId) -> OFlags {
+        let mut flags = FLAGS.difference(OFlags::NOATIME).union(self.noatime);
+        if !self.listing.follow(entry) {
+            flags |= OFlags::NOFOLLOW;
+        }
+        flags
+    }
+
+    /// Whether an open that failed like this should be tried again: `O_NOATIME`
+    /// is for the owner only. Remembered, so that a tree of somebody else's
+    /// files does not open each of them twice.
+    pub(crate) fn again(&mut self, errno: Errno, flags: OFlags) -> bool {
+        if errno == Errno::PERM && flags.contains(OFlags::NOATIME) {
+            self.noatime = OFlags::empty();
+            return true;
+        }
+        errno == Errno::INTR
+    }
+
+    /// Opens `entry` in its directory, waiting for the disk if need be.
+    pub(crate) fn open(&mut self, dir: &OwnedFd, entry: EntryId) -> Result<OwnedFd, Error> {
+        loop {
+            let flags = self.flags(entry);
+            match rustix::fs::openat(dir, self.listing.name(entry), flags, Mode::empty()) {
+                Ok(file) => return Ok(file),
+                Err(errno) if self.again(errno, flags) => {}
+                Err(errno) => return Err(self.error(entry, "open", errno)),
+            }
+        }
+    }
+
+    /// Opens `entry` if the kernel knows it without asking the disk.
+    pub(crate) fn open_cached(&mut self, dir: &OwnedFd, entry: EntryId) -> Result<Cached, Error> {
+        while self.cached == Lookup::Cached {
+            let flags = self.flags(entry);
+            let name = self.listing.name(entry);
+            match rustix::fs::openat2(dir, name, flags, Mode::empty(), ResolveFlags::CACHED) {
+                Ok(file) => return Ok(Cached::Open(file)),
+                Err(Errno::AGAIN) => return Ok(Cached::Miss),
+                Err(errno) if self.again(errno, flags) => {}
+                // Older kernels know no openat2 (ENOSYS) or no such flag
+                // (EINVAL), some filters answer EPERM. An error of the file
+                // itself comes up again below.
+                Err(Errno::NOSYS | Errno::INVAL | Errno::PERM | Errno::TOOBIG) => {
+                    self.cached = Lookup::Blocking;
+                }
+                Err(errno) => return Err(self.error(entry, "open", errno)),
+            }
+        }
+        self.open(dir, entry).map(Cached::Open)
+    }
+
+    /// An error about `entry`.
+    pub(crate) fn error(&self, entry: EntryId, op: &'static str, errno: Errno) -> Error {
+        Error::new(self.listing.path(entry), op, errno)
+    }
+
+    /// The error of a directory, told of the entry in it: each entry has one.
+    fn rename(&self, error: &Error, entry: EntryId) -> Error {
+        Error::of_kind(self.listing.path(entry), "open", error.kind())
+    }
+}
+
+/// Proves that `file` is the regular file that was walked as `entry`.
+pub(crate) fn verify(
+    listing: &Listing,
+    entry: EntryId,
+    file: impl AsFd,
+) -> Result<FileStat, Error> {
+    let stat = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
+        .map_err(|errno| Error::new(listing.path(entry), "stat", errno))?;
+    let stat = FileStat::from(&stat);
+    if stat.kind() != Kind::File {
+        return Err(Error::of_kind(
+            listing.path(entry),
+            "open",
+            ErrorKind::NotRegular,
+        ));
+    }
+    if let Some(meta) = listing.meta(entry)
+        && meta.id != stat.id
+    {
+        return Err(Error::of_kind(
+            listing.path(entry),
+            "open",
+            ErrorKind::Changed,
+        ));
+    }
+    Ok(stat)
+}

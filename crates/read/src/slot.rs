@@ -1,0 +1,201 @@
+//! What a slot holds between an entry's begin and its finish.
+
+use std::os::fd::OwnedFd;
+
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::buffer::Buffer;
+use crate::progress::{Progress, Step};
+use crate::types::{Feed, Opened, Trust, Want};
+
+/// A slot is one buffer's worth of a file, or waiting for it.
+pub(crate) enum Slot {
+    Free,
+    /// The ring is opening the entry.
+    Opening {
+        entry: EntryId,
+        want: Want,
+    },
+    /// Opened, but all big buffers are in use.
+    Starved(Active),
+    /// Being filled, in flight, or ready for the consumer.
+    Active(Active),
+}
+
+/// An opened file in a slot. While a read is in flight, the ring has `file` and
+/// `buffer`.
+pub(crate) struct Active {
+    pub(crate) opened: Opened,
+    pub(crate) progress: Progress,
+    pub(crate) file: Option<OwnedFd>,
+    pub(crate) buffer: Option<Buffer>,
+    pub(crate) filled: usize,
+    /// Bytes that the read in flight asked for.
+    pub(crate) asked: usize,
+    /// Whether what is filled is the last of it.
+    pub(crate) end: bool,
+    pub(crate) seek: Seek,
+}
+
+/// How a read says where.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Seek {
+    /// `pread`.
+    Offset,
+    /// `read`: some pseudo files have no positions.
+    Stream,
+}
+
+/// What a plain read came to.
+pub(crate) enum Plain {
+    Read(usize),
+    /// Not without waiting for the disk.
+    Miss,
+}
+
+impl Active {
+    pub(crate) fn new(opened: Opened, progress: Progress, file: OwnedFd) -> Active {
+        Active {
+            opened,
+            progress,
+            file: Some(file),
+            buffer: None,
+            filled: 0,
+            asked: 0,
+            end: false,
+            seek: Seek::Offset,
+        }
+    }
+
+    /// The descriptor; only while no read is in flight.
+    pub(crate) fn file(&self) -> &OwnedFd {
+        self.file.as_ref().expect("no read in flight")
+    }
+
+    fn buffer(&self) -> &Buffer {
+        self.buffer.as_ref().expect("no read in flight")
+    }
+
+    /// Sets how many bytes to ask for next.
+    pub(crate) fn ask(&mut self, chunk: usize) {
+        let len = self.buffer().len();
+        self.asked = self.progress.ask(len - self.filled, len, chunk);
+    }
+
+    /// Reads what was asked for, waiting for the disk.
+    pub(crate) fn read(&mut self) -> Result<usize, Errno> {
+        let file = self.file.as_ref().expect("no read in flight");
+        let buffer = self.buffer.as_mut().expect("no read in flight");
+        let room = &mut buffer[self.filled..self.filled + self.asked];
+        loop {
+            let result = match self.seek {
+                Seek::Offset => rustix::io::pread(file, &mut *room, self.progress.pos()),
+                Seek::Stream => rustix::io::read(file, &mut *room),
+            };
+            match result {
+                Err(Errno::INTR) => {}
+                Err(Errno::SPIPE) if self.seek == Seek::Offset && self.progress.pos() == 0 => {
+                    self.seek = Seek::Stream;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Reads what was asked for as far as it is resident.
+    pub(crate) fn read_cached(&mut self) -> Result<Plain, Errno> {
+        use rustix::io::ReadWriteFlags;
+        let file = self.file.as_ref().expect("no read in flight");
+        let buffer = self.buffer.as_mut().expect("no read in flight");
+        let room = &mut buffer[self.filled..self.filled + self.asked];
+        let mut rooms = [std::io::IoSliceMut::new(room)];
+        let result = retry_on_intr(|| {
+            rustix::io::preadv2(
+                file,
+                &mut rooms,
+                self.progress.pos(),
+                ReadWriteFlags::NOWAIT,
+            )
+        });
+        match result {
+            Ok(n) => Ok(Plain::Read(n)),
+            Err(Errno::AGAIN) => Ok(Plain::Miss),
+            // The file system or the kernel cannot say: just read.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::SPIPE | Errno::PERM) => {
+                self.read().map(Plain::Read)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Takes out what the ring has to own while a read is in flight.
+    pub(crate) fn lend(&mut self) -> (OwnedFd, Buffer) {
+        (
+            self.file.take().expect("no read in flight"),
+            self.buffer.take().expect("no read in flight"),
+        )
+    }
+
+    /// Takes back what [`lend`](Active::lend) gave away.
+    pub(crate) fn give_back(&mut self, file: OwnedFd, buffer: Buffer) {
+        self.file = Some(file);
+        self.buffer = Some(buffer);
+    }
+
+    /// Takes note of `n` bytes read as asked.
+    pub(crate) fn took(&mut self, n: usize) -> Step {
+        let len = self.buffer().len();
+        self.filled += n;
+        self.progress.took(n, self.asked, len - self.filled)
+    }
+
+    /// Proves that the file did not change between the first read and now.
+    pub(crate) fn unchanged(&self, listing: &Listing, trust: Trust) -> Result<(), Error> {
+        let path = || listing.path(self.opened.entry);
+        let now = retry_on_intr(|| rustix::fs::fstat(self.file()))
+            .map_err(|errno| Error::new(path(), "stat", errno))?;
+        let same = FileStat::from(&now).stamp == self.opened.stat.stamp;
+        // Fewer bytes than promised, yet unchanged: only where sizes are made up.
+        let enough =
+            || trust == Trust::Untrusted || self.progress.complete() || is_pseudo(self.file());
+        if same && enough() {
+            Ok(())
+        } else {
+            Err(Error::of_kind(path(), "read", ErrorKind::Changed))
+        }
+    }
+
+    /// What to show the consumer.
+    pub(crate) fn feed(&self, slot: usize) -> Feed<'_> {
+        Feed {
+            slot,
+            data: &self.buffer()[..self.filled],
+            end: self.end,
+        }
+    }
+}
+
+/// Whether the file's system makes up its content, and sizes, when asked.
+fn is_pseudo(file: &OwnedFd) -> bool {
+    // linux/magic.h; FUSE is among them because its servers may not know sizes.
+    const MAGIC: [u64; 16] = [
+        0x0000_9fa0, // proc
+        0x6265_6572, // sysfs
+        0x0027_e0eb, // cgroup
+        0x6367_7270, // cgroup2
+        0x6462_6720, // debugfs
+        0x7472_6163, // tracefs
+        0x7363_6673, // securityfs
+        0xcafe_4a11, // bpf
+        0x6265_6570, // configfs
+        0x6165_676c, // pstore
+        0xde5e_81e4, // efivarfs
+        0x4249_4e4d, // binfmt_misc
+        0xf97c_ff8c, // selinuxfs
+        0x4341_5d53, // smackfs
+        0x0765_5821, // resctrl
+        0x6573_5546, // fuse
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
+}

@@ -1,0 +1,467 @@
+//! One huge file: read by several threads ahead of one that consumes in order,
+//! or cut into chunks that several threads work on independently.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use bc_pool::Cancel;
+use bc_walk::{Error, ErrorKind, FileStat};
+use rustix::fs::Advice;
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::buffer::Buffer;
+
+/// Bytes a thread reads at a time: a quarter of the L2 cache of a current core,
+/// and some 30 µs of copying for each hand-over between threads.
+const CHUNK: usize = 256 << 10;
+/// Chunks between the fastest reader and the consumer, for each worker.
+const AHEAD: usize = 3;
+
+/// Proves that the open `file` still has the stamp it was opened with.
+///
+/// # Errors
+/// Kind `Changed`, or `stat` as the system gives it; the path is empty.
+pub fn unchanged(file: impl AsFd, opened: &FileStat) -> Result<(), Error> {
+    let now = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
+        .map_err(|errno| Error::new(Vec::new(), "stat", errno))?;
+    if FileStat::from(&now).stamp == opened.stamp {
+        Ok(())
+    } else {
+        Err(Error::of_kind(Vec::new(), "read", ErrorKind::Changed))
+    }
+}
+
+/// Reads the first `size` bytes of one file with up to `workers` threads and
+/// hands them to `f`, on the caller's thread, in order and in pieces of up to
+/// 256 KiB, so that reading and hashing overlap. Returns the bytes handed on:
+/// fewer than `size` if the file has become shorter. The caller compares with
+/// [`unchanged`].
+///
+/// Memory: three pieces for each worker. A cancellation is noticed with each
+/// piece.
+///
+/// # Errors
+/// `read` as the system gives it, or kind `Cancelled`; the path is empty, for
+/// a descriptor has none.
+///
+/// # Panics
+/// If `f` panics.
+pub fn stream(
+    file: impl AsFd,
+    size: u64,
+    workers: usize,
+    cancel: &Cancel,
+    mut f: impl FnMut(&[u8]),
+) -> Result<u64, Error> {
+    let file = file.as_fd();
+    let total = size.div_ceil(CHUNK as u64);
+    let workers = workers.clamp(1, usize::try_from(total).unwrap_or(usize::MAX).max(1));
+    // Best effort: a larger read-ahead window.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::Sequential);
+    let ahead = if workers == 1 { 1 } else { AHEAD * workers };
+    let relay = Relay::new(file, size, total, ahead).map_err(failed)?;
+    std::thread::scope(|scope| {
+        // Whatever happens to the consumer, the readers end.
+        let _stop = Stop(&relay);
+        for worker in 1..workers {
+            let spawned = std::thread::Builder::new()
+                .name(format!("bc-read-{worker}"))
+                .spawn_scoped(scope, || relay.read_ahead());
+            if spawned.is_err() {
+                break;
+            }
+        }
+        relay.consume(cancel, &mut f)
+    })
+}
+
+fn failed(errno: Errno) -> Error {
+    Error::new(Vec::new(), "read", errno)
+}
+
+/// Chunks on their way from the readers to the consumer.
+struct Relay<'f> {
+    file: BorrowedFd<'f>,
+    size: u64,
+    total: u64,
+    state: Mutex<State>,
+    /// Signalled when a chunk has been read.
+    filled: Condvar,
+    /// Signalled when a place in the window has become free, or at the end.
+    freed: Condvar,
+}
+
+struct State {
+    /// Next chunk that nobody reads yet.
+    next: u64,
+    /// Chunks consumed.
+    consumed: u64,
+    /// Chunk i is in place i modulo their number.
+    places: Vec<Place>,
+    stop: bool,
+}
+
+enum Place {
+    Free(Buffer),
+    Taken,
+    Filled(Buffer, Result<usize, Errno>),
+}
+
+impl<'f> Relay<'f> {
+    fn new(file: BorrowedFd<'f>, size: u64, total: u64, ahead: usize) -> Result<Self, Errno> {
+        let places = (0..ahead)
+            .map(|_| Buffer::new(CHUNK).map(Place::Free))
+            .collect::<Result<_, _>>()?;
+        Ok(Relay {
+            file,
+            size,
+            total,
+            state: Mutex::new(State {
+                next: 0,
+                consumed: 0,
+                places,
+                stop: false,
+            }),
+            filled: Condvar::new(),
+            freed: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, chunk: u64, buffer: &mut Buffer) -> Result<usize, Errno> {
+        let start = chunk * CHUNK as u64;
+        let len = (self.size - start).min(CHUNK as u64) as usize;
+        read_full(self.file, &mut buffer[..len], start)
+    }
+
+    /// A reader's life.
+    fn read_ahead(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some((chunk, mut buffer)) = state.claim(self.total) {
+                drop(state);
+                let result = self.read(chunk, &mut buffer);
+                state = self.lock();
+                state.put(chunk, Place::Filled(buffer, result));
+                self.filled.notify_one();
+            } else if state.stop || state.next >= self.total {
+                return;
+            } else {
+                state = self
+                    .freed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// The consumer's: takes the chunks in order, and reads when the next one
+    /// is not there yet.
+    fn consume(&self, cancel: &Cancel, f: &mut impl FnMut(&[u8])) -> Result<u64, Error> {
+        let mut bytes = 0;
+        for chunk in 0..self.total {
+            if cancel.is_cancelled() {
+                return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Cancelled));
+            }
+            let (buffer, result) = self.get(chunk);
+            let n = result.map_err(failed)?;
+            f(&buffer[..n]);
+            bytes += n as u64;
+            let mut state = self.lock();
+            state.put(chunk, Place::Free(buffer));
+            state.consumed = chunk + 1;
+            drop(state);
+            self.freed.notify_one();
+            if n < CHUNK && bytes < self.size {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn get(&self, chunk: u64) -> (Buffer, Result<usize, Errno>) {
+        let mut state = self.lock();
+        loop {
+            if let Some(filled) = state.take(chunk) {
+                return filled;
+            }
+            if let Some((claimed, mut buffer)) = state.claim(self.total) {
+                drop(state);
+                let result = self.read(claimed, &mut buffer);
+                if claimed == chunk {
+                    return (buffer, result);
+                }
+                state = self.lock();
+                state.put(claimed, Place::Filled(buffer, result));
+            } else {
+                state = self
+                    .filled
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+impl State {
+    fn place(&mut self, chunk: u64) -> &mut Place {
+        let places = self.places.len() as u64;
+        &mut self.places[(chunk % places) as usize]
+    }
+
+    fn put(&mut self, chunk: u64, place: Place) {
+        *self.place(chunk) = place;
+    }
+
+    /// The next chunk to read, if there is a place for it.
+    fn claim(&mut self, total: u64) -> Option<(u64, Buffer)> {
+        let chunk = self.next;
+        if self.stop || chunk >= total || chunk - self.consumed >= self.places.len() as u64 {
+            return None;
+        }
+        match std::mem::replace(self.place(chunk), Place::Taken) {
+            Place::Free(buffer) => {
+                self.next += 1;
+                Some((chunk, buffer))
+            }
+            other => {
+                self.put(chunk, other);
+                None
+            }
+        }
+    }
+
+    /// Chunk `chunk`, if it has been read.
+    fn take(&mut self, chunk: u64) -> Option<(Buffer, Result<usize, Errno>)> {
+        match std::mem::replace(self.place(chunk), Place::Taken) {
+            Place::Filled(buffer, result) if chunk < self.next => Some((buffer, result)),
+            other => {
+                self.put(chunk, other);
+                None
+            }
+        }
+    }
+}
+
+/// Ends the readers when dropped.
+struct Stop<'r, 'f>(&'r Relay<'f>);
+
+impl Drop for Stop<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().stop = true;
+        self.0.freed.notify_all();
+    }
+}
+
+/// Cuts `range` of a file into chunks of `chunk` bytes (the last one may be
+/// shorter), calls `f(offset, bytes)` for each on one of up to `workers`
+/// threads, and returns the results in the order of the chunks. For trees of
+/// digests, and for comparing files piece by piece.
+///
+/// Memory: one chunk for each worker.
+///
+/// # Errors
+/// `read` as the system gives it; kind `Changed` if the file ends before
+/// `range` does; kind `Cancelled`. The path is empty.
+///
+/// # Panics
+/// If `chunk` is 0 or `f` panics.
+pub fn map_chunks<T: Send>(
+    file: impl AsFd,
+    range: Range<u64>,
+    chunk: usize,
+    workers: usize,
+    cancel: &Cancel,
+    f: impl Fn(u64, &[u8]) -> T + Sync,
+) -> Result<Vec<T>, Error> {
+    assert!(chunk > 0, "chunks have to hold something");
+    let file = file.as_fd();
+    let len = range.end.saturating_sub(range.start);
+    let total = len.div_ceil(chunk as u64);
+    let workers = workers.clamp(1, usize::try_from(total).unwrap_or(usize::MAX).max(1));
+    let next = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    let work = || -> Result<Vec<(u64, T)>, Error> {
+        let mut results = Vec::new();
+        let mut buffer =
+            Buffer::new(chunk.min(usize::try_from(len).unwrap_or(chunk))).map_err(self::failed)?;
+        loop {
+            // Relaxed: chunks are independent, the results travel by join.
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= total || failed.load(Ordering::Relaxed) {
+                return Ok(results);
+            }
+            if cancel.is_cancelled() {
+                return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Cancelled));
+            }
+            let start = range.start + index * chunk as u64;
+            let bytes = &mut buffer[..(range.end - start).min(chunk as u64) as usize];
+            let result = read_full(file, bytes, start).map_err(self::failed);
+            match result {
+                Ok(n) if n == bytes.len() => results.push((index, f(start, bytes))),
+                result => {
+                    failed.store(true, Ordering::Relaxed);
+                    result?;
+                    return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Changed));
+                }
+            }
+        }
+    };
+    let mut results = std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..workers)
+            .map_while(|worker| {
+                std::thread::Builder::new()
+                    .name(format!("bc-read-{worker}"))
+                    .spawn_scoped(scope, work)
+                    .ok()
+            })
+            .collect();
+        let mut results = work()?;
+        for helper in helpers {
+            match helper.join() {
+                Ok(more) => results.extend(more?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok::<_, Error>(results)
+    })?;
+    results.sort_unstable_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Reads until `buffer` is full or the file ends.
+fn read_full(file: BorrowedFd<'_>, buffer: &mut [u8], start: u64) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let room = &mut buffer[filled..];
+        match retry_on_intr(|| rustix::io::pread(file, &mut *room, start + filled as u64))? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file_of(len: usize) -> (std::fs::File, Vec<u8>) {
+        let bytes: Vec<u8> = (0..len).map(|i| (i * 31 + i / 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        (file, bytes)
+    }
+
+    #[test]
+    fn streams_in_order_whatever_the_workers() {
+        for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 20 * CHUNK + 77] {
+            let (file, bytes) = file_of(len);
+            for workers in [1, 2, 5] {
+                let mut seen = Vec::new();
+                let n = stream(&file, len as u64, workers, &Cancel::new(), |piece| {
+                    seen.extend_from_slice(piece);
+                });
+                assert_eq!(n.unwrap(), len as u64);
+                assert!(seen == bytes, "{len} bytes with {workers} workers");
+            }
+        }
+    }
+
+    #[test]
+    fn a_shorter_file_gives_what_there_is() {
+        let (file, bytes) = file_of(5 * CHUNK + 9);
+        for workers in [1, 3] {
+            let mut seen = Vec::new();
+            let size = 9 * CHUNK as u64;
+            let n = stream(&file, size, workers, &Cancel::new(), |piece| {
+                seen.extend_from_slice(piece);
+            });
+            assert_eq!(n.unwrap(), bytes.len() as u64);
+            assert!(seen == bytes);
+        }
+    }
+
+    #[test]
+    fn errors_and_cancellation_end_the_stream() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = std::fs::File::open(dir.path()).unwrap();
+        for workers in [1, 4] {
+            let error = stream(&dir, 9 << 20, workers, &Cancel::new(), |_| {}).unwrap_err();
+            assert_eq!(
+                (error.op(), error.errno()),
+                ("read", Some(Errno::ISDIR.raw_os_error()))
+            );
+            let (file, bytes) = file_of(8 * CHUNK);
+            let cancel = Cancel::new();
+            let mut pieces = 0;
+            let error = stream(&file, bytes.len() as u64, workers, &cancel, |_| {
+                pieces += 1;
+                cancel.cancel(1);
+            });
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::Cancelled);
+            assert_eq!(pieces, 1);
+        }
+    }
+
+    #[test]
+    fn a_panicking_consumer_does_not_hang_the_readers() {
+        let (file, bytes) = file_of(16 * CHUNK);
+        let outcome = std::panic::catch_unwind(|| {
+            let _ = stream(&file, bytes.len() as u64, 3, &Cancel::new(), |_| {
+                panic!("oh")
+            });
+        });
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn chunks_are_mapped_in_order() {
+        let (file, bytes) = file_of(100_003);
+        for workers in [1, 2, 7] {
+            for chunk in [1000, 4096, 100_003, 1 << 20] {
+                let range = 3..bytes.len() as u64;
+                let parts = map_chunks(&file, range, chunk, workers, &Cancel::new(), |at, part| {
+                    (at, part.to_vec())
+                })
+                .unwrap();
+                assert!(parts.iter().map(|(at, _)| *at).is_sorted());
+                assert_eq!(parts.len(), 100_000_usize.div_ceil(chunk));
+                let joined: Vec<u8> = parts.into_iter().flat_map(|(_, part)| part).collect();
+                assert!(joined == bytes[3..]);
+            }
+        }
+    }
+
+    #[test]
+    fn mapping_past_the_end_is_a_change() {
+        let (file, bytes) = file_of(10_000);
+        for workers in [1, 3] {
+            let range = 0..bytes.len() as u64 + 1;
+            let error = map_chunks(&file, range, 4096, workers, &Cancel::new(), |_, _| ());
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::Changed);
+            let cancel = Cancel::new();
+            cancel.cancel(2);
+            let error = map_chunks(&file, 0..10_000, 4096, workers, &cancel, |_, _| ());
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::Cancelled);
+        }
+        let none = map_chunks(&file, 5..5, 4096, 2, &Cancel::new(), |_, _| ()).unwrap();
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn a_changed_file_is_noticed() {
+        let (mut file, _) = file_of(10);
+        let stat = FileStat::from(&rustix::fs::fstat(&file).unwrap());
+        unchanged(&file, &stat).unwrap();
+        file.write_all(b"x").unwrap();
+        let error = unchanged(&file, &stat).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Changed);
+    }
+}

@@ -1,0 +1,206 @@
+//! What goes into the pump and comes out of it: options, the consumer's side
+//! of the contract, and the counts at the end.
+
+use bc_walk::{EntryId, Error, FileStat};
+
+/// Which way the bytes come in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Choice {
+    /// Plain calls for what is resident, `io_uring` for what is not, decided
+    /// file by file; plain calls alone where the kernel refuses `io_uring`.
+    #[default]
+    Auto,
+    /// Plain calls only.
+    Sync,
+    /// `io_uring` for every open and every read. Ask
+    /// [`uring_available`](crate::uring_available) first: where a worker
+    /// cannot have a ring it goes on with plain calls and says so in
+    /// [`Stats::refused`].
+    Uring,
+}
+
+/// What becomes of a file that changes while it is being read.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Changed {
+    /// It ends in an [`Error`] of kind `Changed`. Files that need more than
+    /// one read call compare size, mtime and ctime before and after.
+    #[default]
+    Refuse,
+    /// Whatever was read counts.
+    Allow,
+}
+
+/// Whether `st_size` says how much there is to read.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Trust {
+    /// Yes, as on any disk file system. Files of pseudo file systems, which
+    /// claim to be empty or a page long, are recognised when their size turns
+    /// out wrong.
+    #[default]
+    Trusted,
+    /// No: every file is read until a read returns nothing.
+    Untrusted,
+}
+
+/// How to read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The backend.
+    pub backend: Choice,
+    /// Bytes of a slot's buffer; files below this size take one read call.
+    /// Rounded up to whole pages, at least one.
+    pub slot_size: usize,
+    /// Files in flight at most when `io_uring` is used. Plain calls use as
+    /// many slots as the consumer is wide.
+    pub slots: usize,
+    /// What to do about files that change meanwhile.
+    pub changed: Changed,
+    /// Whether sizes can be believed.
+    pub sizes: Trust,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            backend: Choice::Auto,
+            slot_size: 128 << 10,
+            slots: 128,
+            changed: Changed::Refuse,
+            sizes: Trust::Trusted,
+        }
+    }
+}
+
+/// The part of a file that a consumer wants to see.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Want {
+    /// All of it.
+    Whole,
+    /// At most `len` bytes from `offset`; less where the file ends earlier.
+    Range {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The first `len` bytes and then the last `len`, where the file has at
+    /// least twice that; all of a smaller file, with no seam. The first part
+    /// of two ends with its own piece (`end == false`).
+    Ends {
+        /// Bytes of each end.
+        len: u32,
+    },
+}
+
+/// A file that was opened and found to be the regular file meant.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The entry it belongs to.
+    pub entry: EntryId,
+    /// `fstat` of the very descriptor that is read, from before the first read.
+    pub stat: FileStat,
+}
+
+/// The next unconsumed piece of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Feed<'a> {
+    /// The slot, as given to [`Consumer::begin`].
+    pub slot: usize,
+    /// The bytes; may be empty when `end` is set.
+    pub data: &'a [u8],
+    /// Whether this piece is the last.
+    pub end: bool,
+}
+
+/// What a pump feeds. For each entry taken from the plan, in this order:
+/// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened;
+/// pieces through [`advance`](Consumer::advance); and
+/// [`finish`](Consumer::finish), exactly once, unless the run is cancelled.
+pub trait Consumer {
+    /// How many slots should hold data before `advance` pays: the number of
+    /// lanes. Asked again on every turn; 0 counts as 1.
+    fn width(&self) -> usize;
+
+    /// Called once before the first `begin`: slots are numbered below `slots`.
+    fn reserve(&mut self, slots: usize) {
+        let _ = slots;
+    }
+
+    /// Which part of this entry to read.
+    fn want(&mut self, entry: EntryId) -> Want {
+        let _ = entry;
+        Want::Whole
+    }
+
+    /// A file was opened in `slot`; its pieces follow.
+    fn begin(&mut self, slot: usize, opened: &Opened);
+
+    /// Works on the pieces until at least one of them is used up, and pushes
+    /// the slots of those that are to `consumed`. A piece that is not used up
+    /// is presented again, unchanged, on the next call. `feeds` is never empty
+    /// and holds each slot at most once; there are more feeds than `width`
+    /// only if `width` has shrunk.
+    fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>);
+
+    /// The entry is done: its last piece was consumed and the file was read to
+    /// its end unchanged, or something failed. After an error before `begin`,
+    /// `slot` means nothing.
+    fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId);
+}
+
+/// What one worker's pump did.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Files finished without error.
+    pub files: u64,
+    /// Entries finished with an error.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Read calls and completed ring reads.
+    pub reads: u64,
+    /// Opens and reads that went through `io_uring`.
+    pub queued: u64,
+    /// What was used.
+    pub backend: Backend,
+    /// Why `io_uring` was not to be had, if it was asked for and refused.
+    pub refused: Option<Error>,
+}
+
+impl Stats {
+    /// Adds another worker's counts.
+    pub fn merge(&mut self, other: Stats) {
+        self.files += other.files;
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.reads += other.reads;
+        self.queued += other.queued;
+        self.backend = self.backend.max(other.backend);
+        if self.refused.is_none() {
+            self.refused = other.refused;
+        }
+    }
+}
+
+/// The backend that did the reading.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Backend {
+    /// Plain calls only.
+    #[default]
+    Sync,
+    /// Plain calls, and `io_uring` for what was not resident.
+    Mixed,
+    /// `io_uring` only.
+    Uring,
+}
+
+impl Backend {
+    /// `sync`, `mixed` or `uring`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Sync => "sync",
+            Backend::Mixed => "mixed",
+            Backend::Uring => "uring",
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! One worker's `io_uring`: opens and reads in flight, each owning its
+//! descriptor and buffer until its completion has been seen.
+//!
+//! Files are opened to ordinary descriptors, not direct ones: what is read must
+//! first be proven by `fstat` to be the regular file meant, and there is no
+//! `fstat` of a direct descriptor; `STATX` by name could look at another file.
+//! A `STATX` on the ring is always handed to a kernel thread (about 10 µs where
+//! `fstat` of an open file takes 0.2), so the `fstat` is a plain call. Buffers
+//! are not registered: pinning helps direct I/O, and a copy from the page cache
+//! costs the same without eating into `RLIMIT_MEMLOCK`.
+#![allow(unsafe_code)] // pushing entries that hold pointers
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+
+use bc_walk::Error;
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::buffer::Buffer;
+
+/// Kernel threads a ring may use for opens that have to wait for the disk. The
+/// kernel's own limit is four for each CPU, too few to keep a disk busy on a
+/// small machine.
+const OPEN_THREADS: u32 = 64;
+
+/// `user_data` of requests that belong to no slot.
+const NO_SLOT: u64 = u64::MAX;
+
+/// Whether this process may use `io_uring`, and if not, why.
+///
+/// # Errors
+/// `io_uring` with the reason: the kernel knows nothing of it (ENOSYS), it was
+/// switched off by `kernel.io_uring_disabled` or a seccomp filter (EPERM), it
+/// lacks an operation, or memory for a ring may not be locked (ENOMEM).
+pub fn uring_available() -> Result<(), Error> {
+    Ring::new(4).map(|_| ())
+}
+
+/// A ring and everything that is in flight on it.
+pub(crate) struct Ring<'a> {
+    ring: IoUring,
+    /// By slot.
+    flying: Vec<Option<Op>>,
+    in_flight: usize,
+    /// Pushed, but not yet shown to the kernel.
+    unsubmitted: usize,
+    /// Names are borrowed until the kernel has copied them, at submission.
+    names: PhantomData<&'a CStr>,
+}
+
+/// A request in flight, with what the kernel uses until it completes.
+enum Op {
+    Open { _dir: Rc<OwnedFd> },
+    Read { file: OwnedFd, buffer: Buffer },
+}
+
+/// A completed request.
+pub(crate) enum Done {
+    Open(Result<OwnedFd, Errno>),
+    Read {
+        file: OwnedFd,
+        buffer: Buffer,
+        result: Result<usize, Errno>,
+    },
+}
+
+impl<'a> Ring<'a> {
+    /// A ring for requests of slots below `slots`, proven to work.
+    pub(crate) fn new(slots: usize) -> Result<Ring<'a>, Error> {
+        let entries = u32::try_from(slots.max(1).next_power_of_two())
+            .unwrap_or(u32::MAX)
+            .min(4096);
+        // The hints are newer (5.19, 6.0) than what is needed (5.6).
+        let ring = IoUring::builder()
+            .setup_coop_taskrun()
+            .setup_single_issuer()
+            .build(entries)
+            .or_else(|error| match error.raw_os_error() {
+                Some(code) if code == Errno::INVAL.raw_os_error() => IoUring::new(entries),
+                _ => Err(error),
+            })
+            .map_err(refused)?;
+        let mut probe = Probe::new();
+        ring.submitter()
+            .register_probe(&mut probe)
+            .map_err(refused)?;
+        if ![opcode::OpenAt::CODE, opcode::Read::CODE]
+            .into_iter()
+            .all(|code| probe.is_supported(code))
+        {
+            return Err(Error::with_message(
+                Vec::new(),
+                "io_uring",
+                "the kernel lacks openat and read requests (Linux 5.6)",
+            ));
+        }
+        // Best effort (5.15): fewer threads only mean less depth.
+        let _ = ring
+            .submitter()
+            .register_iowq_max_workers(&mut [OPEN_THREADS.min(entries), 0]);
+        let mut ring = Ring {
+            ring,
+            flying: (0..slots).map(|_| None).collect(),
+            in_flight: 0,
+            unsubmitted: 0,
+            names: PhantomData,
+        };
+        ring.round_trip().map_err(refused)?;
+        Ok(ring)
+    }
+
+    /// A filter may allow the ring and refuse its use.
+    fn round_trip(&mut self) -> std::io::Result<()> {
+        let nop = opcode::Nop::new().build().user_data(NO_SLOT);
+        // SAFETY: a NOP refers to nothing.
+        let _ = unsafe { self.ring.submission().push(&nop) };
+        loop {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => break,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.ring.completion().for_each(drop);
+        Ok(())
+    }
+
+    /// Requests whose completion has not been taken yet.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Opens `name` in `dir` for `slot`.
+    pub(crate) fn open(
+        &mut self,
+        slot: usize,
+        dir: Rc<OwnedFd>,
+        name: &'a CStr,
+        flags: OFlags,
+    ) -> Result<(), Errno> {
+        let entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
+            .flags(flags.bits() as i32)
+            .build();
+        self.push(slot, entry, Op::Open { _dir: dir })
+    }
+
+    /// Reads up to `len` bytes at `offset` into `buffer[filled..]` for `slot`.
+    pub(crate) fn read(
+        &mut self,
+        slot: usize,
+        file: OwnedFd,
+        mut buffer: Buffer,
+        filled: usize,
+        len: usize,
+        offset: u64,
+    ) -> Result<(), Errno> {
+        assert!(filled <= buffer.len() && len <= buffer.len() - filled);
+        let start = buffer.start().wrapping_add(filled);
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), start, len)
+            .offset(offset)
+            .build();
+        self.push(slot, entry, Op::Read { file, buffer })
+    }
+
+    fn push(&mut self, slot: usize, entry: squeue::Entry, op: Op) -> Result<(), Errno> {
+        assert!(self.flying[slot].is_none(), "one request a slot");
+        let entry = entry.user_data(slot as u64);
+        // From here on the ring owns what the entry points to.
+        self.flying[slot] = Some(op);
+        self.in_flight += 1;
+        loop {
+            // SAFETY: the entry's descriptors and buffer are in `flying` until
+            // its completion is reaped, or leaked; the name lives for 'a.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                self.unsubmitted += 1;
+                return Ok(());
+            }
+            self.submit(0)?;
+        }
+    }
+
+    /// Shows the kernel what was pushed and waits for `wait` completions, at
+    /// most until a signal comes. An error means that the ring is of no more
+    /// use: see [`abandon`](Ring::abandon).
+    pub(crate) fn submit(&mut self, wait: usize) -> Result<(), Errno> {
+        let wait = wait.min(self.in_flight);
+        if self.unsubmitted == 0 && wait == 0 {
+            return Ok(());
+        }
+        match self.ring.submit_and_wait(wait) {
+            Ok(taken) => {
+                self.unsubmitted = self.unsubmitted.saturating_sub(taken);
+                Ok(())
+            }
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::INTR) => Ok(()),
+                // Out of memory for a request, or completions to be reaped
+                // first: the entries stay in the queue for the next call.
+                Some(Errno::AGAIN | Errno::BUSY) => {
+                    std::thread::yield_now();
+                    Ok(())
+                }
+                errno => Err(errno.unwrap_or(Errno::IO)),
+            },
+        }
+    }
+
+    /// Takes one completion, if one is there.
+    pub(crate) fn reap(&mut self) -> Option<(usize, Done)> {
+        loop {
+            let done: cqueue::Entry = self.ring.completion().next()?;
+            let Ok(slot) = usize::try_from(done.user_data()) else {
+                continue;
+            };
+            let Some(op) = self.flying.get_mut(slot).and_then(Option::take) else {
+                continue;
+            };
+            self.in_flight -= 1;
+            let result = match done.result() {
+                code @ 0.. => Ok(code),
+                code => Err(Errno::from_raw_os_error(-code)),
+            };
+            return Some((
+                slot,
+                match op {
+                    Op::Open { .. } => Done::Open(result.map(|fd| {
+                        // SAFETY: a descriptor the kernel has just opened for
+                        // us, and which this completion alone tells of.
+                        unsafe { OwnedFd::from_raw_fd(fd) }
+                    })),
+                    Op::Read { file, buffer } => Done::Read {
+                        file,
+                        buffer,
+                        result: result.map(|n| n as usize),
+                    },
+                },
+            ));
+        }
+    }
+
+    /// Gives up after a failed [`submit`](Ring::submit): returns the slots in
+    /// flight. What the kernel may still write to is leaked.
+    pub(crate) fn abandon(&mut self) -> Vec<usize> {
+        let mut slots = Vec::new();
+        for (slot, op) in self.flying.iter_mut().enumerate() {
+            if let Some(op) = op.take() {
+                std::mem::forget(op);
+                slots.push(slot);
+            }
+        }
+        self.in_flight = 0;
+        self.unsubmitted = 0;
+        slots
+    }
+}
+
+impl Drop for Ring<'_> {
+    /// Waits for what is in flight: the kernel writes to those buffers.
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            if self.submit(1).is_err() {
+                self.abandon();
+            }
+            while self.reap().is_some() {}
+        }
+    }
+}
+
+fn refused(error: std::io::Error) -> Error {
+    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let switched_off = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled")
+        .is_ok_and(|value| matches!(value.trim(), "1" | "2"));
+    match errno {
+        Errno::PERM if switched_off => Error::with_message(
+            Vec::new(),
+            "io_uring",
+            "switched off by kernel.io_uring_disabled (os error 1)",
+        ),
+        Errno::PERM => Error::with_message(
+            Vec::new(),
+            "io_uring",
+            "not permitted, by a seccomp filter or a container's policy (os error 1)",
+        ),
+        errno => Error::new(Vec::new(), "io_uring", errno),
+    }
+}
