@@ -1,0 +1,144 @@
+//! Published test vectors, through the public interface: whole, byte by byte, and in batches.
+//! `vectors/*.json` name their sources.
+
+use bc_digest::{Algorithm, Batch, Digest, Feed, Hasher, Kernels, hash, hash_many};
+use serde_json::Value;
+
+const FILES: [&str; 8] = [
+    include_str!("vectors/sha.json"),
+    include_str!("vectors/md5.json"),
+    include_str!("vectors/blake2b.json"),
+    include_str!("vectors/blake2b-256.json"),
+    include_str!("vectors/blake3.json"),
+    include_str!("vectors/xxhash.json"),
+    include_str!("vectors/crc32c.json"),
+    // The empty message, which the lists above mostly lack.
+    include_str!("vectors/empty.json"),
+];
+
+struct Case {
+    algorithm: Algorithm,
+    input: Vec<u8>,
+    digest: Digest,
+}
+
+fn input(case: &Value) -> Vec<u8> {
+    let length = |key: &str| case[key].as_u64().map(|n| n as usize);
+    if let Some(text) = case["text"].as_str() {
+        return text.repeat(length("repeat").unwrap_or(1)).into_bytes();
+    }
+    if let Some(hex) = case["hex"].as_str() {
+        return Digest::from_hex(hex.as_bytes())
+            .expect("up to 64 bytes")
+            .as_bytes()
+            .to_vec();
+    }
+    if let Some(n) = length("counting") {
+        return (0..n).map(|i| i as u8).collect();
+    }
+    if let Some(n) = length("cycle251") {
+        return (0..n).map(|i| (i % 251) as u8).collect();
+    }
+    let n = length("xsum").expect("a kind of input");
+    let mut byte = 2_654_435_761u64;
+    (0..n)
+        .map(|_| {
+            let next = (byte >> 56) as u8;
+            byte = byte.wrapping_mul(11_400_714_785_074_694_797);
+            next
+        })
+        .collect()
+}
+
+fn cases() -> Vec<Case> {
+    FILES
+        .iter()
+        .flat_map(|file| {
+            let file: Value = serde_json::from_str(file).expect("JSON");
+            assert!(file["source"].is_string());
+            file["cases"].as_array().expect("cases").clone()
+        })
+        .map(|case| Case {
+            algorithm: case["algorithm"].as_str().unwrap().parse().unwrap(),
+            input: input(&case),
+            digest: Digest::from_hex(case["digest"].as_str().unwrap().as_bytes()).unwrap(),
+        })
+        .collect()
+}
+
+#[test]
+fn every_algorithm_has_vectors() {
+    let cases = cases();
+    for &algorithm in Algorithm::ALL {
+        let of = |c: &&Case| c.algorithm == algorithm;
+        assert!(cases.iter().filter(of).count() >= 2, "{algorithm}");
+    }
+    assert!(cases.len() > 300);
+}
+
+#[test]
+fn whole_and_in_pieces() {
+    for case in cases() {
+        let len = case.input.len();
+        assert_eq!(
+            hash(case.algorithm, &case.input),
+            case.digest,
+            "{} of {len} bytes",
+            case.algorithm
+        );
+        assert_eq!(case.digest.as_bytes().len(), case.algorithm.digest_len());
+        for piece in [1, 63, 4096] {
+            if len / piece > 10_000 {
+                continue;
+            }
+            let mut hasher = Hasher::new(case.algorithm);
+            for piece in case.input.chunks(piece) {
+                hasher.update(piece);
+            }
+            assert_eq!(
+                hasher.finalize(),
+                case.digest,
+                "{} of {len} bytes by {piece}",
+                case.algorithm
+            );
+        }
+    }
+}
+
+#[test]
+fn in_batches_of_every_instruction_set() {
+    let cases = cases();
+    for &algorithm in Algorithm::ALL {
+        let cases: Vec<&Case> = cases.iter().filter(|c| c.algorithm == algorithm).collect();
+        let inputs: Vec<&[u8]> = cases.iter().map(|c| c.input.as_slice()).collect();
+        let expected: Vec<Digest> = cases.iter().map(|c| c.digest).collect();
+        assert_eq!(hash_many(algorithm, &inputs), expected, "{algorithm}");
+        for kernels in Kernels::available() {
+            // Repeated, so that all lanes are taken at first.
+            let slots = 64.max(cases.len());
+            let mut batch = Batch::new(&[algorithm], kernels);
+            batch.reserve(slots);
+            let mut feeds: Vec<Feed<'_>> = (0..slots)
+                .map(|message| Feed {
+                    message,
+                    data: inputs[message % inputs.len()],
+                    end: true,
+                })
+                .collect();
+            (0..slots).for_each(|message| batch.begin(message));
+            let mut consumed = Vec::new();
+            while !feeds.is_empty() {
+                batch.advance(&feeds, &mut consumed);
+                feeds.retain(|f| !consumed.contains(&f.message));
+                for message in consumed.drain(..) {
+                    assert_eq!(
+                        batch.digests(message).next(),
+                        Some(expected[message % expected.len()]),
+                        "{algorithm} with {}",
+                        kernels.describe()
+                    );
+                }
+            }
+        }
+    }
+}
