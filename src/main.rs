@@ -1,2 +1,35 @@
-//! bc.
-fn main() {}
+//! `bc`: picks the applet, runs it, maps its end to an exit code.
+
+#![forbid(unsafe_code)]
+#![allow(
+    unreachable_pub,
+    reason = "nothing of a binary is reachable from outside; pub says: used by other modules"
+)]
+
+mod applet;
+mod args;
+mod calibrate;
+mod config;
+mod describe;
+mod exit;
+mod hash;
+mod install;
+mod metrics;
+mod output;
+mod progress;
+mod report;
+mod run;
+
+use std::process::ExitCode;
+
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let exit = applet::dispatch(std::env::args_os().collect());
+    if let Exit::Signal(number) = exit {
+        // Ends the process by the signal itself, so that shells and `timeout`
+        // see what happened; comes back only if that fails.
+        let _ = signal_hook::low_level::emulate_default_handler(number);
+    }
+    exit.into()
+}

@@ -1,1 +1,12 @@
-//! Integration tests.
+//! Behaviour of the binary, as a user meets it: one file per applet.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod common;
+mod hash;
+mod hash_check;
+mod hash_diff;
+mod hostile;
+mod multicall;
+mod options;
+mod signals;

@@ -1,1 +1,42 @@
-//! bc-hash.
+//! The engine behind `bc hash`: digests of all files of a listing, and the
+//! logic of checking and comparing manifests. Options in, results out; it
+//! never prints.
+//!
+//! One file's bytes travel down one path: [`engine::hash_with`] starts the
+//! workers; each calls [`bc_read::pump`], which opens and reads files into
+//! slots; the pump hands filled slots to the worker's consumer, which feeds
+//! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
+//! comes out of the pump's `finish` with its digests, into a [`Sink`].
+//!
+//! Invariants:
+//! - a file has digests or an error, never neither and never an empty digest
+//!   (unless the run was cancelled);
+//! - results do not depend on threads, reader, kernels or order.
+//!
+//! ```
+//! use bc_digest::Algorithm;
+//! use bc_hash::{Options, hash_listing};
+//! use bc_pool::Cancel;
+//!
+//! let dir = tempfile::tempdir()?;
+//! std::fs::write(dir.path().join("abc"), "abc")?;
+//! let cancel = Cancel::new();
+//! let walk = bc_walk::Options::default();
+//! let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel)?;
+//! let options = Options::new(vec![Algorithm::Md5]);
+//! let hashes = hash_listing(&listing, &options, &cancel, &Default::default())?;
+//! let id = listing.ids().next().unwrap();
+//! let digest = hashes.digests(id).unwrap().next().unwrap();
+//! assert_eq!(digest.to_string(), "900150983cd24fb0d6963f7d28e17f72");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod diff;
+pub mod engine;
+mod results;
+
+pub use engine::{Options, Progress, Sink, Totals, hash_listing, hash_with};
+pub use results::{Hashes, Outcome};

@@ -1,0 +1,218 @@
+//! Workers that pump files through a batch of hashers into sinks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_pool::{Cancel, WorkerPanic};
+use bc_read::{Consumer, Feed, Opened, Plan, Stats};
+use bc_walk::{EntryId, Error, FileStat, Listing};
+
+use crate::results::{Collector, Hashes};
+
+/// What to compute and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Digests wanted of each file, in this order; each file is read once.
+    pub algorithms: Vec<Algorithm>,
+    /// Instruction sets to use.
+    pub kernels: Kernels,
+    /// How files are read.
+    pub read: bc_read::Options,
+    /// Threads, at least 1; with 1 the caller's thread does everything.
+    pub workers: usize,
+}
+
+impl Options {
+    /// These algorithms on one thread with the best kernels and default reading.
+    pub fn new(algorithms: Vec<Algorithm>) -> Options {
+        Options {
+            algorithms,
+            kernels: Kernels::detect(),
+            read: bc_read::Options::default(),
+            workers: 1,
+        }
+    }
+}
+
+/// Counters that a progress display may read while the engine runs.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files finished, well or not.
+    pub files: AtomicU64,
+    /// Bytes of finished files.
+    pub bytes: AtomicU64,
+}
+
+/// Receives each file once, on the worker that read it.
+pub trait Sink: Send {
+    /// `Ok`: what the read descriptor was and one digest per algorithm.
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>);
+}
+
+/// What the reading of a whole plan amounted to.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Counts of all workers together.
+    pub read: Stats,
+    /// Workers that took part.
+    pub workers: usize,
+}
+
+impl Totals {
+    /// Adds another plan's counts.
+    pub fn merge(&mut self, other: Totals) {
+        self.read.merge(other.read);
+        self.workers = self.workers.max(other.workers);
+    }
+}
+
+/// Hashes the entries of `plan`; `sink(worker)` makes each worker's sink.
+/// Gives the sinks back in worker order. After a cancellation the entries not
+/// yet finished are missing from all sinks.
+///
+/// # Errors
+/// A worker that panicked.
+pub fn hash_with<S: Sink>(
+    listing: &Listing,
+    plan: &Plan,
+    options: &Options,
+    cancel: &Cancel,
+    progress: &Progress,
+    sink: impl Fn(usize) -> S + Sync,
+) -> Result<(Vec<S>, Totals), WorkerPanic> {
+    let done = bc_pool::run(options.workers.max(1), |worker| {
+        let mut consumer = Lanes {
+            batch: Batch::new(&options.algorithms, options.kernels),
+            digests: Vec::with_capacity(options.algorithms.len()),
+            sink: sink(worker),
+            progress,
+            files: 0,
+            bytes: 0,
+        };
+        let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
+        consumer.publish();
+        (consumer.sink, stats)
+    })?;
+    let mut totals = Totals {
+        workers: done.len(),
+        ..Totals::default()
+    };
+    let sinks = done
+        .into_iter()
+        .map(|(sink, stats)| {
+            totals.read.merge(stats);
+            sink
+        })
+        .collect();
+    Ok((sinks, totals))
+}
+
+/// Hashes every file of `listing`.
+///
+/// # Errors
+/// A worker that panicked.
+pub fn hash_listing(
+    listing: &Listing,
+    options: &Options,
+    cancel: &Cancel,
+    progress: &Progress,
+) -> Result<Hashes, WorkerPanic> {
+    let plan = Plan::all(listing, options.workers);
+    hash_plan(listing, &plan, options, cancel, progress)
+}
+
+/// Hashes the entries of `plan`.
+///
+/// # Errors
+/// A worker that panicked.
+pub fn hash_plan(
+    listing: &Listing,
+    plan: &Plan,
+    options: &Options,
+    cancel: &Cancel,
+    progress: &Progress,
+) -> Result<Hashes, WorkerPanic> {
+    let collector = |_| Collector::new(&options.algorithms);
+    let (collected, totals) = hash_with(listing, plan, options, cancel, progress, collector)?;
+    Ok(Hashes::merge(
+        listing.len(),
+        &options.algorithms,
+        collected,
+        totals,
+    ))
+}
+
+/// Files whose counts are published together, to keep the shared counters
+/// out of the per-file path.
+const PUBLISH_EVERY: u64 = 64;
+
+/// A pump's consumer that hashes: slot numbers are message numbers.
+struct Lanes<'a, S> {
+    batch: Batch,
+    digests: Vec<Digest>,
+    sink: S,
+    progress: &'a Progress,
+    files: u64,
+    bytes: u64,
+}
+
+impl<S> Lanes<'_, S> {
+    fn publish(&mut self) {
+        self.progress
+            .files
+            .fetch_add(std::mem::take(&mut self.files), Ordering::Relaxed);
+        self.progress
+            .bytes
+            .fetch_add(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+    }
+}
+
+impl<S: Sink> Consumer for Lanes<'_, S> {
+    fn width(&self) -> usize {
+        self.batch.width()
+    }
+
+    fn reserve(&mut self, slots: usize) {
+        self.batch.reserve(slots);
+    }
+
+    fn begin(&mut self, slot: usize, _opened: &Opened) {
+        self.batch.begin(slot);
+    }
+
+    fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+        // A fixed array: this runs once per small file. Feeds past it wait.
+        const MOST: usize = 64;
+        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
+            message: 0,
+            data: &[],
+            end: false,
+        };
+        let mut mapped = [NONE; MOST];
+        let count = feeds.len().min(MOST);
+        for (to, from) in mapped.iter_mut().zip(feeds) {
+            *to = bc_digest::Feed {
+                message: from.slot,
+                data: from.data,
+                end: from.end,
+            };
+        }
+        self.batch.advance(&mapped[..count], consumed);
+    }
+
+    fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+        self.files += 1;
+        match result {
+            Ok(opened) => {
+                self.bytes += opened.stat.stamp.size;
+                self.digests.clear();
+                self.digests.extend(self.batch.digests(slot));
+                self.sink.file(entry, Ok((&opened.stat, &self.digests)));
+            }
+            Err(error) => self.sink.file(entry, Err(error)),
+        }
+        if self.files == PUBLISH_EVERY {
+            self.publish();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Multicall dispatch: one table of applets, chosen by the name the program
+//! was called by, else by the first argument.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::exit::Exit;
+use crate::report;
+
+/// An applet: its name, the program names that call it directly, what it is
+/// for, and how to run it.
+pub struct Applet {
+    /// Name as the first argument of `bc`.
+    pub name: &'static str,
+    /// Base names of argv\[0\] that mean this applet.
+    pub called: &'static [&'static str],
+    /// One line for the overview.
+    pub about: &'static str,
+    /// The command tree, for parsing, `--describe`, completions and manual pages.
+    pub command: fn() -> clap::Command,
+    /// The subcommand meant when none is named.
+    pub default: &'static str,
+    /// Runs it with parsed arguments.
+    pub run: fn(&clap::ArgMatches) -> Exit,
+}
+
+/// All applets, in the order the overview shows them.
+pub const APPLETS: &[Applet] = &[Applet {
+    name: "hash",
+    called: &["bchash", "bc-hash"],
+    about: "Hash trees, check manifests, compare manifests",
+    command: crate::hash::command,
+    default: "hash",
+    run: crate::hash::run,
+}];
+
+/// The applet that a program name stands for.
+pub fn by_program(base: &[u8]) -> Option<&'static Applet> {
+    APPLETS
+        .iter()
+        .find(|a| a.called.iter().any(|c| c.as_bytes() == base))
+}
+
+fn by_name(name: &OsStr) -> Option<&'static Applet> {
+    APPLETS.iter().find(|a| name == a.name)
+}
+
+/// Runs what the command line asks for.
+pub fn dispatch(argv: Vec<OsString>) -> Exit {
+    let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
+    let base = Path::new(&program).file_name().unwrap_or(&program);
+    if let Some(applet) = by_program(base.as_bytes()) {
+        return start(applet, &base.to_string_lossy(), &argv[1..]);
+    }
+    let Some(first) = argv.get(1) else {
+        return calculator();
+    };
+    if let Some(applet) = by_name(first) {
+        let name = format!("{} {}", base.to_string_lossy(), applet.name);
+        return start(applet, &name, &argv[2..]);
+    }
+    match first.to_str() {
+        Some("--list") => list(),
+        Some("--version" | "-V") => version(),
+        Some("--help" | "-h") => overview(),
+        Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
+            Some(applet) => {
+                let name = format!("{} {}", base.to_string_lossy(), applet.name);
+                start(applet, &name, &["--help".into()])
+            }
+            None => overview(),
+        },
+        Some("--describe") => crate::describe::print(&whole()),
+        Some("install") => crate::install::run(&argv[1..]),
+        Some("calibrate") => crate::calibrate::run(&argv[1..]),
+        _ if is_calculator_call(first) => calculator(),
+        _ => unknown(first),
+    }
+}
+
+/// Puts the subcommand first, layers configuration below the command line,
+/// parses and runs.
+fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
+    let command = (applet.command)()
+        .name(called.to_owned())
+        .bin_name(called.to_owned());
+    if rest
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--describe")
+    {
+        return crate::describe::print(&command);
+    }
+    let args = crate::args::subcommand_first(&command, applet.default, rest);
+    let argv = std::iter::once(OsString::from(called)).chain(args);
+    match crate::config::parse(command, applet.name, argv.collect()) {
+        Ok(matches) => (applet.run)(&matches),
+        Err(exit) => exit,
+    }
+}
+
+/// The whole command tree, as `bc` sees it.
+pub fn whole() -> clap::Command {
+    let bc = clap::Command::new("bc")
+        .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")
+        .subcommand_required(true)
+        .subcommand(crate::install::command())
+        .subcommand(crate::calibrate::command());
+    APPLETS.iter().fold(bc, |bc, applet| {
+        bc.subcommand((applet.command)().name(applet.name))
+    })
+}
+
+fn list() -> Exit {
+    let names: String = APPLETS.iter().map(|a| format!("{}\n", a.name)).collect();
+    report::print(&names)
+}
+
+fn version() -> Exit {
+    let readers = match bc_read::uring_available() {
+        Ok(()) => "sync, io_uring".to_owned(),
+        Err(error) => format!("sync (io_uring: {})", error.message()),
+    };
+    report::print(&format!(
+        "bc (bit-crafts) {}\nCPU features: {}\nkernels: {}\nreaders: {readers}\n",
+        env!("CARGO_PKG_VERSION"),
+        bc_digest::Kernels::features().join(" "),
+        bc_digest::Kernels::detect().describe(),
+    ))
+}
+
+fn overview() -> Exit {
+    let mut text = String::from(
+        "bit-crafts: fast and safe file inspection\n\n\
+         Usage: bc APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
+    );
+    for applet in APPLETS {
+        text += &format!("  {:<11}{}\n", applet.name, applet.about);
+    }
+    text += "\nAlso:\n  \
+         install    Make links so that bchash, bcdup ... work as commands\n  \
+         calibrate  Measure this machine again and print the figures\n  \
+         --list     Names of the applets\n  \
+         --version  Version, CPU features, readers\n  \
+         --describe The whole command tree as JSON\n\n\
+         `bc hash --help` explains an applet and gives examples.\n\
+         This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n";
+    report::print(&text)
+}
+
+/// What a user who wanted the calculator would have typed.
+fn is_calculator_call(first: &OsStr) -> bool {
+    const OPTIONS: &[&str] = &[
+        "-l",
+        "-q",
+        "-s",
+        "-w",
+        "-i",
+        "-c",
+        "-e",
+        "-f",
+        "-",
+        "-lq",
+        "-ql",
+        "--mathlib",
+        "--quiet",
+        "--standard",
+        "--warn",
+        "--interactive",
+        "--expression",
+        "--file",
+        "--compile",
+    ];
+    OPTIONS.iter().any(|o| first == *o) || Path::new(first).is_file()
+}
+
+fn calculator() -> Exit {
+    report::fatal(
+        "bc",
+        "this is bit-crafts, not the calculator (usually /usr/bin/bc, package bc); try 'bc --help'",
+    )
+}
+
+fn unknown(first: &OsStr) -> Exit {
+    let shown = bc_manifest::escape(first.as_bytes()).into_owned();
+    let near = APPLETS
+        .iter()
+        .map(|a| a.name)
+        .find(|name| crate::args::is_near(&shown, name));
+    match near {
+        Some(name) => report::fatal(
+            "bc",
+            &format!("unknown applet '{shown}'; did you mean 'bc {name}'?"),
+        ),
+        None => report::fatal(
+            "bc",
+            &format!("unknown applet '{shown}'; 'bc --list' names them, 'bc --help' explains"),
+        ),
+    }
+}

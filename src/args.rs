@@ -1,0 +1,349 @@
+//! Options that all applets share, their parsers, and the rule by which a
+//! subcommand may be left out.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use bc_pool::dispatch::Threads;
+use clap::{Args, ValueEnum};
+
+/// A three-way switch whose `auto` looks at the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Choice {
+    /// Only where a terminal is there to show it
+    Auto,
+    /// In pipes and files too
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// How diagnostics on stderr are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Reader backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Io {
+    /// By what the data needs: plain calls when cached, io_uring when not
+    Auto,
+    /// Plain system calls
+    Sync,
+    /// io_uring; an error where the kernel refuses it
+    Uring,
+}
+
+/// Options that every subcommand understands.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Threads: auto, mono (0), compute (physical cores), io (logical CPUs) or a number up to 1024
+    #[arg(long, value_name = "auto|mono|compute|io|N", default_value = "auto")]
+    pub threads: Threads,
+    /// Reader: auto, sync or uring
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub io: Io,
+    /// Upper bound for buffers and per-file state, e.g. 256M
+    #[arg(long, value_name = "SIZE")]
+    pub memory_budget: Option<Size>,
+    /// Progress bar on stderr: auto, always or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub progress: Choice,
+    /// Colours: auto, always or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Choice,
+    /// Print only results and errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Say more: phases with counts and times (-v), details (-vv)
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Diagnostics as text or json
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub log_format: LogFormat,
+    /// Write run metrics to FILE at the end: Prometheus text if it ends in .prom, else JSON
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+    /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print this command tree as JSON and stop
+    #[arg(long)]
+    pub describe: bool,
+}
+
+/// Options that choose which files are visited.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Which files")]
+pub struct WalkArgs {
+    /// Skip names that start with a dot
+    #[arg(long, overrides_with = "hidden")]
+    pub no_hidden: bool,
+    /// Include hidden names (the default)
+    #[arg(long, overrides_with = "no_hidden")]
+    pub hidden: bool,
+    /// Only files that match GLOB (repeatable); with '/', matched against the path below the root
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<OsString>,
+    /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<OsString>,
+    /// Only files of at least SIZE
+    #[arg(long, value_name = "SIZE")]
+    pub min_size: Option<Size>,
+    /// Only files of at most SIZE
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<Size>,
+    /// Honour .gitignore and .ignore files
+    #[arg(long)]
+    pub ignore_files: bool,
+    /// Descend at most N directories below each root
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<u32>,
+    /// Take exactly the paths listed in FILE, one a line ('-' is stdin); no walk
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
+    /// The list of --files-from is separated by NUL bytes
+    #[arg(short = '0', long = "null", requires = "files_from")]
+    pub null: bool,
+    /// Follow symbolic links; each directory is visited once
+    #[arg(long)]
+    pub follow_symlinks: bool,
+    /// Stay on the file system of each root
+    #[arg(short = 'x', long)]
+    pub one_file_system: bool,
+}
+
+/// A number of bytes, written as `4096`, `64K`, `1.5GiB` (binary) or `10MB` (decimal).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no size; write bytes or e.g. 64K, 10M, 2G (binary), 10MB (decimal)"
+            )
+        };
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "t" | "tib" => 1 << 40,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => return Err(wrong()),
+        };
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole
+                .checked_mul(factor)
+                .map(Size)
+                .ok_or_else(|| format!("'{text}' is larger than any file can be"));
+        }
+        match number.parse::<f64>() {
+            Ok(part) if factor > 1 && part.is_finite() && part * (factor as f64) < 9e18 => {
+                Ok(Size((part * factor as f64) as u64))
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Moves the subcommand to the front of `args`, or puts `default` there when
+/// the first positional argument is none of the subcommands: so options may
+/// stand anywhere, and `bc hash DIR` means `bc hash hash DIR`.
+pub fn subcommand_first(
+    command: &clap::Command,
+    default: &str,
+    args: &[OsString],
+) -> Vec<OsString> {
+    let mut rest = args.to_vec();
+    match first_positional(command, args) {
+        Some(at) => {
+            let name = &args[at];
+            let known = command
+                .get_subcommands()
+                .any(|c| name == c.get_name() || c.get_all_aliases().any(|a| name == a));
+            if known || name == "help" {
+                let name = rest.remove(at);
+                rest.insert(0, name);
+            } else {
+                rest.insert(0, default.into());
+            }
+        }
+        // `bc hash --help` speaks about the applet, everything else is the default's business.
+        None if args
+            .iter()
+            .any(|a| a == "--help" || a == "-h" || a == "--version" || a == "-V") => {}
+        None => rest.insert(0, default.into()),
+    }
+    rest
+}
+
+/// Index of the first argument that is neither an option nor an option's value.
+fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
+    let takes_value = |test: &dyn Fn(&clap::Arg) -> bool| {
+        command
+            .get_subcommands()
+            .flat_map(|c| c.get_arguments())
+            .any(|a| test(a) && a.get_action().takes_values() && !takes_equals_only(a))
+    };
+    let mut at = 0;
+    while at < args.len() {
+        let bytes = args[at].as_encoded_bytes();
+        if bytes == b"--" {
+            return None; // what follows are paths, never a subcommand
+        }
+        if let Some(long) = bytes.strip_prefix(b"--") {
+            if !long.contains(&b'=')
+                && takes_value(&|a| a.get_long().is_some_and(|l| l.as_bytes() == long))
+            {
+                at += 1;
+            }
+        } else if bytes.len() > 1 && bytes[0] == b'-' {
+            // In a cluster of short options only the last can have its value in the next argument.
+            let last = char::from(bytes[bytes.len() - 1]);
+            let first_with_value = bytes[1..].iter().position(|b| {
+                let short = char::from(*b);
+                takes_value(&|a| a.get_short() == Some(short))
+            });
+            let is_last = first_with_value == Some(bytes.len() - 2);
+            if is_last && takes_value(&|a| a.get_short() == Some(last)) {
+                at += 1;
+            }
+        } else {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// An option whose value is optional takes it only as `--name=VALUE`.
+fn takes_equals_only(arg: &clap::Arg) -> bool {
+    arg.is_require_equals_set()
+}
+
+/// Are these two words one slip of the fingers apart (at most two edits)?
+pub fn is_near(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()] <= 2 && row[b.len()] < b.len()
+}
+
+/// Glob options as the walk wants them.
+pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
+    let raw: Vec<Vec<u8>> = patterns
+        .iter()
+        .map(|p| p.as_encoded_bytes().to_vec())
+        .collect();
+    bc_walk::Globs::new(&raw).map_err(|error| error.to_string())
+}
+
+/// Is this path argument the standard stream?
+pub fn is_dash(path: &OsStr) -> bool {
+    path == "-"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64K", 65536),
+            ("64KiB", 65536),
+            ("10kB", 10_000),
+            ("1.5G", 3 << 29),
+            ("2T", 2 << 40),
+            ("3 MB", 3_000_000),
+        ] {
+            assert_eq!(text.parse::<Size>(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "K", "-1", "1X", "1.5", "99999999999T", "1e3", "nan"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn subcommand_may_be_left_out_or_come_late() {
+        let command = crate::hash::command();
+        let run = |line: &str| {
+            let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            subcommand_first(&command, "hash", &args)
+                .iter()
+                .map(|a| a.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(run("DIR"), "hash DIR");
+        assert_eq!(run("hash DIR"), "hash DIR");
+        assert_eq!(run("--threads 2 check F"), "check --threads 2 F");
+        assert_eq!(run("--threads=2 check F"), "check --threads=2 F");
+        assert_eq!(run("--type check DIR"), "hash --type check DIR");
+        assert_eq!(run("-z DIR check"), "hash -z DIR check");
+        assert_eq!(run("-- check"), "hash -- check");
+        assert_eq!(run("--help"), "--help");
+        assert_eq!(run("-"), "hash -");
+        assert_eq!(run(""), "hash");
+    }
+
+    #[test]
+    fn slips() {
+        assert!(is_near("hsah", "hash"));
+        assert!(is_near("integrty", "integrity"));
+        assert!(!is_near("copy", "dup"));
+        assert!(!is_near("x", "dup"));
+    }
+}

@@ -1,0 +1,39 @@
+//! Exit codes, one enum for all applets (see README, "Exit codes").
+
+use std::process::ExitCode;
+
+/// How a run ended. The order is the order of gravity: of two outcomes the
+/// larger one decides ([`Exit::worst`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// All done; nothing differs.
+    Done,
+    /// Done, but something differs, failed verification or could not be read.
+    Differs,
+    /// `integrity verify`: damage suspected.
+    Damage,
+    /// Usage error, unusable input or a fatal failure.
+    Fatal,
+    /// Ended by this signal, which `main` raises again after clean-up.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The graver of two outcomes.
+    pub fn worst(self, other: Exit) -> Exit {
+        self.max(other)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Differs => 1,
+            Exit::Fatal => 2,
+            Exit::Damage => 3,
+            // Only reached where the signal could not be raised again.
+            Exit::Signal(number) => 128 + (number & 0x7f) as u8,
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! The command line of `bc hash`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use bc_digest::Algorithm;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::args::{Common, WalkArgs};
+
+const AFTER: &str = "\
+Examples:
+  bc hash DIR                              as find DIR -type f | xargs sha256sum, sorted, in parallel
+  bc hash --type=xxh128 --output=tree.xxh128 DIR
+  bc hash check tree.xxh128
+  bc hash diff old.sha256 new.sha256
+
+The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
+Algorithms: md5 sha1 sha224 sha256 sha384 sha512 sha512-256 blake2b blake2b-256 blake3 xxh32 xxh64
+xxh3 xxh128 crc32c. md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
+
+Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 cannot do it,
+130 or 143 ended by SIGINT or SIGTERM.";
+
+/// Hash trees, check manifests, compare manifests
+#[derive(Parser)]
+#[command(name = "hash", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+pub struct HashCli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: HashCommand,
+}
+
+/// Subcommands.
+#[derive(Subcommand)]
+pub enum HashCommand {
+    /// Print digests of files and trees, sorted by path (the default)
+    Hash(Box<HashArgs>),
+    /// Read manifests and verify the files they list
+    Check(Box<CheckArgs>),
+    /// Compare two manifests without reading any file
+    Diff(Box<DiffArgs>),
+}
+
+/// Manifest formats that `hash` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// As sha256sum prints
+    Gnu,
+    /// SHA256 (path) = hex
+    Bsd,
+    /// One JSON document
+    Json,
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values
+    Csv,
+}
+
+/// Arguments of `bc hash hash`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc hash /srv/archive > archive.sha256
+  bc hash --type=sha256,md5 --format=bsd a.iso b.iso
+  find . -newer stamp -type f -print0 | bc hash --files-from=- -0
+  bc hash --relative --output=SHA256SUMS DIR && (cd DIR && sha256sum -c ../SHA256SUMS)")]
+pub struct HashArgs {
+    /// Algorithms, separated by commas; each file is read once
+    #[arg(
+        short = 't',
+        long = "type",
+        value_name = "ALG[,ALG...]",
+        value_delimiter = ',',
+        default_value = "sha256"
+    )]
+    pub algorithms: Vec<Algorithm>,
+    /// gnu, bsd, json, jsonl or csv [default: gnu, or bsd with several algorithms]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Option<Format>,
+    /// End records with NUL and do not escape names
+    #[arg(short = 'z', long)]
+    pub zero: bool,
+    /// Print paths relative to their root
+    #[arg(long)]
+    pub relative: bool,
+    /// Give a digest to files that change while they are read
+    #[arg(long)]
+    pub allow_changed: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Files and directories; '-' is standard input
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc hash check`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc hash check SHA256SUMS
+  bc hash check --base=/mnt/backup --quiet archive.sha256
+  bc hash check --unlisted --base=DIR DIR.sha256      also names files that the manifest lacks
+  ssh host cat SHA256SUMS | bc hash check -")]
+pub struct CheckArgs {
+    /// Algorithm of lines without a tag
+    #[arg(short = 't', long = "type", value_name = "ALG")]
+    pub algorithm: Option<Algorithm>,
+    /// Do not fail or report for missing files
+    #[arg(long)]
+    pub ignore_missing: bool,
+    /// Print nothing; the exit code tells
+    #[arg(long)]
+    pub status: bool,
+    /// Exit 1 for improperly formatted lines
+    #[arg(long)]
+    pub strict: bool,
+    /// Warn about each improperly formatted line
+    #[arg(short = 'w', long)]
+    pub warn: bool,
+    /// Report files below --base (or below the listed directories) that no manifest lists
+    #[arg(long)]
+    pub unlisted: bool,
+    /// Look for the listed paths below DIR
+    #[arg(long, value_name = "DIR")]
+    pub base: Option<PathBuf>,
+    /// Records end with NUL
+    #[arg(short = 'z', long)]
+    pub zero: bool,
+    /// Manifests; '-' is standard input
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub manifests: Vec<OsString>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Output of `bc hash diff`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// ADDED path, REMOVED path, MODIFIED path, MOVED old -> new
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// Arguments of `bc hash diff`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc hash diff monday.sha256 tuesday.sha256
+  bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
+
+Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]
+pub struct DiffArgs {
+    /// text or json
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub format: DiffFormat,
+    /// Algorithm of lines without a tag
+    #[arg(short = 't', long = "type", value_name = "ALG")]
+    pub algorithm: Option<Algorithm>,
+    /// Records end with NUL
+    #[arg(short = 'z', long)]
+    pub zero: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Manifest of before
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// Manifest of after
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}

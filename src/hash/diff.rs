@@ -1,0 +1,205 @@
+//! `bc hash diff`: two manifests of any format, compared without reading files.
+
+use std::io::Write;
+use std::path::Path;
+
+use bc_hash::diff::{Change, Differences, Held, Item};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::run::{Outcome, Session};
+
+use super::args::{DiffArgs, DiffFormat};
+use super::guess::Hint;
+use super::manifest::{self, Line};
+
+pub fn run(args: &DiffArgs) -> Outcome<Exit> {
+    let session = Session::start("hash", "diff", &args.common)?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    // The smaller one is held in memory.
+    let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |m| m.len());
+    let held = if size(&args.old) <= size(&args.new) {
+        Held::Old
+    } else {
+        Held::New
+    };
+    let (first, second) = match held {
+        Held::Old => (&args.old, &args.new),
+        Held::New => (&args.new, &args.old),
+    };
+    let mut first = Items::open(args, &session, first)?;
+    let mut second = Items::open(args, &session, second)?;
+    let compared = bc_hash::diff::diff(&mut first, &mut second, held);
+    first.verdict(&session)?;
+    second.verdict(&session)?;
+    let differences = compared.map_err(|error| {
+        let path = bc_manifest::escape(&error.path).into_owned();
+        session.fatal(&format!(
+            "{path}: the two manifests have no algorithm in common"
+        ))
+    })?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    let mut output = output;
+    let result = match args.format {
+        DiffFormat::Text => text(&mut output, &differences),
+        DiffFormat::Json => document(&mut output, &differences),
+    };
+    let exit = match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) if differences.changes.is_empty() => Exit::Done,
+        Ok(_) => Exit::Differs,
+        Err(text) => session.fatal(&text),
+    };
+    let counts = counts(&differences);
+    session.report.summary(&format!(
+        "{} added, {} removed, {} modified, {} moved, {} the same",
+        counts[0], counts[1], counts[2], counts[3], differences.same
+    ));
+    Ok(session.end(exit))
+}
+
+/// Streams the items of one manifest and keeps what was wrong with it.
+struct Items<'a> {
+    lines: manifest::Lines,
+    hint: Hint,
+    name: String,
+    good: u64,
+    improper: u64,
+    error: Option<String>,
+    cancel: &'a bc_pool::Cancel,
+}
+
+impl<'a> Items<'a> {
+    fn open(args: &DiffArgs, session: &'a Session, path: &Path) -> Outcome<Items<'a>> {
+        let lines =
+            manifest::open(path.as_os_str(), args.zero).map_err(|text| session.fatal(&text))?;
+        Ok(Items {
+            lines,
+            hint: Hint::new(args.algorithm, path),
+            name: bc_manifest::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
+            good: 0,
+            improper: 0,
+            error: None,
+            cancel: &session.cancel,
+        })
+    }
+
+    /// Called at the end: an unreadable manifest or one without a proper line is fatal.
+    fn verdict(&self, session: &Session) -> Outcome<()> {
+        if let Some(error) = &self.error {
+            return Err(session.fatal(&format!("{}: {error}", self.name)));
+        }
+        if self.good == 0 && self.improper > 0 {
+            let text = format!("{}: no properly formatted checksum lines found", self.name);
+            return Err(session.fatal(&text));
+        }
+        if self.improper > 0 {
+            session.report.warning(&format!(
+                "{}: {} improperly formatted lines",
+                self.name, self.improper
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for &mut Items<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        while !self.cancel.is_cancelled() {
+            match manifest::resolve(
+                match self.lines.next()? {
+                    Ok(line) => line,
+                    Err(error) => {
+                        self.error = Some(error);
+                        return None;
+                    }
+                },
+                self.hint,
+            ) {
+                Line::Wanted(wanted) => {
+                    self.good += 1;
+                    return Some(Item {
+                        path: wanted.path,
+                        digests: wanted.expected,
+                    });
+                }
+                Line::Nothing => {}
+                Line::Improper(_) => self.improper += 1,
+            }
+        }
+        None
+    }
+}
+
+/// Added, removed, modified, moved.
+fn counts(differences: &Differences) -> [u64; 4] {
+    let mut counts = [0; 4];
+    for change in &differences.changes {
+        counts[match change {
+            Change::Added(_) => 0,
+            Change::Removed(_) => 1,
+            Change::Modified(_) => 2,
+            Change::Moved { .. } => 3,
+        }] += 1;
+    }
+    counts
+}
+
+fn text(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    for change in &differences.changes {
+        line.clear();
+        let (word, path, to) = match change {
+            Change::Added(path) => ("ADDED ", path, None),
+            Change::Removed(path) => ("REMOVED ", path, None),
+            Change::Modified(path) => ("MODIFIED ", path, None),
+            Change::Moved { from, to } => ("MOVED ", from, Some(to)),
+        };
+        line.extend_from_slice(word.as_bytes());
+        manifest::push_name(&mut line, path);
+        if let Some(to) = to {
+            line.extend_from_slice(b" -> ");
+            manifest::push_name(&mut line, to);
+        }
+        line.push(b'\n');
+        output.write_all(&line)?;
+    }
+    Ok(())
+}
+
+fn document(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
+    let counts = counts(differences);
+    writeln!(
+        output,
+        "{{\n  \"schema\": 1,\n  \"command\": \"hash diff\",\n  \"changes\": ["
+    )?;
+    for (i, change) in differences.changes.iter().enumerate() {
+        let mut object = serde_json::Map::new();
+        let (word, path) = match change {
+            Change::Added(path) => ("ADDED", path),
+            Change::Removed(path) => ("REMOVED", path),
+            Change::Modified(path) => ("MODIFIED", path),
+            Change::Moved { from, .. } => ("MOVED", from),
+        };
+        object.insert("change".into(), json!(word));
+        manifest::insert_path(&mut object, "path", path);
+        if let Change::Moved { to, .. } = change {
+            manifest::insert_path(&mut object, "to", to);
+        }
+        let comma = if i + 1 < differences.changes.len() {
+            ","
+        } else {
+            ""
+        };
+        writeln!(output, "    {}{comma}", serde_json::Value::Object(object))?;
+    }
+    let summary = json!({
+        "added": counts[0], "removed": counts[1], "modified": counts[2], "moved": counts[3],
+        "same": differences.same,
+    });
+    writeln!(output, "  ],\n  \"summary\": {summary}\n}}")
+}

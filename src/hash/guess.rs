@@ -1,0 +1,107 @@
+//! Which algorithm a manifest line without a tag was made with.
+
+use std::path::Path;
+
+use bc_digest::Algorithm;
+
+/// What a manifest says about its algorithm by other means than tags.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint {
+    /// From `--type`: decides, whatever the name or the length.
+    pub explicit: Option<Algorithm>,
+    /// From the manifest's name.
+    pub name: Option<Algorithm>,
+}
+
+impl Hint {
+    /// For a manifest called `path`.
+    pub fn new(explicit: Option<Algorithm>, path: &Path) -> Hint {
+        Hint {
+            explicit,
+            name: by_name(path),
+        }
+    }
+
+    /// The algorithm of an untagged digest of `length` bytes; None if the line
+    /// cannot be one (so it is improperly formatted).
+    pub fn resolve(self, length: usize) -> Option<Algorithm> {
+        if let Some(algorithm) = self.explicit {
+            return (algorithm.digest_len() == length).then_some(algorithm);
+        }
+        // A name that does not fit the length is just a name.
+        self.name
+            .filter(|a| a.digest_len() == length)
+            .or_else(|| by_length(length))
+    }
+}
+
+/// `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension, else the start
+/// of the name up to "sum".
+fn by_name(path: &Path) -> Option<Algorithm> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let stem = name.strip_suffix(".txt").unwrap_or(&name);
+    if let Some((_, extension)) = stem.rsplit_once('.') {
+        let extension = extension.trim_end_matches("sums").trim_end_matches("sum");
+        if let Ok(algorithm) = extension.parse() {
+            return Some(algorithm);
+        }
+    }
+    let start = &stem[..stem.find("sum")?];
+    start.trim_end_matches(['-', '_']).parse().ok()
+}
+
+/// The algorithm that digests of this length usually are.
+fn by_length(length: usize) -> Option<Algorithm> {
+    Some(match length {
+        4 => Algorithm::Crc32c,
+        8 => Algorithm::Xxh64,
+        16 => Algorithm::Md5,
+        20 => Algorithm::Sha1,
+        28 => Algorithm::Sha224,
+        32 => Algorithm::Sha256,
+        48 => Algorithm::Sha384,
+        64 => Algorithm::Sha512,
+        _ => return None,
+    })
+}
+
+/// Other algorithms with digests as long as `algorithm`'s, for a hint when
+/// nothing matches.
+pub fn same_length(algorithm: Algorithm) -> Vec<Algorithm> {
+    let same = |a: &&Algorithm| **a != algorithm && a.digest_len() == algorithm.digest_len();
+    Algorithm::ALL.iter().filter(same).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lengths() {
+        for (name, length, algorithm) in [
+            ("SHA256SUMS", 32, Algorithm::Sha256),
+            ("B2SUMS", 64, Algorithm::Blake2b),
+            ("md5sum.txt", 16, Algorithm::Md5),
+            ("tree.xxh128", 16, Algorithm::Xxh128),
+            ("tree.blake3", 32, Algorithm::Blake3),
+            ("disk.b3", 32, Algorithm::Blake3),
+            ("x.sha512sum", 64, Algorithm::Sha512),
+            ("tree.xxh128", 32, Algorithm::Sha256),
+            ("manifest", 16, Algorithm::Md5),
+            ("manifest", 28, Algorithm::Sha224),
+        ] {
+            let hint = Hint::new(None, Path::new(name));
+            assert_eq!(hint.resolve(length), Some(algorithm), "{name} {length}");
+        }
+        let explicit = Hint::new(Some(Algorithm::Xxh128), Path::new("MD5SUMS"));
+        assert_eq!(explicit.resolve(16), Some(Algorithm::Xxh128));
+        assert_eq!(explicit.resolve(32), None);
+        assert_eq!(Hint::default().resolve(5), None);
+    }
+
+    #[test]
+    fn alternatives() {
+        assert!(same_length(Algorithm::Sha256).contains(&Algorithm::Blake3));
+        assert!(!same_length(Algorithm::Sha256).contains(&Algorithm::Sha256));
+    }
+}

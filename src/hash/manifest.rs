@@ -1,0 +1,188 @@
+//! Manifests as the applet reads them: any format, a line at a time, digests
+//! with their algorithms.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::check::Wanted;
+use bc_manifest::{Item, Reader, Separator, gnu};
+use serde_json::Value;
+
+use super::guess::Hint;
+
+type Input = Box<dyn BufRead>;
+
+/// The lines of one manifest; errors are fragments such as `read: Is a directory`.
+pub struct Lines(Source);
+
+enum Source {
+    Reader(Box<Reader<Input>>),
+    /// Files of a JSON document, which is read whole.
+    Document(std::vec::IntoIter<Value>),
+    /// Nothing more after an error.
+    Ended,
+}
+
+/// One line, as far as it matters here.
+pub enum Raw {
+    Record(bc_manifest::Record),
+    Malformed(u64),
+    Other,
+}
+
+/// What a line asks for.
+pub enum Line {
+    /// A path and its digests.
+    Wanted(Wanted),
+    /// A comment, a header, a file that had no digest.
+    Nothing,
+    /// An improperly formatted line, by number.
+    Improper(u64),
+}
+
+/// Opens a manifest; `-` is standard input.
+pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
+    let shown = bc_manifest::escape(name.as_encoded_bytes()).into_owned();
+    let mut input: Input = if crate::args::is_dash(name) {
+        Box::new(BufReader::with_capacity(256 << 10, std::io::stdin()))
+    } else {
+        let file = File::open(name).map_err(|error| format!("{shown}: open: {error}"))?;
+        Box::new(BufReader::with_capacity(256 << 10, file))
+    };
+    if !zero {
+        let head = input
+            .fill_buf()
+            .map_err(|error| format!("{shown}: read: {error}"))?;
+        // A JSON document opens with a line of its own; JSON lines never do.
+        if head.starts_with(b"{\n") || head.starts_with(b"{\r\n") {
+            return document(input).map_err(|text| format!("{shown}: {text}"));
+        }
+    }
+    let options = bc_manifest::Options {
+        separator: if zero {
+            Separator::Nul
+        } else {
+            Separator::Auto
+        },
+        ..bc_manifest::Options::default()
+    };
+    let reader =
+        Reader::new(input, options).map_err(|error| format!("{shown}: {}", reason(&error)))?;
+    Ok(Lines(Source::Reader(Box::new(reader))))
+}
+
+fn document(mut input: Input) -> Result<Lines, String> {
+    let mut text = Vec::new();
+    input
+        .read_to_end(&mut text)
+        .map_err(|error| format!("read: {error}"))?;
+    let mut value: Value =
+        serde_json::from_slice(&text).map_err(|error| format!("JSON: {error}"))?;
+    if value["schema"].as_u64().is_none_or(|schema| schema > 1) {
+        return Err("JSON: not a manifest of a known schema".to_owned());
+    }
+    match value["files"].take() {
+        Value::Array(files) => Ok(Lines(Source::Document(files.into_iter()))),
+        _ => Err("JSON: not a manifest: no list of files".to_owned()),
+    }
+}
+
+fn reason(error: &bc_manifest::Error) -> String {
+    match error.io_error() {
+        Some(io) => format!("read: {io}"),
+        None => error.to_string(),
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Raw, String>;
+
+    fn next(&mut self) -> Option<Result<Raw, String>> {
+        match &mut self.0 {
+            Source::Ended => None,
+            Source::Reader(reader) => match reader.read() {
+                Ok(item) => Some(Ok(match item? {
+                    Item::Record(record) => Raw::Record(record),
+                    Item::Malformed { line, .. } => Raw::Malformed(line),
+                    _ => Raw::Other,
+                })),
+                Err(error) => {
+                    let text = reason(&error);
+                    self.0 = Source::Ended;
+                    Some(Err(text))
+                }
+            },
+            Source::Document(files) => {
+                // Each of its files is what a JSON line is.
+                let line = files.next()?.to_string();
+                let reader = Reader::new(Cursor::new(line), bc_manifest::Options::default());
+                Some(match reader.and_then(|mut reader| reader.read()) {
+                    Ok(Some(Item::Record(record))) => Ok(Raw::Record(record)),
+                    Ok(_) => Ok(Raw::Malformed(0)),
+                    Err(error) => Err(reason(&error)),
+                })
+            }
+        }
+    }
+}
+
+/// Gives each digest its algorithm.
+pub fn resolve(raw: Raw, hint: Hint) -> Line {
+    let record = match raw {
+        Raw::Record(record) => record,
+        Raw::Malformed(line) => return Line::Improper(line),
+        Raw::Other => return Line::Nothing,
+    };
+    if record.digests.is_empty() {
+        return if record.error.is_some() {
+            Line::Nothing
+        } else {
+            Line::Improper(record.line)
+        };
+    }
+    let mut expected = Vec::with_capacity(record.digests.len());
+    for (name, digest) in &record.digests {
+        let bytes = digest.as_bytes();
+        let algorithm: Option<Algorithm> = match name {
+            Some(name) => name
+                .parse()
+                .ok()
+                .filter(|a: &Algorithm| a.digest_len() == bytes.len()),
+            None => hint.resolve(bytes.len()),
+        };
+        match algorithm {
+            Some(algorithm) => expected.push((algorithm, Digest::new(bytes))),
+            None => return Line::Improper(record.line),
+        }
+    }
+    Line::Wanted(Wanted {
+        path: record.path,
+        expected,
+    })
+}
+
+/// Appends a name to a line of output as GNU does: escaped where it has to be,
+/// with a backslash before it to say so.
+pub fn push_name(line: &mut Vec<u8>, path: &[u8]) {
+    if gnu::needs_escape(path) {
+        line.push(b'\\');
+        gnu::escape_path(line, path);
+    } else {
+        line.extend_from_slice(path);
+    }
+}
+
+/// Puts a path into a JSON object: text, and base64 beside it where it is not UTF-8.
+pub fn insert_path(object: &mut serde_json::Map<String, Value>, key: &str, path: &[u8]) {
+    object.insert(key.to_owned(), Value::from(String::from_utf8_lossy(path)));
+    if std::str::from_utf8(path).is_err() {
+        let mut text = Vec::new();
+        bc_manifest::base64::encode(&mut text, path);
+        object.insert(
+            format!("{key}_b64"),
+            Value::from(String::from_utf8_lossy(&text)),
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! The formats that `bc hash hash` writes, in path order.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::{Hashes, Outcome};
+use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl};
+use bc_walk::{EntryId, Listing};
+
+/// A format with all its choices made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Gnu,
+    GnuZero,
+    Bsd,
+    BsdZero,
+    Json,
+    Jsonl,
+    Csv,
+}
+
+/// Standard input's part of the output; no digests after a failure.
+pub struct Stdin {
+    pub size: u64,
+    pub digests: Vec<Digest>,
+}
+
+/// Everything that is printed.
+pub struct Hashed<'a> {
+    pub algorithms: &'a [Algorithm],
+    pub listing: Option<&'a Listing>,
+    pub hashes: Option<&'a Hashes>,
+    pub stdin: Option<Stdin>,
+    /// Print paths below their root.
+    pub relative: bool,
+    pub elapsed: f64,
+    pub roots: &'a [OsString],
+}
+
+/// What there is to print about one path.
+enum Row<'a> {
+    Digests { size: u64, digests: &'a [Digest] },
+    Failed(&'a bc_walk::Error),
+}
+
+/// Bytes gathered before they are handed on.
+const CHUNK: usize = 64 << 10;
+
+/// Writes all of it.
+pub fn write(to: &mut dyn Write, layout: Layout, hashed: &Hashed<'_>) -> io::Result<()> {
+    let mut writer = Writer {
+        to,
+        layout,
+        hashed,
+        text: Vec::with_capacity(2 * CHUNK),
+        first: true,
+    };
+    writer.head();
+    writer.rows()?;
+    writer.tail();
+    writer.to.write_all(&writer.text)
+}
+
+struct Writer<'a> {
+    to: &'a mut dyn Write,
+    layout: Layout,
+    hashed: &'a Hashed<'a>,
+    text: Vec<u8>,
+    first: bool,
+}
+
+impl Writer<'_> {
+    fn rows(&mut self) -> io::Result<()> {
+        let hashed = self.hashed;
+        let mut stdin = hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());
+        let mut path = Vec::new();
+        let mut digests: Vec<Digest> = Vec::with_capacity(hashed.algorithms.len());
+        if let (Some(listing), Some(hashes)) = (hashed.listing, hashed.hashes) {
+            for id in order(listing, hashed.relative) {
+                path.clear();
+                if hashed.relative {
+                    listing.write_relative(id, &mut path);
+                } else {
+                    listing.write_path(id, &mut path);
+                }
+                if stdin.is_some_and(|_| path.as_slice() > b"-".as_slice()) {
+                    self.stdin(stdin.take());
+                }
+                match hashes.outcome(id) {
+                    Outcome::Hashed { size, .. } => {
+                        digests.clear();
+                        digests.extend(hashes.digests(id).into_iter().flatten());
+                        self.row(
+                            &path,
+                            Row::Digests {
+                                size,
+                                digests: &digests,
+                            },
+                        );
+                    }
+                    Outcome::Failed(error) => self.row(&path, Row::Failed(error)),
+                    Outcome::NotDone => {}
+                }
+                if self.text.len() >= CHUNK {
+                    self.to.write_all(&self.text)?;
+                    self.text.clear();
+                }
+            }
+        }
+        self.stdin(stdin.take());
+        Ok(())
+    }
+
+    fn stdin(&mut self, stdin: Option<&Stdin>) {
+        if let Some(Stdin { size, digests }) = stdin {
+            self.row(
+                b"-",
+                Row::Digests {
+                    size: *size,
+                    digests,
+                },
+            );
+        }
+    }
+
+    fn row(&mut self, path: &[u8], row: Row<'_>) {
+        let out = &mut self.text;
+        let algorithms = self.hashed.algorithms;
+        match (self.layout, row) {
+            // These formats have no place for a failure; stderr and the exit code tell.
+            (Layout::Gnu | Layout::GnuZero | Layout::Bsd | Layout::BsdZero, Row::Failed(_)) => {}
+            (Layout::Gnu, Row::Digests { digests, .. }) => {
+                line(out, algorithms[0], digests[0], path, End::Newline)
+            }
+            (Layout::GnuZero, Row::Digests { digests, .. }) => {
+                line(out, algorithms[0], digests[0], path, End::Nul)
+            }
+            (Layout::Bsd | Layout::BsdZero, Row::Digests { digests, .. }) => {
+                let end = if self.layout == Layout::Bsd {
+                    End::Newline
+                } else {
+                    End::Nul
+                };
+                for (algorithm, digest) in algorithms.iter().zip(digests) {
+                    bsd::write_line(out, algorithm.tag(), digest.as_bytes(), path, end);
+                }
+            }
+            (Layout::Csv, Row::Digests { size, digests }) => {
+                csv::write_file(out, path, size, digests.iter().map(Digest::as_bytes));
+            }
+            (Layout::Csv, Row::Failed(error)) => {
+                csv::write_error(out, path, None, algorithms.len(), &failure(error));
+            }
+            (Layout::Json | Layout::Jsonl, row) => {
+                if self.layout == Layout::Json {
+                    out.extend_from_slice(if self.first { b"    " } else { b",\n    " });
+                    self.first = false;
+                }
+                match row {
+                    Row::Digests { size, digests } => {
+                        let named = algorithms
+                            .iter()
+                            .zip(digests)
+                            .map(|(a, d)| (a.name(), d.as_bytes()));
+                        jsonl::write_file(out, path, size, named);
+                    }
+                    Row::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
+                }
+                if self.layout == Layout::Json {
+                    out.pop(); // the newline; a comma may have to come before it
+                }
+            }
+        }
+    }
+
+    fn head(&mut self) {
+        let names: Vec<String> = self
+            .hashed
+            .algorithms
+            .iter()
+            .map(|a| a.name().to_owned())
+            .collect();
+        match self.layout {
+            Layout::Csv => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                csv::write_header(&mut self.text, &names);
+            }
+            Layout::Jsonl => {
+                let header = jsonl::Header {
+                    schema: jsonl::SCHEMA,
+                    tool: "bc hash".to_owned(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    algorithms: names,
+                    extra: serde_json::Map::new(),
+                };
+                jsonl::write_header(&mut self.text, &header);
+            }
+            Layout::Json => {
+                let roots: Vec<String> = self
+                    .hashed
+                    .roots
+                    .iter()
+                    .map(|r| r.to_string_lossy().into_owned())
+                    .collect();
+                let head = format!(
+                    "{{\n  \"schema\": {},\n  \"command\": \"hash\",\n  \"version\": \"{}\",\n  \
+                     \"algorithms\": {},\n  \"roots\": {},\n  \"files\": [\n",
+                    jsonl::SCHEMA,
+                    env!("CARGO_PKG_VERSION"),
+                    serde_json::json!(names),
+                    serde_json::json!(roots),
+                );
+                self.text.extend_from_slice(head.as_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn tail(&mut self) {
+        if !matches!(self.layout, Layout::Json | Layout::Jsonl) {
+            return;
+        }
+        let totals = self
+            .hashed
+            .hashes
+            .map(|h| h.totals().clone())
+            .unwrap_or_default();
+        let extra = self.hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());
+        let walk_errors = self.hashed.listing.map_or(0, |l| l.errors().len() as u64);
+        let summary = jsonl::Summary {
+            files: totals.read.files + extra.map_or(0, |_| 1),
+            errors: totals.read.errors + walk_errors,
+            bytes: totals.read.bytes + extra.map_or(0, |s| s.size),
+            wall_ns: (self.hashed.elapsed * 1e9) as u64,
+            threads: totals.workers.max(1) as u64,
+            reader: totals.read.backend.name().to_owned(),
+            extra: serde_json::Map::new(),
+        };
+        if self.layout == Layout::Jsonl {
+            jsonl::write_summary(&mut self.text, &summary);
+        } else {
+            let text = serde_json::to_string(&summary).unwrap_or_default();
+            self.text
+                .extend_from_slice(format!("\n  ],\n  \"summary\": {text}\n}}\n").as_bytes());
+        }
+    }
+}
+
+/// xxhsum marks XXH3 in plain lines, since its digests look like XXH64's.
+fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, path: &[u8], end: End) {
+    match algorithm {
+        Algorithm::Xxh3 => gnu::write_xxh3_line(out, digest.as_bytes(), path, end),
+        _ => gnu::write_line(out, digest.as_bytes(), path, end),
+    }
+}
+
+fn failure(error: &bc_walk::Error) -> Failure {
+    Failure {
+        op: error.op().to_owned(),
+        errno: error.errno(),
+        message: error.message(),
+    }
+}
+
+/// Path order of what is printed: the listing's own, unless several roots print
+/// relative paths, which may interleave.
+fn order(listing: &Listing, relative: bool) -> Vec<EntryId> {
+    let mut ids: Vec<EntryId> = listing.ids().collect();
+    if relative
+        && ids
+            .windows(2)
+            .any(|pair| listing.root(pair[0]) != listing.root(pair[1]))
+    {
+        let relative = |id: &EntryId| {
+            let mut path = Vec::new();
+            listing.write_relative(*id, &mut path);
+            path
+        };
+        ids.sort_by_cached_key(relative);
+    }
+    ids
+}

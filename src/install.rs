@@ -1,0 +1,91 @@
+//! `bc install DIR`: links by which the applets are called directly.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use crate::applet::APPLETS;
+use crate::exit::Exit;
+use crate::report;
+
+/// Make links named bchash, bcdup ... to this binary
+#[derive(Parser)]
+#[command(
+    name = "install",
+    after_help = "Examples:\n  bc install ~/.local/bin\n  bc install --hard /usr/local/bin"
+)]
+struct Args {
+    /// Symbolic links (the default)
+    #[arg(long, conflicts_with = "hard")]
+    symbolic: bool,
+    /// Hard links
+    #[arg(long)]
+    hard: bool,
+    /// Replace files of that name that are not links to this binary
+    #[arg(long)]
+    force: bool,
+    /// Directory to put the links into
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// The command tree of `install`.
+pub fn command() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
+/// Runs it; `argv[0]` is `install`.
+pub fn run(argv: &[OsString]) -> Exit {
+    let args = match Args::try_parse_from(argv) {
+        Ok(args) => args,
+        Err(error) => return crate::config::usage(error),
+    };
+    let binary = match std::env::current_exe() {
+        Ok(path) => path,
+        Err(error) => return report::fatal("bc install", &format!("own path: {error}")),
+    };
+    let mut exit = Exit::Done;
+    let names = ["bitcrafts"]
+        .into_iter()
+        .chain(APPLETS.iter().flat_map(|a| a.called.iter().copied()));
+    for name in names {
+        let link = args.dir.join(name);
+        if let Err(text) = link_one(&binary, &link, &args) {
+            exit = report::fatal("bc install", &format!("{}: {text}", link.display()));
+        }
+    }
+    exit
+}
+
+/// Links under a temporary name and renames, so that an existing link is never missing.
+fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<(), String> {
+    match std::fs::symlink_metadata(link) {
+        Ok(_) if is_ours(binary, link) => {}
+        Ok(_) if args.force => {}
+        Ok(_) => return Err("exists and is not ours; --force replaces it".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(format!("stat: {error}")),
+    }
+    let mut temporary = link.as_os_str().to_owned();
+    temporary.push(format!(".{}.bc-tmp", std::process::id()));
+    let made = if args.hard {
+        std::fs::hard_link(binary, &temporary)
+    } else {
+        std::os::unix::fs::symlink(binary, &temporary)
+    };
+    made.map_err(|error| format!("link: {error}"))?;
+    let renamed = std::fs::rename(&temporary, link).map_err(|error| format!("rename: {error}"));
+    // A rename between two links to one inode succeeds and leaves both names.
+    let _ = std::fs::remove_file(&temporary);
+    renamed
+}
+
+/// Does the name already lead to this binary?
+fn is_ours(binary: &Path, link: &Path) -> bool {
+    match (std::fs::metadata(binary), std::fs::metadata(link)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}

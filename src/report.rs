@@ -1,0 +1,173 @@
+//! The only place that prints: failures and notes to stderr, short texts to
+//! stdout. Every per-file failure passes through [`Report::failure`], which
+//! counts it, so that it always shows in the exit code.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bc_manifest::escape;
+
+use crate::args::{Choice, Common, LogFormat};
+use crate::exit::Exit;
+
+/// Diagnostics of one run.
+pub struct Report {
+    applet: &'static str,
+    quiet: bool,
+    verbosity: u8,
+    format: LogFormat,
+    color: bool,
+    failures: AtomicU64,
+}
+
+impl Report {
+    /// For the applet called `applet` ("hash", "dup" ...).
+    pub fn new(applet: &'static str, common: &Common) -> Report {
+        Report {
+            applet,
+            quiet: common.quiet,
+            verbosity: common.verbose,
+            format: common.log_format,
+            color: colored(common.color, std::io::stderr().is_terminal()),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// A file that could not be done: `bc hash: PATH: open: Permission denied (os error 13)`.
+    pub fn failure(&self, error: &bc_walk::Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let path = escape(error.path());
+        let text = format!("{path}: {}: {}", error.op(), error.message());
+        let fields = serde_json::json!({
+            "path": String::from_utf8_lossy(error.path()), "op": error.op(),
+            "errno": error.errno(), "message": error.message(),
+        });
+        self.emit("error", &text, Some(fields));
+    }
+
+    /// A failure that concerns no single file of the tree.
+    pub fn problem(&self, text: &str) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.emit("error", text, None);
+    }
+
+    /// Something the user should know, which is no failure; hidden by `-q`.
+    pub fn warning(&self, text: &str) {
+        if !self.quiet {
+            self.emit("warning", text, None);
+        }
+    }
+
+    /// A warning that `-q` does not hide, because an exit code depends on it.
+    pub fn always(&self, text: &str) {
+        self.emit("warning", text, None);
+    }
+
+    /// The closing line of a command, hidden by `-q`.
+    pub fn summary(&self, text: &str) {
+        if !self.quiet {
+            self.emit("info", text, None);
+        }
+    }
+
+    /// Shown from this verbosity up (1: `-v`, 2: `-vv`).
+    pub fn note(&self, level: u8, text: &str) {
+        if self.verbosity >= level {
+            self.emit("info", text, None);
+        }
+    }
+
+    /// Is `note(level, ..)` shown?
+    pub fn shows(&self, level: u8) -> bool {
+        self.verbosity >= level
+    }
+
+    /// Failures so far.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// [`Exit::Differs`] if anything failed.
+    pub fn exit(&self) -> Exit {
+        if self.failures() == 0 {
+            Exit::Done
+        } else {
+            Exit::Differs
+        }
+    }
+
+    /// The applet's name.
+    pub fn applet(&self) -> &'static str {
+        self.applet
+    }
+
+    fn emit(&self, level: &str, text: &str, fields: Option<serde_json::Value>) {
+        let line = match self.format {
+            LogFormat::Text => {
+                let (on, off) = match (self.color, level) {
+                    (true, "error") => ("\x1b[31m", "\x1b[0m"),
+                    (true, "warning") => ("\x1b[33m", "\x1b[0m"),
+                    _ => ("", ""),
+                };
+                format!("{on}bc {}:{off} {text}\n", self.applet)
+            }
+            LogFormat::Json => {
+                let mut object = serde_json::json!({
+                    "time": crate::metrics::now(), "level": level,
+                    "applet": self.applet, "message": text,
+                });
+                if let (Some(to), Some(serde_json::Value::Object(from))) =
+                    (object.as_object_mut(), fields)
+                {
+                    for (key, value) in from {
+                        to.insert(
+                            if key == "message" {
+                                "reason".into()
+                            } else {
+                                key
+                            },
+                            value,
+                        );
+                    }
+                }
+                format!("{object}\n")
+            }
+        };
+        write_stderr(&line);
+    }
+}
+
+/// Prints a usage or fatal error and gives exit code 2.
+pub fn fatal(who: &str, text: &str) -> Exit {
+    write_stderr(&format!("{who}: {text}\n"));
+    Exit::Fatal
+}
+
+/// Prints a short text to stdout.
+pub fn print(text: &str) -> Exit {
+    let mut out = crate::output::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(error) => fatal("bc", &format!("stdout: write: {error}")),
+    }
+}
+
+/// Should this stream be coloured? `NO_COLOR` and `CLICOLOR_FORCE` as their
+/// conventions say (<https://no-color.org>, <https://bixense.com/clicolors>).
+pub fn colored(choice: Choice, terminal: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+    match choice {
+        Choice::Always => true,
+        Choice::Never => false,
+        Choice::Auto if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) => false,
+        Choice::Auto => set("CLICOLOR_FORCE") || terminal,
+    }
+}
+
+/// One write per line, so that lines of several processes do not mix; nobody
+/// is left to tell if stderr itself is broken.
+fn write_stderr(line: &str) {
+    crate::progress::clear_line();
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}

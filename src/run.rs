@@ -1,0 +1,308 @@
+//! What every subcommand does around its engine: signals, limits, options
+//! turned into plans, the walk, and the end of the run.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::time::Instant;
+
+use bc_digest::Algorithm;
+use bc_pool::Cancel;
+use bc_pool::dispatch::{self, Job, Threads};
+use bc_walk::{Identity, Listing, Metadata};
+
+use crate::args::{Common, Io, Size, WalkArgs};
+use crate::exit::Exit;
+use crate::metrics::Metrics;
+use crate::report::Report;
+
+/// One run of one subcommand.
+pub struct Session {
+    /// Diagnostics.
+    pub report: Report,
+    /// Set by SIGINT and SIGTERM.
+    pub cancel: Cancel,
+    /// Shared options.
+    pub common: Common,
+    /// Figures for `--metrics`.
+    pub metrics: Metrics,
+    started: Instant,
+}
+
+/// A fatal end that was already reported.
+pub type Outcome<T> = Result<T, Exit>;
+
+impl Session {
+    /// Installs signal handlers, raises the descriptor limit, checks the reader asked for.
+    pub fn start(applet: &'static str, command: &'static str, common: &Common) -> Outcome<Session> {
+        let session = Session {
+            report: Report::new(applet, common),
+            cancel: Cancel::new(),
+            common: common.clone(),
+            metrics: Metrics::new(applet, command),
+            started: Instant::now(),
+        };
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            let flag = session.cancel.flag();
+            if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
+                session
+                    .report
+                    .warning(&format!("signal {signal}: handler: {error}"));
+            }
+        }
+        bc_walk::raise_nofile_limit();
+        match common.io {
+            Io::Uring => {
+                if let Err(error) = bc_read::uring_available() {
+                    return Err(
+                        session.fatal(&format!("--io=uring: io_uring_setup: {}", error.message()))
+                    );
+                }
+            }
+            Io::Auto if session.report.shows(1) => {
+                if let Err(error) = bc_read::uring_available() {
+                    session
+                        .report
+                        .note(1, &format!("io_uring is not used: {}", error.message()));
+                }
+            }
+            _ => {}
+        }
+        Ok(session)
+    }
+
+    /// Reports a fatal failure.
+    pub fn fatal(&self, text: &str) -> Exit {
+        crate::report::fatal(&format!("bc {}", self.report.applet()), text)
+    }
+
+    /// A worker panicked: a defect of ours, said as such.
+    pub fn defect(&self, panic: &bc_pool::WorkerPanic) -> Exit {
+        self.fatal(&format!(
+            "internal error, please report it: {}",
+            panic.message
+        ))
+    }
+
+    /// Turns the options that choose files into the walk's.
+    pub fn walk_options(
+        &self,
+        args: &WalkArgs,
+        metadata: Metadata,
+        leave_out: Option<Identity>,
+    ) -> Outcome<bc_walk::Options> {
+        let globs = |which: &str, patterns: &[OsString]| {
+            crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))
+        };
+        Ok(bc_walk::Options {
+            hidden: if args.no_hidden {
+                bc_walk::Hidden::Skip
+            } else {
+                bc_walk::Hidden::Include
+            },
+            symlinks: if args.follow_symlinks {
+                bc_walk::Symlinks::Follow
+            } else {
+                bc_walk::Symlinks::Skip
+            },
+            file_systems: if args.one_file_system {
+                bc_walk::FileSystems::One
+            } else {
+                bc_walk::FileSystems::Cross
+            },
+            max_depth: args.max_depth,
+            include: globs("--include", &args.include)?,
+            exclude: globs("--exclude", &args.exclude)?,
+            min_size: args.min_size.map_or(0, |s| s.0),
+            max_size: args.max_size.map(|s| s.0),
+            ignore_files: if args.ignore_files {
+                bc_walk::IgnoreFiles::Honour
+            } else {
+                bc_walk::IgnoreFiles::Off
+            },
+            metadata,
+            leave_out: leave_out.into_iter().collect(),
+            ..bc_walk::Options::default()
+        })
+    }
+
+    /// Walks the roots, or takes the paths of `--files-from`; reports every
+    /// failure of the walk.
+    pub fn listing(
+        &self,
+        roots: &[OsString],
+        args: &WalkArgs,
+        options: &bc_walk::Options,
+    ) -> Outcome<Listing> {
+        let begun = Instant::now();
+        let listing = match &args.files_from {
+            Some(_) if !roots.is_empty() => {
+                return Err(self.fatal("--files-from names the files; give no PATH beside it"));
+            }
+            Some(from) => {
+                let paths = self.read_list(from, args.null)?;
+                bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
+            }
+            None if roots.is_empty() => {
+                return Err(self.fatal("no PATH given; see --help, or try '.' for this directory"));
+            }
+            None => bc_walk::walk(roots, options, self.walk_workers(), &self.cancel),
+        };
+        let listing = listing.map_err(|panic| self.defect(&panic))?;
+        for error in listing.errors() {
+            self.report.failure(error);
+        }
+        if self.report.shows(1) {
+            let skipped = left_out(listing.skipped());
+            self.report.note(
+                1,
+                &format!(
+                    "walk: {} files in {} directories, {:.3} s{}{skipped}",
+                    listing.len(),
+                    listing.directories(),
+                    begun.elapsed().as_secs_f64(),
+                    if skipped.is_empty() {
+                        ""
+                    } else {
+                        "; left out: "
+                    },
+                ),
+            );
+        }
+        Ok(listing)
+    }
+
+    fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let read = if crate::args::is_dash(from.as_os_str()) {
+            std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
+        } else {
+            std::fs::File::open(from).and_then(|mut f| f.read_to_end(&mut bytes).map(drop))
+        };
+        read.map_err(|error| self.fatal(&format!("{}: read: {error}", from.display())))?;
+        let end = if null { 0 } else { b'\n' };
+        Ok(bytes
+            .split(|b| *b == end)
+            .filter(|path| !path.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect())
+    }
+
+    /// Threads that the walk may use; it starts on one and takes the others
+    /// only once the tree proves large.
+    fn walk_workers(&self) -> usize {
+        match self.common.threads {
+            Threads::Mono => 1,
+            Threads::Exactly(count) => count,
+            Threads::Compute => bc_pool::physical_cores(),
+            Threads::Auto | Threads::Io => bc_pool::available_cpus(),
+        }
+    }
+
+    /// Threads for reading `files` files of `bytes` bytes together, if known,
+    /// and hashing them with `algorithm`.
+    pub fn workers(&self, files: usize, bytes: Option<u64>, algorithm: Option<Algorithm>) -> usize {
+        let calibration = crate::calibrate::for_job(match self.common.threads {
+            Threads::Auto => files,
+            _ => 0,
+        });
+        let throughput = algorithm.and_then(|a| calibration.throughput.get(a.name()).copied());
+        let job = Job {
+            files,
+            bytes,
+            throughput,
+        };
+        dispatch::workers_for(self.common.threads, &calibration, &job).min(files.max(1))
+    }
+
+    /// How files are to be read by `workers` workers that keep `width` files
+    /// open each, within the memory budget.
+    pub fn read_options(&self, workers: usize, width: usize) -> Outcome<bc_read::Options> {
+        let mut options = bc_read::Options {
+            backend: match self.common.io {
+                Io::Auto => bc_read::Choice::Auto,
+                Io::Sync => bc_read::Choice::Sync,
+                Io::Uring => bc_read::Choice::Uring,
+            },
+            ..bc_read::Options::default()
+        };
+        let Some(Size(budget)) = self.common.memory_budget else {
+            return Ok(options);
+        };
+        const LEAST_SLOT: u64 = 16 << 10;
+        let share = budget / workers as u64;
+        // Twice the lanes, so that reads can overlap hashing.
+        let slots = (2 * width as u64).clamp(4, options.slots as u64);
+        let least = workers as u64 * slots * LEAST_SLOT;
+        if budget < least {
+            return Err(self.fatal(&format!(
+                "--memory-budget: {budget} bytes are too few for {workers} threads; at least {least} are needed"
+            )));
+        }
+        options.slots =
+            (share / options.slot_size as u64).clamp(slots, options.slots as u64) as usize;
+        options.slot_size =
+            (share / options.slots as u64).min(options.slot_size as u64) as usize & !4095;
+        Ok(options)
+    }
+
+    /// Writes the metrics and turns an interruption into its exit.
+    pub fn end(mut self, exit: Exit) -> Exit {
+        let mut exit = match self.cancel.reason() {
+            Some(signal) => exit.worst(Exit::Signal(signal as i32)),
+            None => exit,
+        };
+        if let Some(file) = self.common.metrics.clone() {
+            let code = match exit {
+                Exit::Done => 0,
+                Exit::Differs => 1,
+                Exit::Fatal => 2,
+                Exit::Damage => 3,
+                Exit::Signal(number) => 128 + number,
+            };
+            self.metrics
+                .set("exit_code", "Exit code of the run.", f64::from(code));
+            self.metrics.set(
+                "errors",
+                "Failures reported.",
+                self.report.failures() as f64,
+            );
+            let seconds = self.started.elapsed().as_secs_f64();
+            self.metrics
+                .set("duration_seconds", "Wall time of the run.", seconds);
+            if let Err(text) = self.metrics.write(&file) {
+                exit = exit.worst(self.fatal(&text));
+            }
+        }
+        exit
+    }
+
+    /// Seconds since the run began.
+    pub fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// What the walk passed over, in words; empty if nothing.
+fn left_out(skipped: &bc_walk::Skipped) -> String {
+    let counts = [
+        (skipped.symlinks, "symbolic links"),
+        (skipped.special, "devices, FIFOs and sockets"),
+        (skipped.hidden, "hidden"),
+        (skipped.excluded, "excluded"),
+        (skipped.not_included, "not included"),
+        (skipped.too_small, "too small"),
+        (skipped.too_large, "too large"),
+        (skipped.too_deep, "too deep"),
+        (skipped.ignored, "ignored"),
+        (skipped.other_file_system, "on other file systems"),
+        (skipped.pseudo_file_system, "pseudo file systems"),
+        (skipped.repeated, "visited already"),
+        (skipped.left_out, "output files"),
+    ];
+    let words: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    words.join(", ")
+}

@@ -1,0 +1,27 @@
+//! Shortcuts for running `bc` in a tree.
+
+use bc_testkit::{Run, TestTree};
+
+/// Path of the binary under test.
+pub const BC: &str = env!("CARGO_BIN_EXE_bc");
+
+/// Adds `bc` and `bc_line` to trees.
+pub trait Bc {
+    /// `bc` without arguments yet.
+    fn bc(&self) -> Run;
+    /// `bc` with these words as arguments.
+    fn bc_line(&self, line: &str) -> Run {
+        self.bc().args(line.split_whitespace())
+    }
+}
+
+impl Bc for TestTree {
+    fn bc(&self) -> Run {
+        self.run(BC)
+    }
+}
+
+/// SHA-256 of "abc", RFC 6234.
+pub const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// SHA-256 of nothing.
+pub const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -1,0 +1,288 @@
+//! `bc hash check`.
+
+use bc_testkit::{TestTree, tool};
+
+use crate::common::{ABC, Bc, EMPTY};
+
+fn tree() -> TestTree {
+    let t = TestTree::new();
+    t.write("a", "abc")
+        .write("b", "")
+        .write("SUMS", format!("{ABC}  a\n{EMPTY}  b\n"));
+    t
+}
+
+#[test]
+fn verdicts_in_manifest_order() {
+    let t = tree();
+    t.bc_line("hash check SUMS")
+        .go()
+        .code(0)
+        .stdout_is("a: OK\nb: OK\n")
+        .stderr_is("");
+    t.write("SUMS", format!("{EMPTY}  b\n{EMPTY}  a\n{ABC}  missing\n"));
+    t.bc_line("hash check SUMS")
+        .go()
+        .code(1)
+        .stdout_is("b: OK\na: FAILED\nmissing: FAILED open or read\n")
+        .stderr_has("missing: ")
+        .stderr_has("WARNING: 1 listed file could not be read")
+        .stderr_has("WARNING: 1 computed checksum did NOT match");
+}
+
+#[test]
+fn flags_mean_what_gnu_means() {
+    let t = tree();
+    t.bc_line("hash check --quiet SUMS")
+        .go()
+        .code(0)
+        .stdout_is("")
+        .stderr_is("");
+    t.bc_line("hash check --status SUMS")
+        .go()
+        .code(0)
+        .stdout_is("")
+        .stderr_is("");
+    t.write("SUMS", format!("{ABC}  a\n{ABC}  missing\n"));
+    t.bc_line("hash check --ignore-missing SUMS")
+        .go()
+        .code(0)
+        .stdout_is("a: OK\n")
+        .stderr_is("");
+    t.write("SUMS", format!("{ABC}  missing\n"));
+    t.bc_line("hash check --ignore-missing SUMS")
+        .go()
+        .code(1)
+        .stdout_is("")
+        .stderr_has("SUMS: no file was verified");
+    t.write("SUMS", format!("{ABC}  a\nnonsense\n"));
+    t.bc_line("hash check SUMS")
+        .go()
+        .code(0)
+        .stderr_has("WARNING: 1 line is improperly formatted");
+    t.bc_line("hash check --strict SUMS").go().code(1);
+    t.bc_line("hash check -w SUMS")
+        .go()
+        .code(0)
+        .stderr_has("SUMS: 2: improperly formatted");
+    t.write("SUMS", "nonsense\n");
+    t.bc_line("hash check SUMS")
+        .go()
+        .code(1)
+        .stderr_has("SUMS: no properly formatted checksum lines found");
+    t.bc_line("hash check --status SUMS")
+        .go()
+        .code(1)
+        .stderr_has("no properly formatted");
+}
+
+/// The same inputs through coreutils: same stdout, same exit code.
+#[test]
+fn agrees_with_sha256sum() {
+    if tool("sha256sum").is_none() {
+        bc_testkit::left_out("sha256sum is not installed");
+        return;
+    }
+    let t = tree();
+    t.write_bytes(b"new\nline", "abc")
+        .write_bytes(b"back\\slash", "abc")
+        .write("-dash", "abc")
+        .write("c*d", "abc");
+    let upper = ABC.to_uppercase();
+    let short = &ABC[..62];
+    for manifest in [
+        format!("{ABC}  a\n{EMPTY}  b\n"),
+        format!("{ABC} *a\n{EMPTY} *b\n"),
+        format!("{ABC}  a\r\n{EMPTY}  b\r\n"),
+        format!("# comment\n\n{ABC}  a\n"),
+        format!("{upper}  a\n"),
+        format!("{short}  a\n{ABC}  a\n"),
+        format!("\\{ABC}  new\\nline\n\\{ABC}  back\\\\slash\n"),
+        format!("\\{ABC}  bad\\escape\n{ABC}  a\n"),
+        format!("SHA256 (a) = {ABC}\n"),
+        format!("SHA256 (missing) = {ABC}\n"),
+        format!("{ABC}  -dash\n{ABC}  ./c*d\n"),
+        format!("{ABC}  a"),
+        String::new(),
+        format!("{EMPTY}  a\n{EMPTY}  a\n{ABC}  nowhere\nimproper\n"),
+        format!("   {ABC}  a\n"),
+        format!("{ABC}  a\n\0\0\0\n"),
+    ] {
+        t.write("SUMS", &manifest);
+        for flags in [
+            "",
+            "--quiet",
+            "--status",
+            "--ignore-missing",
+            "--strict",
+            "--strict --quiet",
+            "--ignore-missing --quiet",
+        ] {
+            let expected = t
+                .run("sha256sum")
+                .arg("-c")
+                .args(flags.split_whitespace())
+                .arg("SUMS")
+                .go();
+            let got = t
+                .bc_line("hash check")
+                .args(flags.split_whitespace())
+                .arg("SUMS")
+                .go();
+            let context = format!(
+                "manifest {manifest:?} flags {flags:?}: {}",
+                got.error_text()
+            );
+            assert_eq!(got.text(), expected.text(), "{context}");
+            assert_eq!(got.status.code(), expected.status.code(), "{context}");
+        }
+    }
+}
+
+#[test]
+fn every_format_of_ours() {
+    let t = TestTree::new();
+    t.write("d/a", "abc")
+        .write_bytes(b"d/new\nline", "")
+        .write_bytes(b"d/inv\xffalid", "x");
+    for (i, options) in [
+        "",
+        "-z",
+        "--format=bsd",
+        "--format=bsd -z",
+        "--format=json",
+        "--format=jsonl",
+        "--format=csv",
+        "--type=md5,blake3",
+        "--type=xxh3 --format=bsd",
+        "--type=md5,xxh128 --format=csv",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("m{i}");
+        t.bc_line("hash d")
+            .args(options.split_whitespace())
+            .args(["--output", &name])
+            .go()
+            .code(0);
+        let zero = if options.contains("-z") {
+            "-z"
+        } else {
+            "--threads=auto"
+        };
+        let out = t.bc_line("hash check").arg(zero).arg(&name).go();
+        out.code(0).stderr_is("");
+        assert!(out.text().contains("d/a: OK"), "{options}: {}", out.text());
+        t.write("d/a", "abd");
+        t.bc_line("hash check --quiet")
+            .arg(zero)
+            .arg(&name)
+            .go()
+            .code(1)
+            .stdout_has("d/a: FAILED");
+        t.write("d/a", "abc");
+    }
+}
+
+#[test]
+fn algorithm_from_name_option_and_tag() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    for algorithm in [
+        "blake3",
+        "xxh128",
+        "sha512-256",
+        "xxh3",
+        "crc32c",
+        "blake2b-256",
+    ] {
+        let name = format!("a.{algorithm}");
+        t.bc_line("hash a")
+            .args(["--type", algorithm, "--output", &name])
+            .go()
+            .code(0);
+        t.bc_line("hash check")
+            .arg(&name)
+            .go()
+            .code(0)
+            .stdout_is("a: OK\n");
+        std::fs::rename(t.join(&name), t.join("plain")).unwrap();
+        t.bc_line("hash check plain")
+            .args(["--type", algorithm])
+            .go()
+            .code(0)
+            .stdout_is("a: OK\n");
+        let unknown = t.bc_line("hash check plain").go();
+        unknown.code(1).stderr_has(algorithm);
+    }
+}
+
+#[test]
+fn unlisted_files() {
+    let t = TestTree::new();
+    t.write("d/a", "abc")
+        .write("d/sub/new", "x")
+        .write("SUMS", format!("{ABC}  d/a\n"));
+    t.bc_line("hash check --unlisted SUMS")
+        .go()
+        .code(1)
+        .stdout_is("d/a: OK\nd/sub/new: UNLISTED\n")
+        .stderr_has("WARNING: 1 file is not listed");
+    t.write("d/SUMS", format!("{ABC}  a\n"));
+    t.bc_line("hash check --unlisted --base=d d/SUMS")
+        .go()
+        .code(1)
+        .stdout_is("d/a: OK\nd/sub/new: UNLISTED\n");
+    t.remove("d/sub/new");
+    t.bc_line("hash check --unlisted --base=d d/SUMS")
+        .go()
+        .code(0);
+}
+
+#[test]
+fn stdin_and_several_manifests() {
+    let t = tree();
+    t.write("MORE", "900150983cd24fb0d6963f7d28e17f72  a\n");
+    t.bc_line("hash check -")
+        .stdin(format!("{ABC}  a\n"))
+        .go()
+        .code(0)
+        .stdout_is("a: OK\n");
+    t.bc_line("hash check SUMS MORE")
+        .go()
+        .code(0)
+        .stdout_is("a: OK\nb: OK\na: OK\n");
+    t.bc_line("hash check missing SUMS")
+        .go()
+        .code(2)
+        .stdout_is("a: OK\nb: OK\n")
+        .stderr_has("missing: open: No such file or directory");
+}
+
+#[test]
+fn bad_manifests() {
+    let t = tree();
+    t.write(
+        "binary",
+        (0..=255_u8).cycle().take(100_000).collect::<Vec<u8>>(),
+    );
+    t.bc_line("hash check binary")
+        .go()
+        .code(1)
+        .stderr_has("binary: no properly formatted");
+    t.write("huge", vec![b'x'; 40 << 20]);
+    t.bc_line("hash check huge")
+        .go()
+        .code(1)
+        .stderr_has("huge: no properly formatted");
+    t.bc_line("hash check .")
+        .go()
+        .code(2)
+        .stderr_has("Is a directory");
+    t.write("mixed", format!("{ABC}  a\nMD5 (a) = 900150983cd24fb0d6963f7d28e17f72\na9993e364706816aba3e25717850c26c9cd0d89d  a\n"));
+    t.bc_line("hash check mixed")
+        .go()
+        .code(0)
+        .stdout_is("a: OK\na: OK\na: OK\n");
+}

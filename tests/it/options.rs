@@ -1,0 +1,204 @@
+//! Options that all applets share.
+
+use bc_testkit::TestTree;
+
+use crate::common::{ABC, Bc, EMPTY};
+
+#[test]
+fn filters() {
+    let t = TestTree::new();
+    t.write("a.c", "abc")
+        .write("sub/b.c", "abc")
+        .write("sub/b.o", "")
+        .write("skip/deep/c.c", "abc")
+        .write(".h.c", "abc");
+    let names = |options: &str| {
+        let out = t
+            .bc_line("hash --relative .")
+            .args(options.split_whitespace())
+            .go();
+        out.code(0);
+        let names: Vec<String> = out
+            .lines()
+            .iter()
+            .map(|l| String::from_utf8_lossy(&l[66..]).into_owned())
+            .collect();
+        names.join(" ")
+    };
+    assert_eq!(names(""), ".h.c a.c skip/deep/c.c sub/b.c sub/b.o");
+    assert_eq!(names("--hidden"), ".h.c a.c skip/deep/c.c sub/b.c sub/b.o");
+    assert_eq!(names("--no-hidden"), "a.c skip/deep/c.c sub/b.c sub/b.o");
+    assert_eq!(names("--include=*.o"), "sub/b.o");
+    assert_eq!(names("--exclude=skip --exclude=*.o"), ".h.c a.c sub/b.c");
+    assert_eq!(names("--exclude=**/deep"), ".h.c a.c sub/b.c sub/b.o");
+    assert_eq!(names("--exclude=sub/*.c"), ".h.c a.c skip/deep/c.c sub/b.o");
+    assert_eq!(names("--min-size=1"), ".h.c a.c skip/deep/c.c sub/b.c");
+    assert_eq!(names("--max-size=0"), "sub/b.o");
+    assert_eq!(names("--max-depth=1"), ".h.c a.c");
+    t.write(".gitignore", "*.o\nskip/\n");
+    assert_eq!(names("--ignore-files"), ".gitignore .h.c a.c sub/b.c");
+}
+
+#[test]
+fn overlapping_roots_visit_each_file_once() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/s/b", "");
+    let expected = format!("{ABC}  d/a\n{EMPTY}  d/s/b\n");
+    t.bc_line("hash d d").go().code(0).stdout_is(&expected);
+    t.bc_line("hash d d/s").go().code(0).stdout_is(&expected);
+    t.bc_line("hash d/s d").go().code(0).stdout_is(&expected);
+}
+
+#[test]
+fn files_from() {
+    let t = TestTree::new();
+    t.write("a", "abc")
+        .write("d/b", "")
+        .write_bytes(b"new\nline", "abc");
+    t.write("../list", "d/b\na\n");
+    t.bc_line("hash --files-from=../list")
+        .go()
+        .code(0)
+        .stdout_is(format!("{ABC}  a\n{EMPTY}  d/b\n"));
+    t.bc_line("hash --files-from=- -0")
+        .stdin("new\nline\0a\0")
+        .go()
+        .code(0)
+        .stdout_is(format!("{ABC}  a\n\\{ABC}  new\\nline\n"));
+    t.bc_line("hash --files-from=- ")
+        .stdin("missing\na\n")
+        .go()
+        .code(1)
+        .stdout_is(format!("{ABC}  a\n"))
+        .stderr_has("missing");
+    t.bc_line("hash --files-from=nowhere")
+        .go()
+        .code(2)
+        .stderr_has("nowhere: read: No such file");
+    t.bc_line("hash --files-from=../list a").go().code(2);
+}
+
+#[test]
+fn configuration_layers() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("b.o", "abc");
+    t.write("../conf", "exclude = [\"*.o\"]\n[hash]\ntype = \"md5\"\n");
+    let md5 = "900150983cd24fb0d6963f7d28e17f72  ./a\n";
+    t.bc_line("hash . --config=../conf")
+        .go()
+        .code(0)
+        .stdout_is(md5);
+    t.bc_line("hash .")
+        .env("BC_CONFIG", "../conf")
+        .go()
+        .code(0)
+        .stdout_is(md5);
+    // Environment over file, command line over both.
+    let sha1 = "a9993e364706816aba3e25717850c26c9cd0d89d  ./a\n";
+    t.bc_line("hash . --config=../conf")
+        .env("BC_TYPE", "sha1")
+        .go()
+        .code(0)
+        .stdout_is(sha1);
+    t.bc_line("hash . --config=../conf --type=sha256")
+        .env("BC_TYPE", "sha1")
+        .go()
+        .code(0)
+        .stdout_is(format!("{ABC}  ./a\n"));
+    t.write("../conf", "io = \"sync\"\nthread = 3\n");
+    t.bc_line("hash . --config=../conf")
+        .go()
+        .code(2)
+        .stderr_has("conf:2: unknown key 'thread'");
+    t.bc_line("hash . --config=../none")
+        .go()
+        .code(2)
+        .stderr_has("none: read: No such file");
+    t.bc_line("hash .")
+        .env("BC_THREADS", "many")
+        .go()
+        .code(2)
+        .stderr_has("many");
+}
+
+#[test]
+fn metrics() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    t.bc_line("hash a --metrics=../m.json").go().code(0);
+    let m: serde_json::Value = serde_json::from_slice(&t.read("../m.json")).unwrap();
+    assert_eq!(
+        (&m["files"], &m["read_bytes"], &m["exit_code"]),
+        (&1.into(), &3.into(), &0.into())
+    );
+    t.bc_line("hash a missing --metrics=../m.prom").go().code(1);
+    let text = String::from_utf8(t.read("../m.prom")).unwrap();
+    assert!(
+        text.contains("# TYPE bc_files gauge\nbc_files{applet=\"hash\",command=\"hash\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("bc_exit_code") && text.contains("} 1\n"),
+        "{text}"
+    );
+    t.bc_line("hash a --metrics=/nowhere/m")
+        .go()
+        .code(2)
+        .stderr_has("/nowhere/m: ");
+}
+
+#[test]
+fn diagnostics() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    let out = t.bc_line("hash missing a --log-format=json").go();
+    let line: serde_json::Value = serde_json::from_slice(out.code(1).error_lines()[0]).unwrap();
+    assert_eq!(
+        (&line["level"], &line["path"], &line["errno"]),
+        (&"error".into(), &"missing".into(), &2.into())
+    );
+    t.bc_line("hash a -v")
+        .go()
+        .code(0)
+        .stderr_has("walk: 1 files")
+        .stderr_has("hash: 1 files, 3 bytes");
+    t.bc_line("hash missing --color=always")
+        .go()
+        .code(1)
+        .stderr_has("\x1b[31m");
+    t.bc_line("hash missing --color=never")
+        .env("CLICOLOR_FORCE", "1")
+        .go()
+        .code(1)
+        .stderr_has("bc hash: missing");
+    t.bc_line("hash missing")
+        .env("CLICOLOR_FORCE", "1")
+        .go()
+        .code(1)
+        .stderr_has("\x1b[31m");
+    t.bc_line("hash missing")
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "1")
+        .go()
+        .code(1)
+        .stderr_has("bc hash: missing");
+}
+
+#[test]
+fn memory_budget() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("big", vec![7; 1 << 20]);
+    let expected = t.bc_line("hash a big").go();
+    t.bc_line("hash a big --memory-budget=64M")
+        .go()
+        .code(0)
+        .stdout_is(&expected.stdout);
+    t.bc_line("hash a big --memory-budget=1M --threads=mono")
+        .go()
+        .code(0)
+        .stdout_is(&expected.stdout);
+    t.bc_line("hash a big --memory-budget=1K")
+        .go()
+        .code(2)
+        .stderr_has("at least");
+}

@@ -1,0 +1,62 @@
+//! Signals stop the work at once, even inside one huge file, and leave nothing behind.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use bc_testkit::TestTree;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::Bc;
+
+/// Starts a long run, sends `signal` and returns how it ended.
+fn interrupted(line: &str, signal: Signal) -> (std::process::ExitStatus, TestTree) {
+    use std::os::unix::process::ExitStatusExt;
+    let t = TestTree::new();
+    // Sparse: 10 GB take seconds to hash and no space.
+    let file = std::fs::File::create(t.join("huge")).unwrap();
+    file.set_len(10 << 30).unwrap();
+    let mut child = t
+        .bc_line(line)
+        .command()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    // Until it is in the middle of the file: it has read more than a little.
+    let io = format!("/proc/{}/io", child.id());
+    for _ in 0..1000 {
+        let read = std::fs::read_to_string(&io).unwrap_or_default();
+        let chars = read
+            .lines()
+            .next()
+            .and_then(|l| l.rsplit(' ').next()?.parse::<u64>().ok());
+        if chars.unwrap_or(0) > 64 << 20 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    kill_process(pid, signal).unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.signal().is_some() || status.code().is_some());
+    (status, t)
+}
+
+#[test]
+fn sigint_and_sigterm_end_the_run_by_that_signal() {
+    use std::os::unix::process::ExitStatusExt;
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
+        for line in [
+            "hash --type=sha512 huge --output=out",
+            "hash --type=md5 --io=sync --threads=2 huge --output=out",
+        ] {
+            let (status, t) = interrupted(line, signal);
+            assert_eq!(status.signal(), Some(number), "{line}: {status:?}");
+            let names: Vec<_> = std::fs::read_dir(t.path())
+                .unwrap()
+                .map(|e| e.unwrap().file_name())
+                .collect();
+            assert_eq!(names, ["huge"], "no partial output, no temporary");
+        }
+    }
+}
