@@ -86,7 +86,7 @@ pub(crate) fn by_tag(tag: &[u8]) -> Option<(Name, usize, Order)> {
         .strip_prefix("BLAKE2b-")
         .filter(|bits| !bits.starts_with(['0', '+']))?;
     let bits: usize = bits.parse().ok()?;
-    (bits % 8 == 0 && (8..=512).contains(&bits)).then(|| {
+    (bits.is_multiple_of(8) && (8..=512).contains(&bits)).then(|| {
         (
             Cow::Owned(format!("blake2b-{bits}")),
             bits / 8,

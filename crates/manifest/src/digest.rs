@@ -29,7 +29,7 @@ impl Digest {
     /// Parses hexadecimal digits of either case; `None` for an odd number of them, for
     /// anything else, and for more than 64 bytes.
     pub fn from_hex(hex: &[u8]) -> Option<Digest> {
-        if hex.is_empty() || hex.len() % 2 != 0 || hex.len() > 2 * MAX_LEN {
+        if hex.is_empty() || !hex.len().is_multiple_of(2) || hex.len() > 2 * MAX_LEN {
             return None;
         }
         let mut out = Digest {

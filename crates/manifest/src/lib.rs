@@ -28,11 +28,14 @@
 mod algorithm;
 pub mod base64;
 pub mod bsd;
+#[cfg(feature = "zstd")]
+pub mod compress;
 pub mod csv;
 mod digest;
 mod error;
 mod escape;
 pub mod gnu;
+pub mod integrity;
 mod json;
 pub mod jsonl;
 mod lines;

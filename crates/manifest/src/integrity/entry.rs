@@ -1,0 +1,255 @@
+//! One entry of the tree, and its line.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::header::push_extra;
+use crate::digest::{Digest, push_hex};
+use crate::json::{push_base64, push_bytes, push_field, push_i64, push_key, push_str};
+use crate::jsonl::push_failure;
+use crate::record::Failure;
+use crate::time;
+
+/// Extended attributes: values by name, both raw bytes.
+pub type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 7] = [
+        Kind::File,
+        Kind::Dir,
+        Kind::Symlink,
+        Kind::Fifo,
+        Kind::Socket,
+        Kind::Block,
+        Kind::Char,
+    ];
+
+    /// As the manifest writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Dir => "dir",
+            Kind::Symlink => "symlink",
+            Kind::Fifo => "fifo",
+            Kind::Socket => "socket",
+            Kind::Block => "block",
+            Kind::Char => "char",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What `stat` says; all of it or nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Size in bytes.
+    pub size: u64,
+    /// `st_mode`, with the type bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last modification, in nanoseconds since 1970; may be negative.
+    pub mtime_ns: i64,
+    /// Last change of the inode, in nanoseconds since 1970; may be negative.
+    pub ctime_ns: i64,
+    /// Inode number.
+    pub ino: u64,
+    /// Number of names.
+    pub nlink: u64,
+}
+
+/// The fields of a line; any other is kept in [`Entry::extra`].
+const FIELDS: &[&str] = &[
+    "type",
+    "path",
+    "path_b64",
+    "kind",
+    "size",
+    "mode",
+    "uid",
+    "gid",
+    "mtime_ns",
+    "ctime_ns",
+    "ino",
+    "nlink",
+    "rdev",
+    "digest",
+    "target",
+    "target_b64",
+    "xattrs",
+    "xattrs_b64",
+    "verified_at",
+    "error",
+];
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Relative to the root, raw bytes; the root itself is `.`.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    /// Its metadata; `None` if they could not be read (there is an error then).
+    pub meta: Option<Meta>,
+    /// The device that a block or character device stands for (`makedev` encoding).
+    pub rdev: Option<u64>,
+    /// The content's digest, of the header's algorithm; files only.
+    pub digest: Option<Digest>,
+    /// Where a symbolic link points, raw bytes.
+    pub target: Option<Vec<u8>>,
+    /// Extended attributes by raw name, if they were asked for.
+    pub xattrs: Option<Xattrs>,
+    /// When the content was last read and found to have the digest, in nanoseconds since 1970.
+    pub verified_at: Option<i64>,
+    /// What could not be read.
+    pub error: Option<Failure>,
+    /// Fields that this version does not know, kept as they are.
+    pub extra: Map<String, Value>,
+}
+
+impl Entry {
+    /// An entry with nothing but path and kind.
+    pub fn new(path: Vec<u8>, kind: Kind) -> Entry {
+        Entry {
+            path,
+            kind,
+            meta: None,
+            rdev: None,
+            digest: None,
+            target: None,
+            xattrs: None,
+            verified_at: None,
+            error: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// What the format asks of every entry besides its path, for writer and reader alike.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        let failed = self.error.is_some();
+        if self.meta.is_none() && !failed {
+            return Err("entry without metadata or error");
+        }
+        if (self.kind == Kind::File) != self.digest.is_some()
+            && !(self.kind == Kind::File && failed)
+        {
+            return Err(match self.kind {
+                Kind::File => "file without digest or error",
+                _ => "digest of what is not a file",
+            });
+        }
+        if self.extra.keys().any(|key| FIELDS.contains(&key.as_str())) {
+            return Err("extra field with the name of a known one");
+        }
+        match (self.kind, &self.target) {
+            (Kind::Symlink, None) if !failed => Err("symbolic link without target or error"),
+            (Kind::Symlink, Some(target)) if target.contains(&0) => Err("NUL in the target"),
+            (Kind::Symlink, _) | (_, None) => Ok(()),
+            (_, Some(_)) => Err("target of what is not a symbolic link"),
+        }
+    }
+
+    /// Appends the entry's line.
+    pub(super) fn write_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"entry\"");
+        push_bytes(out, "path", &self.path);
+        out.extend_from_slice(b",\"kind\":\"");
+        out.extend_from_slice(self.kind.name().as_bytes());
+        out.push(b'"');
+        if let Some(meta) = &self.meta {
+            push_field(out, "size", meta.size);
+            push_field(out, "mode", meta.mode.into());
+            push_field(out, "uid", meta.uid.into());
+            push_field(out, "gid", meta.gid.into());
+            push_key(out, "mtime_ns");
+            push_i64(out, meta.mtime_ns);
+            push_key(out, "ctime_ns");
+            push_i64(out, meta.ctime_ns);
+            push_field(out, "ino", meta.ino);
+            push_field(out, "nlink", meta.nlink);
+        }
+        if let Some(rdev) = self.rdev {
+            push_field(out, "rdev", rdev);
+        }
+        if let Some(digest) = &self.digest {
+            out.extend_from_slice(b",\"digest\":\"");
+            push_hex(out, digest.as_bytes());
+            out.push(b'"');
+        }
+        if let Some(target) = &self.target {
+            push_bytes(out, "target", target);
+        }
+        if let Some(xattrs) = &self.xattrs {
+            push_xattrs(out, xattrs);
+        }
+        if let Some(time) = self.verified_at {
+            push_key(out, "verified_at");
+            push_str(out, &time::format_rfc3339(time));
+        }
+        if let Some(error) = &self.error {
+            push_failure(out, error);
+        }
+        push_extra(out, &self.extra);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+/// Names that are not UTF-8 go to a second object, `xattrs_b64`, with encoded names.
+fn push_xattrs(out: &mut Vec<u8>, xattrs: &Xattrs) {
+    push_key(out, "xattrs");
+    let mut separator = b'{';
+    for (name, value) in xattrs {
+        if let Ok(name) = std::str::from_utf8(name) {
+            out.push(separator);
+            push_str(out, name);
+            out.push(b':');
+            push_base64(out, value);
+            separator = b',';
+        }
+    }
+    out.extend_from_slice(if separator == b'{' { b"{}" } else { b"}" });
+    let mut separator = b'{';
+    for (name, value) in xattrs
+        .iter()
+        .filter(|(name, _)| std::str::from_utf8(name).is_err())
+    {
+        if separator == b'{' {
+            push_key(out, "xattrs_b64");
+        }
+        out.push(separator);
+        push_base64(out, name);
+        out.push(b':');
+        push_base64(out, value);
+        separator = b',';
+    }
+    if separator == b',' {
+        out.push(b'}');
+    }
+}

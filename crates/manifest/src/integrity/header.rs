@@ -1,0 +1,259 @@
+//! The first and the last line.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::SCHEMA;
+use crate::base64;
+use crate::digest::Digest;
+use crate::error::{Error, ErrorKind};
+use crate::json::{push_bytes, push_field, push_key, push_str, push_u64};
+
+/// What a manifest says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Who wrote it: `bc integrity`.
+    pub tool: String,
+    /// The writer's version.
+    pub version: String,
+    /// Name of the digest algorithm, e.g. `sha256`.
+    pub algorithm: String,
+    /// When the walk began, RFC 3339 in UTC.
+    pub created_at: Option<String>,
+    /// The host's name.
+    pub host: Option<String>,
+    /// The root as it was given, raw bytes.
+    pub root: Option<Vec<u8>>,
+    /// Device number of the root.
+    pub root_dev: Option<u64>,
+    /// Every option that decides which entries there are.
+    pub options: Map<String, Value>,
+    /// Fields that this version does not know, kept as they are.
+    pub extra: Map<String, Value>,
+}
+
+/// The counts at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trailer {
+    /// All entries.
+    pub entries: u64,
+    /// Entries of kind file.
+    pub files: u64,
+    /// Entries of kind directory.
+    pub dirs: u64,
+    /// Sum of the sizes of the entries of kind file, in bytes.
+    pub bytes: u64,
+    /// Entries with an error.
+    pub errors: u64,
+    /// SHA-256 of all bytes before the trailer's line.
+    pub sha256: [u8; 32],
+}
+
+#[derive(Deserialize)]
+struct RawHeader {
+    /// These two were looked at before.
+    #[serde(rename = "type")]
+    _type: IgnoredAny,
+    #[serde(rename = "schema")]
+    _schema: IgnoredAny,
+    tool: String,
+    version: String,
+    algorithm: String,
+    #[serde(default)]
+    created_at: Option<String>,
+    #[serde(default)]
+    host: Option<String>,
+    #[serde(default)]
+    root: Option<String>,
+    #[serde(default)]
+    root_b64: Option<String>,
+    #[serde(default)]
+    root_dev: Option<u64>,
+    #[serde(default)]
+    options: Map<String, Value>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+impl Header {
+    /// A header with the fields that every manifest needs; the others empty.
+    pub fn new(algorithm: &str, version: &str) -> Header {
+        Header {
+            tool: "bc integrity".to_owned(),
+            version: version.to_owned(),
+            algorithm: algorithm.to_owned(),
+            created_at: None,
+            host: None,
+            root: None,
+            root_dev: None,
+            options: Map::new(),
+            extra: Map::new(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        const FIELDS: &[&str] = &[
+            "type",
+            "schema",
+            "tool",
+            "version",
+            "algorithm",
+            "created_at",
+            "host",
+            "root",
+            "root_b64",
+            "root_dev",
+            "options",
+        ];
+        match self.extra.keys().any(|key| FIELDS.contains(&key.as_str())) {
+            true => Err("extra field with the name of a known one"),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn write_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"header\",\"schema\":");
+        push_u64(out, SCHEMA.into());
+        for (key, text) in [
+            ("tool", Some(&self.tool)),
+            ("version", Some(&self.version)),
+            ("algorithm", Some(&self.algorithm)),
+            ("created_at", self.created_at.as_ref()),
+            ("host", self.host.as_ref()),
+        ] {
+            if let Some(text) = text {
+                push_key(out, key);
+                push_str(out, text);
+            }
+        }
+        if let Some(root) = &self.root {
+            push_bytes(out, "root", root);
+        }
+        if let Some(dev) = self.root_dev {
+            push_field(out, "root_dev", dev);
+        }
+        push_key(out, "options");
+        push_value(out, &self.options);
+        push_extra(out, &self.extra);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Parses the first line, without its newline.
+    pub(super) fn parse(line: &[u8]) -> Result<Header, Error> {
+        // The schema is looked at first and alone: a later one may differ in all the rest.
+        #[derive(Deserialize)]
+        struct First {
+            r#type: String,
+            schema: u64,
+        }
+        let refuse = |what: String| Error::new(ErrorKind::NotAManifest, 1, what);
+        let first: First = serde_json::from_slice(line)
+            .map_err(|_| refuse("not an integrity manifest: no header".into()))?;
+        if first.r#type != "header" {
+            return Err(refuse("not an integrity manifest: no header".into()));
+        }
+        if first.schema != u64::from(SCHEMA) {
+            let kind = match first.schema {
+                0 => ErrorKind::NotAManifest,
+                _ => ErrorKind::FutureSchema,
+            };
+            return Err(Error::new(
+                kind,
+                1,
+                format!("schema {} is not known here, only {SCHEMA}", first.schema),
+            ));
+        }
+        let raw: RawHeader =
+            serde_json::from_slice(line).map_err(|e| refuse(format!("not a valid header: {e}")))?;
+        let root = match (raw.root, raw.root_b64) {
+            (Some(text), twin) => Some(
+                untwin(text, twin.as_deref())
+                    .ok_or_else(|| refuse("root and root_b64 differ".into()))?,
+            ),
+            (None, None) => None,
+            (None, Some(_)) => return Err(refuse("root_b64 without root".into())),
+        };
+        Ok(Header {
+            tool: raw.tool,
+            version: raw.version,
+            algorithm: raw.algorithm,
+            created_at: raw.created_at,
+            host: raw.host,
+            root,
+            root_dev: raw.root_dev,
+            options: raw.options,
+            extra: raw.extra,
+        })
+    }
+}
+
+impl Trailer {
+    /// The one way to write it: the reader compares the bytes, since nothing else guards them.
+    pub(super) fn write_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"trailer\"");
+        push_field(out, "entries", self.entries);
+        push_field(out, "files", self.files);
+        push_field(out, "dirs", self.dirs);
+        push_field(out, "bytes", self.bytes);
+        push_field(out, "errors", self.errors);
+        out.extend_from_slice(b",\"sha256\":\"");
+        crate::digest::push_hex(out, &self.sha256);
+        out.extend_from_slice(b"\"}\n");
+    }
+
+    pub(super) fn parse(line: &[u8]) -> Option<Trailer> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Raw {
+            r#type: String,
+            entries: u64,
+            files: u64,
+            dirs: u64,
+            bytes: u64,
+            errors: u64,
+            sha256: String,
+        }
+        let raw: Raw = serde_json::from_slice(line).ok()?;
+        let sha256 = Digest::from_hex(raw.sha256.as_bytes())?
+            .as_bytes()
+            .try_into()
+            .ok()?;
+        (raw.r#type == "trailer").then_some(Trailer {
+            entries: raw.entries,
+            files: raw.files,
+            dirs: raw.dirs,
+            bytes: raw.bytes,
+            errors: raw.errors,
+            sha256,
+        })
+    }
+}
+
+/// The bytes meant by a text and its optional twin, which must agree.
+pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<u8>> {
+    let text = text.into();
+    let Some(twin) = twin else {
+        return Some(text.into_bytes());
+    };
+    let bytes = base64::decode(twin.as_bytes())?;
+    // A twin beside valid UTF-8, or one that says something else, would show people one path
+    // and programs another.
+    let lossy = String::from_utf8_lossy(&bytes);
+    (matches!(lossy, std::borrow::Cow::Owned(_)) && lossy == text).then_some(bytes)
+}
+
+pub(super) fn push_value(out: &mut Vec<u8>, value: &Map<String, Value>) {
+    // JSON values into a Vec: cannot fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// Appends `,"key":value` for each field.
+pub(super) fn push_extra(out: &mut Vec<u8>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        out.push(b',');
+        push_str(out, key);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut *out, value);
+    }
+}

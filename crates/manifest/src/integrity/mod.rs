@@ -1,0 +1,46 @@
+//! Integrity manifests: a header, one line per entry of a tree, and a trailer with counts
+//! and the SHA-256 of all bytes before it. JSON lines of one flat schema
+//! (`schema/integrity-v1.schema.json`).
+//!
+//! - Entries are sorted strictly by [`path_order`]: the root `.` first, then bytewise.
+//! - Paths are relative, without empty, `.` or `..` components; they and link targets are raw
+//!   bytes, with a `_b64` twin where they are not UTF-8.
+//! - A file has a digest, or an error that says why not.
+//! - The SHA-256 finds accidents, not attackers: who can rewrite the lines can rewrite the
+//!   trailer. Sign the file where that matters.
+//! - [`Reader`] yields entries before it has seen the trailer. What must not act on a damaged
+//!   manifest reads it to the end first ([`validate`]).
+//!
+//! ```
+//! use bc_manifest::integrity::{Entry, Header, Kind, Policy, Reader, Writer};
+//! use bc_manifest::Digest;
+//!
+//! let mut writer = Writer::new(Vec::new(), &Header::new("sha256", "0.1.0"))?;
+//! let mut entry = Entry::new(b"a/b".to_vec(), Kind::File);
+//! entry.meta = Some(Default::default());
+//! entry.digest = Digest::new(&[7; 32]);
+//! writer.write(&entry)?;
+//! let (bytes, trailer) = writer.finish()?;
+//! assert_eq!(trailer.files, 1);
+//!
+//! let mut reader = Reader::new(&bytes[..], Policy::Strict)?;
+//! assert_eq!(reader.read()?, Some(entry));
+//! assert_eq!(reader.read()?, None); // and so the trailer was right
+//! # Ok::<(), bc_manifest::Error>(())
+//! ```
+
+mod entry;
+mod header;
+mod parse;
+mod path;
+mod reader;
+mod writer;
+
+pub use entry::{Entry, Kind, Meta, Xattrs};
+pub use header::{Header, Trailer};
+pub use path::{ROOT, check_path, path_order};
+pub use reader::{Policy, Reader, validate};
+pub use writer::Writer;
+
+/// The schema this version writes, and the only one it reads.
+pub const SCHEMA: u32 = 1;

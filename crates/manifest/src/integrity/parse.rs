@@ -1,0 +1,289 @@
+//! From a line to an entry. By hand rather than by serde's `flatten`, which would copy every
+//! field once more to find the unknown ones.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::entry::{Entry, Kind, Meta, Xattrs};
+use super::header::untwin;
+use super::path::check_path;
+use crate::base64;
+use crate::digest::Digest;
+use crate::error::ErrorKind;
+use crate::json::Text;
+use crate::record::Failure;
+use crate::time;
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Key {
+    Type,
+    Path,
+    PathB64,
+    Kind,
+    Size,
+    Mode,
+    Uid,
+    Gid,
+    MtimeNs,
+    CtimeNs,
+    Ino,
+    Nlink,
+    Rdev,
+    Digest,
+    Target,
+    TargetB64,
+    Xattrs,
+    XattrsB64,
+    VerifiedAt,
+    Error,
+    Unknown(String),
+}
+
+/// A line's fields before they are put together.
+#[derive(Default)]
+struct Raw<'a> {
+    r#type: Option<Text<'a>>,
+    path: Option<Text<'a>>,
+    path_b64: Option<Text<'a>>,
+    kind: Option<Text<'a>>,
+    size: Option<u64>,
+    mode: Option<u32>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    mtime_ns: Option<i64>,
+    ctime_ns: Option<i64>,
+    ino: Option<u64>,
+    nlink: Option<u64>,
+    rdev: Option<u64>,
+    digest: Option<Text<'a>>,
+    target: Option<Text<'a>>,
+    target_b64: Option<Text<'a>>,
+    xattrs: Option<Pairs>,
+    xattrs_b64: Option<Pairs>,
+    verified_at: Option<Text<'a>>,
+    error: Option<Failure>,
+    extra: Map<String, Value>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RawVisitor;
+        impl<'de> Visitor<'de> for RawVisitor {
+            type Value = Raw<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
+                let mut raw = Raw::default();
+                while let Some(key) = map.next_key()? {
+                    match key {
+                        Key::Type => once(&mut raw.r#type, &mut map)?,
+                        Key::Path => once(&mut raw.path, &mut map)?,
+                        Key::PathB64 => once(&mut raw.path_b64, &mut map)?,
+                        Key::Kind => once(&mut raw.kind, &mut map)?,
+                        Key::Size => once(&mut raw.size, &mut map)?,
+                        Key::Mode => once(&mut raw.mode, &mut map)?,
+                        Key::Uid => once(&mut raw.uid, &mut map)?,
+                        Key::Gid => once(&mut raw.gid, &mut map)?,
+                        Key::MtimeNs => once(&mut raw.mtime_ns, &mut map)?,
+                        Key::CtimeNs => once(&mut raw.ctime_ns, &mut map)?,
+                        Key::Ino => once(&mut raw.ino, &mut map)?,
+                        Key::Nlink => once(&mut raw.nlink, &mut map)?,
+                        Key::Rdev => once(&mut raw.rdev, &mut map)?,
+                        Key::Digest => once(&mut raw.digest, &mut map)?,
+                        Key::Target => once(&mut raw.target, &mut map)?,
+                        Key::TargetB64 => once(&mut raw.target_b64, &mut map)?,
+                        Key::Xattrs => once(&mut raw.xattrs, &mut map)?,
+                        Key::XattrsB64 => once(&mut raw.xattrs_b64, &mut map)?,
+                        Key::VerifiedAt => once(&mut raw.verified_at, &mut map)?,
+                        Key::Error => once(&mut raw.error, &mut map)?,
+                        Key::Unknown(key) => {
+                            if raw.extra.insert(key, map.next_value()?).is_some() {
+                                return Err(A::Error::custom("field repeated"));
+                            }
+                        }
+                    }
+                }
+                Ok(raw)
+            }
+        }
+        deserializer.deserialize_map(RawVisitor)
+    }
+}
+
+fn once<'de, A, T>(slot: &mut Option<T>, map: &mut A) -> Result<(), A::Error>
+where
+    A: MapAccess<'de>,
+    T: Deserialize<'de>,
+{
+    match slot.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(A::Error::custom("field repeated")),
+    }
+}
+
+/// An object of strings as pairs, each name once.
+struct Pairs(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor;
+        impl<'de> Visitor<'de> for PairsVisitor {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry()? {
+                    if pairs.insert(name, value).is_some() {
+                        return Err(A::Error::custom("name repeated"));
+                    }
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
+
+/// What a line after the header is.
+pub(super) enum Parsed {
+    Entry(Box<Entry>),
+    Trailer,
+}
+
+/// Parses a line and checks all that can be checked of it alone. Digests must have
+/// `digest_len` bytes, if that is known.
+pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (ErrorKind, String)> {
+    let malformed = |why: &str| (ErrorKind::Malformed, why.to_owned());
+    let raw: Raw<'_> = serde_json::from_slice(line)
+        .map_err(|e| (ErrorKind::Malformed, format!("not valid JSON: {e}")))?;
+    match raw.r#type.as_ref().map(|text| &*text.0) {
+        Some("entry") => {}
+        Some("trailer") => return Ok(Parsed::Trailer),
+        Some(_) => return Err(malformed("unknown type of line")),
+        None => return Err(malformed("no type")),
+    }
+    let entry = entry(raw, digest_len).map_err(malformed)?;
+    check_path(&entry.path).map_err(|why| (ErrorKind::UnsafePath, why.to_owned()))?;
+    entry.check().map_err(malformed)?;
+    Ok(Parsed::Entry(Box::new(entry)))
+}
+
+fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str> {
+    let path = raw.path.ok_or("no path")?.0;
+    let path =
+        untwin(path, raw.path_b64.as_ref().map(|t| &*t.0)).ok_or("path and path_b64 differ")?;
+    let kind = raw
+        .kind
+        .and_then(|text| Kind::from_name(&text.0))
+        .ok_or("unknown kind")?;
+    let digest = raw
+        .digest
+        .map(|Text(hex)| digest(&hex, digest_len))
+        .transpose()?;
+    let target = match (raw.target, raw.target_b64) {
+        (Some(Text(text)), twin) => {
+            Some(untwin(text, twin.as_ref().map(|t| &*t.0)).ok_or("target and target_b64 differ")?)
+        }
+        (None, None) => None,
+        (None, Some(_)) => return Err("target_b64 without target"),
+    };
+    let verified_at = match raw.verified_at {
+        Some(Text(text)) => Some(time::parse_rfc3339(&text).ok_or("verified_at is not a time")?),
+        None => None,
+    };
+    let meta = match (
+        raw.size,
+        raw.mode,
+        raw.uid,
+        raw.gid,
+        raw.mtime_ns,
+        raw.ctime_ns,
+        raw.ino,
+        raw.nlink,
+    ) {
+        (
+            Some(size),
+            Some(mode),
+            Some(uid),
+            Some(gid),
+            Some(mtime_ns),
+            Some(ctime_ns),
+            Some(ino),
+            Some(nlink),
+        ) => Some(Meta {
+            size,
+            mode,
+            uid,
+            gid,
+            mtime_ns,
+            ctime_ns,
+            ino,
+            nlink,
+        }),
+        (None, None, None, None, None, None, None, None) => None,
+        _ => return Err("some metadata missing"),
+    };
+    let xattrs = xattrs(raw.xattrs, raw.xattrs_b64)?;
+    let (rdev, error, extra) = (raw.rdev, raw.error, raw.extra);
+    Ok(Entry {
+        path,
+        kind,
+        meta,
+        rdev,
+        digest,
+        target,
+        xattrs,
+        verified_at,
+        error,
+        extra,
+    })
+}
+
+/// Lower case only: there is one way to write a digest.
+fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
+    let digest = Digest::from_hex(hex.as_bytes()).ok_or("not a digest")?;
+    if hex.bytes().any(|b| b.is_ascii_uppercase()) {
+        return Err("not a digest");
+    }
+    if len.is_some_and(|len| len != digest.as_bytes().len()) {
+        return Err("wrong length of digest");
+    }
+    Ok(digest)
+}
+
+fn xattrs(plain: Option<Pairs>, encoded: Option<Pairs>) -> Result<Option<Xattrs>, &'static str> {
+    if plain.is_none() && encoded.is_some() {
+        return Err("xattrs_b64 without xattrs");
+    }
+    let Some(Pairs(plain)) = plain else {
+        return Ok(None);
+    };
+    let wrong = "extended attribute is not base64";
+    let mut out = Xattrs::new();
+    for (name, value) in plain {
+        out.insert(
+            name.into_bytes(),
+            base64::decode(value.as_bytes()).ok_or(wrong)?,
+        );
+    }
+    for (name, value) in encoded.map(|pairs| pairs.0).unwrap_or_default() {
+        let name = base64::decode(name.as_bytes()).ok_or(wrong)?;
+        if std::str::from_utf8(&name).is_ok() {
+            return Err("name of an extended attribute encoded without need");
+        }
+        out.insert(name, base64::decode(value.as_bytes()).ok_or(wrong)?);
+    }
+    Ok(Some(out))
+}

@@ -1,0 +1,93 @@
+//! Which paths an integrity manifest may hold, and in which order.
+
+use std::cmp::Ordering;
+
+/// The path of the root's own entry.
+pub const ROOT: &[u8] = b".";
+
+/// The order of entries: the root first, then bytewise by the whole path.
+pub fn path_order(a: &[u8], b: &[u8]) -> Ordering {
+    (a != ROOT, a).cmp(&(b != ROOT, b))
+}
+
+/// Is this a path that stays below the root and has one spelling only?
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path(path: &[u8]) -> Result<(), &'static str> {
+    if path == ROOT {
+        return Ok(());
+    }
+    if path.first() == Some(&b'/') {
+        return Err("absolute path");
+    }
+    if path.contains(&0) {
+        return Err("NUL in the path");
+    }
+    for component in path.split(|&b| b == b'/') {
+        match component {
+            b"" => return Err("empty component in the path"),
+            b"." | b".." => return Err("`.` or `..` in the path"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_comes_first() {
+        let mut paths = [
+            &b"a/b"[..],
+            b"a-",
+            b".",
+            b"a",
+            b"-",
+            b"a.b",
+            b"\xff",
+            b"...",
+            b"A",
+        ];
+        paths.sort_by(|a, b| path_order(a, b));
+        assert_eq!(
+            paths,
+            [
+                &b"."[..],
+                b"-",
+                b"...",
+                b"A",
+                b"a",
+                b"a-",
+                b"a.b",
+                b"a/b",
+                b"\xff"
+            ]
+        );
+    }
+
+    #[test]
+    fn refuses_what_leaves_the_root() {
+        for bad in [
+            &b""[..],
+            b"/",
+            b"/a",
+            b"..",
+            b"a/..",
+            b"../a",
+            b"a/../b",
+            b"./a",
+            b"a/.",
+            b"a//b",
+            b"a/",
+            b"a\0",
+        ] {
+            assert!(check_path(bad).is_err(), "{}", bad.escape_ascii());
+        }
+        for good in [&b"."[..], b"a", b"...", b"..a/.b", b"a\\b", b"\xff\n"] {
+            assert!(check_path(good).is_ok(), "{}", good.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Reads an integrity manifest as a stream and checks everything on the way.
+
+use std::cmp::Ordering;
+use std::io::BufRead;
+
+use sha2::{Digest as _, Sha256};
+
+use super::entry::Entry;
+use super::header::{Header, Trailer};
+use super::parse::{Parsed, parse};
+use super::path::path_order;
+use crate::algorithm::by_name;
+use crate::error::{Error, ErrorKind};
+use crate::lines::{self, Line};
+use crate::reader::MAX_LINE;
+
+/// Bytes collected before they are digested.
+const CHUNK: usize = 64 << 10;
+
+/// Problems kept in words under [`Policy::Force`]; further ones are only counted.
+const PROBLEMS_KEPT: usize = 100;
+
+/// What to do with a manifest that is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Refuse it at the first problem.
+    Strict,
+    /// Go on: entries that are malformed, unsafe or out of order are left out, and a trailer
+    /// that is missing or does not match is passed over; all of it is noted in
+    /// [`Reader::problems`]. What is yielded keeps all promises about order and paths. A
+    /// missing header or unknown schema is refused all the same.
+    Force,
+}
+
+/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    policy: Policy,
+    header: Header,
+    sha256: Option<Sha256>,
+    counts: Trailer,
+    last: Option<Vec<u8>>,
+    digest_len: Option<usize>,
+    line: u64,
+    buffer: Vec<u8>,
+    pending: Vec<u8>,
+    state: State,
+    problems: Vec<Error>,
+    problem_count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Entries,
+    Done,
+    /// Refused: nothing more comes.
+    Failed,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If there is none, its schema is unknown, or reading fails.
+    pub fn new(mut input: R, policy: Policy) -> Result<Self, Error> {
+        let mut buffer = Vec::new();
+        let found = lines::read(&mut input, b'\n', MAX_LINE, &mut buffer);
+        match found.map_err(|e| Error::io(1, e))? {
+            Line::Complete => {}
+            Line::End => return Err(Error::new(ErrorKind::NotAManifest, 0, "empty file")),
+            Line::Unterminated | Line::TooLong => {
+                return Err(Error::new(
+                    ErrorKind::NotAManifest,
+                    1,
+                    "not an integrity manifest: no header",
+                ));
+            }
+        }
+        let header = Header::parse(&buffer)?;
+        let mut sha256 = Sha256::new();
+        buffer.push(b'\n');
+        sha256.update(&buffer);
+        Ok(Reader {
+            input,
+            policy,
+            digest_len: by_name(&header.algorithm).map(|known| known.len),
+            header,
+            sha256: Some(sha256),
+            counts: Trailer::default(),
+            last: None,
+            line: 1,
+            buffer,
+            pending: Vec::with_capacity(CHUNK + 4096),
+            state: State::Entries,
+            problems: Vec::new(),
+            problem_count: 0,
+        })
+    }
+
+    /// What the manifest says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The trailer, computed from the lines read so far; complete and compared with the
+    /// manifest's own once [`read`](Reader::read) has returned `None`.
+    pub fn counts(&self) -> &Trailer {
+        &self.counts
+    }
+
+    /// What was passed over under [`Policy::Force`]: the first hundred problems, in words.
+    pub fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
+    /// How many problems were passed over.
+    pub fn problem_count(&self) -> u64 {
+        self.problem_count
+    }
+
+    /// The next entry; `None` once the trailer has been read and found right.
+    ///
+    /// # Errors
+    /// The first problem, after which nothing more comes; under [`Policy::Force`] only a
+    /// failure to read.
+    pub fn read(&mut self) -> Result<Option<Entry>, Error> {
+        if self.state != State::Entries {
+            return Ok(None);
+        }
+        let result = self.next_entry();
+        match result {
+            Ok(Some(_)) => {}
+            Ok(None) => self.state = State::Done,
+            Err(_) => self.state = State::Failed,
+        }
+        result
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            let found = lines::read(&mut self.input, b'\n', MAX_LINE, &mut self.buffer);
+            self.line += 1;
+            match found.map_err(|e| Error::io(self.line, e))? {
+                Line::Complete => {}
+                Line::End | Line::Unterminated => {
+                    self.problem(
+                        ErrorKind::Truncated,
+                        "truncated: no complete trailer".into(),
+                    )?;
+                    return Ok(None);
+                }
+                Line::TooLong => {
+                    // Its bytes are gone, so the digest can no longer match.
+                    self.sha256 = None;
+                    self.problem(ErrorKind::Malformed, "line too long".into())?;
+                    continue;
+                }
+            }
+            match parse(&self.buffer, self.digest_len) {
+                Ok(Parsed::Entry(entry)) => {
+                    self.digest_line();
+                    self.counts.count(&entry);
+                    if self.in_order(&entry.path)? {
+                        return Ok(Some(*entry));
+                    }
+                }
+                Ok(Parsed::Trailer) => {
+                    self.finish()?;
+                    return Ok(None);
+                }
+                Err((kind, why)) => {
+                    self.problem(kind, why)?;
+                    self.digest_line();
+                }
+            }
+        }
+    }
+
+    /// Collects the line for the digest, which is quicker in larger pieces.
+    fn digest_line(&mut self) {
+        self.pending.extend_from_slice(&self.buffer);
+        self.pending.push(b'\n');
+        if self.pending.len() >= CHUNK {
+            self.digest_pending();
+        }
+    }
+
+    fn digest_pending(&mut self) {
+        if let Some(sha256) = &mut self.sha256 {
+            sha256.update(&self.pending);
+        }
+        self.pending.clear();
+    }
+
+    fn in_order(&mut self, path: &[u8]) -> Result<bool, Error> {
+        match self.last.as_deref().map(|last| path_order(last, path)) {
+            None => self.last = Some(path.to_vec()),
+            Some(Ordering::Less) => {
+                if let Some(last) = &mut self.last {
+                    last.clear();
+                    last.extend_from_slice(path);
+                }
+            }
+            Some(Ordering::Equal) => {
+                self.problem(ErrorKind::Unsorted, "path repeated".into())?;
+                return Ok(false);
+            }
+            Some(Ordering::Greater) => {
+                self.problem(ErrorKind::Unsorted, "path out of order".into())?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The line in the buffer is a trailer: compares it and makes sure that it is the last.
+    fn finish(&mut self) -> Result<(), Error> {
+        self.digest_pending();
+        let complete = self.sha256.is_some();
+        self.counts.sha256 = self
+            .sha256
+            .take()
+            .map(|sha256| sha256.finalize().into())
+            .unwrap_or_default();
+        let mut expected = Vec::new();
+        self.counts.write_line(&mut expected);
+        expected.pop();
+        if expected != self.buffer || !complete {
+            let why = match Trailer::parse(&self.buffer) {
+                None => "not a valid trailer".to_owned(),
+                Some(trailer) if trailer.sha256 != self.counts.sha256 => {
+                    "altered: the SHA-256 in the trailer does not match".to_owned()
+                }
+                Some(trailer) if trailer != self.counts => {
+                    "altered: the counts in the trailer do not match".to_owned()
+                }
+                Some(_) => "altered: the trailer is not written as it should be".to_owned(),
+            };
+            self.problem(ErrorKind::Altered, why)?;
+        }
+        let rest = self
+            .input
+            .fill_buf()
+            .map_err(|e| Error::io(self.line + 1, e))?;
+        if !rest.is_empty() {
+            self.line += 1;
+            self.problem(ErrorKind::TrailingData, "data after the trailer".into())?;
+        }
+        Ok(())
+    }
+
+    /// Notes a problem, or refuses because of it.
+    fn problem(&mut self, kind: ErrorKind, why: String) -> Result<(), Error> {
+        let error = Error::new(kind, self.line, why);
+        if self.policy == Policy::Strict {
+            return Err(error);
+        }
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_KEPT {
+            self.problems.push(error);
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+/// Reads a manifest to its end, strictly, and returns what its trailer says.
+///
+/// # Errors
+/// The first problem.
+pub fn validate<R: BufRead>(input: R) -> Result<Trailer, Error> {
+    let mut reader = Reader::new(input, Policy::Strict)?;
+    while reader.read()?.is_some() {}
+    Ok(reader.counts)
+}

@@ -1,0 +1,133 @@
+//! Writes an integrity manifest as a stream.
+
+use std::cmp::Ordering;
+use std::io::Write;
+
+use sha2::{Digest as _, Sha256};
+
+use super::entry::{Entry, Kind};
+use super::header::{Header, Trailer};
+use super::path::{check_path, path_order};
+use crate::algorithm::by_name;
+use crate::error::{Error, ErrorKind};
+
+/// Bytes collected before they are digested and written.
+const CHUNK: usize = 64 << 10;
+
+/// Writes header, entries and trailer; refuses what [`Reader`](super::Reader) would refuse.
+///
+/// Nothing is complete before [`finish`](Writer::finish): dropping a writer leaves a manifest
+/// that is recognised as truncated.
+pub struct Writer<W> {
+    output: W,
+    buffer: Vec<u8>,
+    sha256: Sha256,
+    counts: Trailer,
+    last: Vec<u8>,
+    digest_len: Option<usize>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// If a field in `extra` has the name of a known one, or writing fails.
+    pub fn new(output: W, header: &Header) -> Result<Self, Error> {
+        let mut buffer = Vec::with_capacity(CHUNK + 4096);
+        header
+            .check()
+            .map_err(|why| Error::new(ErrorKind::Malformed, 1, why))?;
+        header.write_line(&mut buffer);
+        let mut writer = Writer {
+            output,
+            buffer,
+            sha256: Sha256::new(),
+            counts: Trailer::default(),
+            last: Vec::new(),
+            digest_len: by_name(&header.algorithm).map(|known| known.len),
+        };
+        writer.flush_buffer()?;
+        Ok(writer)
+    }
+
+    /// Writes one entry; they must come sorted by [`path_order`].
+    ///
+    /// # Errors
+    /// If the entry is not in its place, breaks a rule of the format, or writing fails.
+    pub fn write(&mut self, entry: &Entry) -> Result<(), Error> {
+        let line = self.counts.entries + 2;
+        check_path(&entry.path).map_err(|why| Error::new(ErrorKind::UnsafePath, line, why))?;
+        entry
+            .check()
+            .map_err(|why| Error::new(ErrorKind::Malformed, line, why))?;
+        if let (Some(digest), Some(len)) = (&entry.digest, self.digest_len)
+            && digest.as_bytes().len() != len
+        {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                line,
+                "wrong length of digest",
+            ));
+        }
+        if self.counts.entries > 0 && path_order(&self.last, &entry.path) != Ordering::Less {
+            return Err(Error::new(
+                ErrorKind::Unsorted,
+                line,
+                "path repeated or out of order",
+            ));
+        }
+        self.last.clone_from(&entry.path);
+        self.counts.count(entry);
+        entry.write_line(&mut self.buffer);
+        if self.buffer.len() >= CHUNK {
+            self.flush_buffer()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the trailer and flushes; gives back the output and what the trailer says.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn finish(mut self) -> Result<(W, Trailer), Error> {
+        self.flush_buffer()?;
+        self.counts.sha256 = self.sha256.finalize().into();
+        self.counts.write_line(&mut self.buffer);
+        let written = self
+            .output
+            .write_all(&self.buffer)
+            .and_then(|()| self.output.flush());
+        written.map_err(|e| Error::io(0, e))?;
+        Ok((self.output, self.counts))
+    }
+
+    /// The counts so far; the digest is zero until the end.
+    pub fn counts(&self) -> &Trailer {
+        &self.counts
+    }
+
+    fn flush_buffer(&mut self) -> Result<(), Error> {
+        self.sha256.update(&self.buffer);
+        self.output
+            .write_all(&self.buffer)
+            .map_err(|e| Error::io(0, e))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Trailer {
+    pub(super) fn count(&mut self, entry: &Entry) {
+        self.entries += 1;
+        match entry.kind {
+            Kind::File => {
+                self.files += 1;
+                let size = entry.meta.map_or(0, |meta| meta.size);
+                self.bytes = self.bytes.saturating_add(size);
+            }
+            Kind::Dir => self.dirs += 1,
+            _ => {}
+        }
+        self.errors += u64::from(entry.error.is_some());
+    }
+}
