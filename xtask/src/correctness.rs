@@ -5,6 +5,7 @@ mod dup;
 mod hash;
 mod integrity;
 mod listing;
+mod peers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

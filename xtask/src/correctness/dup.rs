@@ -378,3 +378,31 @@ fn links(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) -> Result<()> {
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_rfc_4648_has_it() {
+        let cases = [
+            ("", ""),
+            ("Zg==", "f"),
+            ("Zm8=", "fo"),
+            ("Zm9v", "foo"),
+            ("Zm9vYg==", "foob"),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(base64(text).unwrap(), bytes.as_bytes());
+        }
+        assert_eq!(base64("//79").unwrap(), [0xff, 0xfe, 0xfd]);
+        assert_eq!(base64("a b"), None);
+    }
+
+    #[test]
+    fn groups_end_at_empty_records() {
+        let expected: Paths = vec![vec![b"a".to_vec(), b"b".to_vec()], vec![b"c".to_vec()]];
+        assert_eq!(groups(b"a\nb\n\nc\n", b'\n'), expected);
+        assert_eq!(groups(b"a\0b\0\0c\0\0", 0), expected);
+    }
+}

@@ -5,107 +5,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
+use super::peers::{GNU_CHECK, Lines, Names, PEERS, Peer};
 use super::{Checks, Tree, expect_code, listing, same, sorted};
 use crate::sh;
 
 /// Lines of a manifest that a tool verifies: all of them twice over would only take long.
 const VERIFIED: usize = 3_000;
-
-/// Which names a tool writes as we do.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// GNU's escaping.
-    Any,
-    /// Only those that need none.
-    Plain,
-}
-
-/// How a tool's lines compare with ours.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lines {
-    /// Byte for byte.
-    Same,
-    /// `hex *path` or `TAG (path) = hex`: digest and path are compared.
-    Pairs,
-}
-
-struct Peer {
-    algorithm: &'static str,
-    tool: &'static [&'static str],
-    names: Names,
-    lines: Lines,
-    /// Words that make it write BSD tags, if it can.
-    tag: &'static [&'static str],
-    /// Words that make it verify quietly, if it can.
-    check: &'static [&'static str],
-}
-
-const TAG: &[&str] = &["--tag"];
-const GNU_CHECK: &[&str] = &["--check", "--quiet", "--strict"];
-const OWN_CHECK: &[&str] = &["--check", "--quiet"];
-
-const fn gnu(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
-    Peer {
-        algorithm,
-        tool,
-        names: Names::Any,
-        lines: Lines::Same,
-        tag: TAG,
-        check: GNU_CHECK,
-    }
-}
-
-const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
-    Peer {
-        algorithm,
-        tool,
-        names: Names::Plain,
-        lines: Lines::Pairs,
-        tag: &[],
-        check: &[],
-    }
-}
-
-const fn xxh(algorithm: &'static str, tool: &'static [&'static str], lines: Lines) -> Peer {
-    Peer {
-        algorithm,
-        tool,
-        names: Names::Plain,
-        lines,
-        tag: TAG,
-        check: OWN_CHECK,
-    }
-}
-
-const PEERS: &[Peer] = &[
-    gnu("md5", &["md5sum"]),
-    gnu("sha1", &["sha1sum"]),
-    gnu("sha224", &["sha224sum"]),
-    gnu("sha256", &["sha256sum"]),
-    gnu("sha384", &["sha384sum"]),
-    gnu("sha512", &["sha512sum"]),
-    gnu("blake2b", &["b2sum"]),
-    gnu("blake2b-256", &["b2sum", "-l", "256"]),
-    xxh("xxh32", &["xxhsum", "-H0"], Lines::Same),
-    xxh("xxh64", &["xxhsum", "-H1"], Lines::Same),
-    xxh("xxh128", &["xxhsum", "-H2"], Lines::Same),
-    // Its untagged form is tagged in 0.8.1 and has a prefix later.
-    xxh("xxh3", &["xxhsum", "-H3"], Lines::Pairs),
-    Peer {
-        algorithm: "blake3",
-        tool: &["b3sum"],
-        names: Names::Plain,
-        lines: Lines::Same,
-        tag: TAG,
-        check: OWN_CHECK,
-    },
-    pairs("sha512-256", &["openssl", "dgst", "-sha512-256", "-r"]),
-    pairs("sha256", &["openssl", "dgst", "-sha256", "-r"]),
-    pairs("blake2b", &["openssl", "dgst", "-blake2b512", "-r"]),
-    pairs("crc32c", &["rhash", "--crc32c", "--simple"]),
-    pairs("sha1", &["rhash", "--sha1", "--simple"]),
-    pairs("blake2b", &["rhash", "--blake2b", "--simple"]),
-];
 
 pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
     let files = listing::files(&tree.path)?;
@@ -183,25 +88,27 @@ fn digests(checks: &mut Checks, name: &str, peer: &Peer, ours: &[Vec<u8>], files
 fn as_pairs(lines: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let mut pairs = Vec::new();
     for line in lines {
-        let tagged = line.iter().position(|&b| b == b'(').and_then(|open| {
-            let close = line.iter().rposition(|&b| b == b')')?;
-            let hex = line.iter().rposition(|&b| b == b' ')? + 1;
-            (close < hex).then(|| [&line[hex..], b" ", &line[open + 1..close]].concat())
-        });
-        let pair = match tagged {
-            Some(pair) => pair,
-            None => match line.iter().position(|&b| b == b' ') {
-                Some(at) => {
-                    let hex = line[..at].strip_prefix(b"XXH3_").unwrap_or(&line[..at]);
-                    [hex, b" ", line.get(at + 2..).unwrap_or(b"")].concat()
-                }
-                None => bail!("not a sum line: {:?}", String::from_utf8_lossy(line)),
-            },
+        let Some(pair) = untagged(line).or_else(|| tagged_pair(line)) else {
+            bail!("not a sum line: {:?}", String::from_utf8_lossy(line));
         };
         pairs.push(pair);
     }
     pairs.sort_unstable();
     Ok(pairs)
+}
+
+fn untagged(line: &[u8]) -> Option<Vec<u8>> {
+    let line = line.strip_prefix(b"XXH3_").unwrap_or(line);
+    let at = line.iter().position(|&b| b == b' ')?;
+    let hex = at >= 8 && line[..at].iter().all(u8::is_ascii_hexdigit);
+    hex.then(|| [&line[..at], b" ", line.get(at + 2..).unwrap_or(b"")].concat())
+}
+
+fn tagged_pair(line: &[u8]) -> Option<Vec<u8>> {
+    let open = line.iter().position(|&b| b == b'(')?;
+    let close = line.iter().rposition(|&b| b == b')')?;
+    let hex = line.iter().rposition(|&b| b == b' ')? + 1;
+    (open < close && close < hex).then(|| [&line[hex..], b" ", &line[open + 1..close]].concat())
 }
 
 /// The tool verifies our manifest, we verify the tool's, and both say the same of a damaged one.
@@ -540,4 +447,25 @@ fn diff(checks: &mut Checks, tree: &Tree, ours: &BTreeMap<&str, Vec<Vec<u8>>>) -
         },
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_every_form() {
+        let lines = [
+            &b"0123456789abcdef  d/SHA256 (a) = 00"[..],
+            b"0123456789abcdef *d/SHA256 (a) = 00",
+            b"XXH3_0123456789abcdef  d/SHA256 (a) = 00",
+            b"XXH3 (d/SHA256 (a) = 00) = 0123456789abcdef",
+            b"SHA2-512/256(d/SHA256 (a) = 00)= 0123456789abcdef",
+        ];
+        for line in lines {
+            let pairs = as_pairs(&[line.to_vec()]).unwrap();
+            assert_eq!(pairs, [b"0123456789abcdef d/SHA256 (a) = 00"]);
+        }
+        assert!(as_pairs(&[b"no sum line".to_vec()]).is_err());
+    }
 }

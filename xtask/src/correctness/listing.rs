@@ -109,3 +109,22 @@ pub(super) fn text(lines: &[Vec<u8>]) -> Vec<u8> {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_gnu_lines() {
+        assert_eq!(gnu_path(b"00  a  b").unwrap(), b"a  b");
+        assert_eq!(gnu_path(b"\\00  a\\\\b\\nc\\rd").unwrap(), b"a\\b\nc\rd");
+        assert_eq!(gnu_path(b"nothing"), None);
+    }
+
+    #[test]
+    fn a_sample_is_spread_and_small() {
+        let lines: Vec<Vec<u8>> = (0..10).map(|n| vec![n]).collect();
+        assert_eq!(sample(&lines, 4), [[0], [3], [6], [9]]);
+        assert_eq!(sample(&lines, 100).len(), 10);
+    }
+}

@@ -1,0 +1,98 @@
+//! The tools that bc hash is compared with, and how far each can be.
+
+/// Which names a tool writes as we do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// GNU's escaping.
+    Any,
+    /// Only those that need none.
+    Plain,
+}
+
+/// How a tool's lines compare with ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Byte for byte.
+    Same,
+    /// `hex *path` or `TAG (path) = hex`: digest and path are compared.
+    Pairs,
+}
+
+/// One algorithm and the tool to compare it with.
+pub(super) struct Peer {
+    pub(super) algorithm: &'static str,
+    pub(super) tool: &'static [&'static str],
+    pub(super) names: Names,
+    pub(super) lines: Lines,
+    /// Words that make it write BSD tags, if it can.
+    pub(super) tag: &'static [&'static str],
+    /// Words that make it verify quietly, if it can.
+    pub(super) check: &'static [&'static str],
+}
+
+const TAG: &[&str] = &["--tag"];
+pub(super) const GNU_CHECK: &[&str] = &["--check", "--quiet", "--strict"];
+const OWN_CHECK: &[&str] = &["--check", "--quiet"];
+
+const fn gnu(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
+    Peer {
+        algorithm,
+        tool,
+        names: Names::Any,
+        lines: Lines::Same,
+        tag: TAG,
+        check: GNU_CHECK,
+    }
+}
+
+const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
+    Peer {
+        algorithm,
+        tool,
+        names: Names::Plain,
+        lines: Lines::Pairs,
+        tag: &[],
+        check: &[],
+    }
+}
+
+const fn xxh(algorithm: &'static str, tool: &'static [&'static str], lines: Lines) -> Peer {
+    Peer {
+        algorithm,
+        tool,
+        names: Names::Plain,
+        lines,
+        tag: TAG,
+        check: OWN_CHECK,
+    }
+}
+
+pub(super) const PEERS: &[Peer] = &[
+    gnu("md5", &["md5sum"]),
+    gnu("sha1", &["sha1sum"]),
+    gnu("sha224", &["sha224sum"]),
+    gnu("sha256", &["sha256sum"]),
+    gnu("sha384", &["sha384sum"]),
+    gnu("sha512", &["sha512sum"]),
+    gnu("blake2b", &["b2sum"]),
+    gnu("blake2b-256", &["b2sum", "-l", "256"]),
+    xxh("xxh32", &["xxhsum", "-H0"], Lines::Same),
+    xxh("xxh64", &["xxhsum", "-H1"], Lines::Same),
+    xxh("xxh128", &["xxhsum", "-H2"], Lines::Same),
+    // Its untagged form is tagged in 0.8.1 and has a prefix later.
+    xxh("xxh3", &["xxhsum", "-H3"], Lines::Pairs),
+    Peer {
+        algorithm: "blake3",
+        tool: &["b3sum"],
+        names: Names::Plain,
+        lines: Lines::Same,
+        tag: TAG,
+        check: OWN_CHECK,
+    },
+    pairs("sha512-256", &["openssl", "dgst", "-sha512-256", "-r"]),
+    pairs("sha256", &["openssl", "dgst", "-sha256", "-r"]),
+    pairs("blake2b", &["openssl", "dgst", "-blake2b512", "-r"]),
+    pairs("crc32c", &["rhash", "--crc32c", "--simple"]),
+    pairs("sha1", &["rhash", "--sha1", "--simple"]),
+    pairs("blake2b", &["rhash", "--blake2b", "--simple"]),
+];
