@@ -17,6 +17,8 @@ use anyhow::{Result, bail};
 use crate::args::Args;
 use crate::{datasets, sh};
 
+pub(crate) use walk::run as walk;
+
 /// Pairs of runs a row, unless they take long.
 const RUNS: u64 = 7;
 

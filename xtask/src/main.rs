@@ -36,6 +36,7 @@ cargo xtask COMMAND
 
 programs that bench and correctness start themselves:
   floor read ROOT LIST THREADS | floor walk|statx ROOT THREADS | floor peak FILE COMMAND...
+  walk names|stat ROOT THREADS
 ";
 
 fn main() -> ExitCode {
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("floor") => floor::run(args),
+        Some("walk") => bench::walk(args),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

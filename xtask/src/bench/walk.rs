@@ -1,6 +1,14 @@
 //! The walk alone: bc-walk as a program of its own against fd, find and the bare walks.
 
-use anyhow::Result;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use bc_pool::Cancel;
+use bc_walk::{Metadata, Options};
+
+use crate::args::Args;
 
 use super::measure::{Cache, Pair};
 use super::{Bench, Target, Targets};
@@ -44,4 +52,36 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// The program: `walk names|stat ROOT THREADS`. `names` prints the paths, as fd and find do; `stat`
+/// takes the metadata of every entry and prints nothing, as the floor does.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let words = args.all();
+    let [kind, root, threads] = &words[..] else {
+        bail!("walk: names|stat ROOT THREADS")
+    };
+    let metadata = match kind.as_str() {
+        "names" => Metadata::None,
+        "stat" => Metadata::Basic,
+        _ => bail!("walk: names or stat, not {kind}"),
+    };
+    let options = Options {
+        metadata,
+        ..Options::default()
+    };
+    let roots = [OsString::from(root)];
+    let listing = bc_walk::walk(&roots, &options, threads.parse()?, &Cancel::new())?;
+    if let Some(error) = listing.errors().first() {
+        bail!("{error}");
+    }
+    if metadata == Metadata::None {
+        let mut text = Vec::with_capacity(listing.len() * 64);
+        for entry in listing.ids() {
+            listing.write_path(entry, &mut text);
+            text.push(b'\n');
+        }
+        std::io::stdout().lock().write_all(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
