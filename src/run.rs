@@ -211,7 +211,7 @@ impl Session {
             bytes,
             throughput,
         };
-        dispatch::workers_for(self.common.threads, &calibration, &job).min(files.max(1))
+        dispatch::workers_for(self.common.threads, &calibration, &job)
     }
 
     /// How files are to be read by `workers` workers that keep `width` files

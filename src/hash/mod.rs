@@ -64,7 +64,8 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     display.phase("hash", files as u64, 0);
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let workers = session.workers(files, None, args.algorithms.first().copied());
+    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
+    let workers = session.workers(files, bytes, args.algorithms.first().copied());
     let mut read = session.read_options(workers, width)?;
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;

@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod batch;
+pub mod blake3_tree;
 mod detect;
 mod digest;
 mod hasher;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
-use bc_walk::{EntryId, Error, FileStat, Listing};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 
+use crate::large;
 use crate::results::{Collector, Hashes};
 
 /// What to compute and how.
@@ -67,7 +68,7 @@ impl Totals {
 }
 
 /// Hashes the entries of `plan`; `sink(worker)` makes each worker's sink.
-/// Gives the sinks back in worker order. After a cancellation the entries not
+/// Gives the sinks back. After a cancellation the entries not
 /// yet finished are missing from all sinks.
 ///
 /// # Errors
@@ -80,7 +81,44 @@ pub fn hash_with<S: Sink>(
     progress: &Progress,
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
-    let done = bc_pool::run(options.workers.max(1), |worker| {
+    let large = large::pick(listing, plan.entries(), options);
+    let mut totals = Totals::default();
+    let mut sinks = Vec::new();
+    let rest;
+    let mut plan = plan;
+    if !large.is_empty() {
+        let mut first = sink(0);
+        for file in &large {
+            match large::hash(listing, file, options, cancel, progress) {
+                Ok((stat, digests)) => {
+                    totals.read.files += 1;
+                    totals.read.bytes += stat.stamp.size;
+                    first.file(file.entry, Ok((&stat, &digests)));
+                }
+                Err(error) if error.kind() == ErrorKind::Cancelled => {}
+                Err(error) => {
+                    totals.read.errors += 1;
+                    first.file(file.entry, Err(error));
+                }
+            }
+        }
+        totals.workers = options.workers;
+        sinks.push(first);
+        let taken = |entry: &EntryId| large.iter().any(|file| file.entry == *entry);
+        let others = plan
+            .entries()
+            .iter()
+            .copied()
+            .filter(|entry| !taken(entry))
+            .collect();
+        rest = Plan::new(others, options.workers);
+        plan = &rest;
+    }
+    if plan.is_empty() {
+        return Ok((sinks, totals));
+    }
+    let workers = options.workers.clamp(1, plan.len());
+    let done = bc_pool::run(workers, |worker| {
         let mut consumer = Lanes {
             batch: Batch::new(&options.algorithms, options.kernels),
             digests: Vec::with_capacity(options.algorithms.len()),
@@ -93,17 +131,11 @@ pub fn hash_with<S: Sink>(
         consumer.publish();
         (consumer.sink, stats)
     })?;
-    let mut totals = Totals {
-        workers: done.len(),
-        ..Totals::default()
-    };
-    let sinks = done
-        .into_iter()
-        .map(|(sink, stats)| {
-            totals.read.merge(stats);
-            sink
-        })
-        .collect();
+    totals.workers = totals.workers.max(done.len());
+    for (sink, stats) in done {
+        totals.read.merge(stats);
+        sinks.push(sink);
+    }
     Ok((sinks, totals))
 }
 

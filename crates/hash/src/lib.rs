@@ -36,7 +36,9 @@
 pub mod check;
 pub mod diff;
 pub mod engine;
+mod large;
 mod results;
 
 pub use engine::{Options, Progress, Sink, Totals, hash_listing, hash_with};
+pub use large::bytes_if_few;
 pub use results::{Hashes, Outcome};

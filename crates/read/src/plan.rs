@@ -37,6 +37,11 @@ impl Plan {
         self.order.is_empty()
     }
 
+    /// All entries of the plan in its order, handed out or not.
+    pub fn entries(&self) -> &[EntryId] {
+        &self.order
+    }
+
     /// The next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<&[EntryId]> {
         self.cursor.next().map(|range| &self.order[range])

@@ -1,0 +1,203 @@
+//! The command line of `bc dup`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::args::{Common, Size, WalkArgs};
+
+const AFTER: &str = "\
+Examples:
+  bc dup DIR                                         groups of equal files, largest waste first
+  bc dup summary DIR                                 how much could be freed
+  bc dup prune --action=hardlink --dry-run DIR       what would be done
+  bc dup prune --action=hardlink DIR                 do it
+  bc dup scan --format=json --output=r.json DIR && bc dup prune --action=delete --from r.json
+
+The subcommand may be left out: `bc dup DIR` means `bc dup scan DIR`.
+Before a file is touched, both files are opened, checked against the scan and compared byte for
+byte. Each step is journalled; `bc dup undo JOURNAL` takes it back as far as the action allows.
+
+Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
+error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+
+/// Find duplicate files and reclaim their space safely
+#[derive(Parser)]
+#[command(name = "dup", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+pub struct DupCli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: DupCommand,
+}
+
+/// Subcommands.
+#[derive(Subcommand)]
+pub enum DupCommand {
+    /// Print groups of equal files (the default)
+    Scan(Box<ScanArgs>),
+    /// Print counts, wasted bytes and the largest groups
+    Summary(Box<SummaryArgs>),
+    /// Replace, move or delete duplicates
+    Prune(Box<PruneArgs>),
+    /// Take back the steps of a journal
+    Undo(Box<UndoArgs>),
+}
+
+/// Digest that decides about equality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Digest {
+    /// XXH3, 128 bit
+    Xxh128,
+    /// XXH3, 64 bit
+    Xxh3,
+    /// BLAKE3
+    Blake3,
+    /// SHA-256
+    Sha256,
+}
+
+/// Report formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Groups separated by blank lines, largest waste first
+    Text,
+    /// One JSON document, which `prune --from` accepts
+    Json,
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values
+    Csv,
+    /// As fdupes prints
+    Fdupes,
+    /// A shell script that checks each pair before it acts
+    Script,
+    /// A page for the browser
+    Html,
+}
+
+/// What counts as a duplicate.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Search")]
+pub struct SearchArgs {
+    /// Digest: xxh128, xxh3, blake3 or sha256
+    #[arg(long, value_enum, value_name = "ALG", default_value = "xxh128", hide_possible_values = true)]
+    pub algorithm: Digest,
+    /// Compare the members of every group byte for byte as well
+    #[arg(long)]
+    pub verify_bytes: bool,
+    /// Report hard links to one file as duplicates of each other
+    #[arg(long)]
+    pub match_hardlinks: bool,
+    /// Never change files below DIR; they are listed first and kept (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub reference: Vec<OsString>,
+    /// Only duplicates that lie under different PATHs
+    #[arg(long)]
+    pub across_roots: bool,
+    /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub cache: Option<PathBuf>,
+}
+
+/// Arguments of `bc dup scan`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc dup scan ~/Pictures /mnt/backup/Pictures
+  bc dup scan --reference=/srv/master --format=csv /srv/inbox /srv/master
+  bc dup scan --cache /srv                           the second run opens only what changed
+  bc dup scan --format=html --output=report.html /srv")]
+pub struct ScanArgs {
+    /// text, json, jsonl, csv, fdupes, script or html
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub format: Format,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Files and directories
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc dup summary`.
+#[derive(Args)]
+#[command(after_long_help = "Example:\n  bc dup summary --min-size=1M /srv")]
+pub struct SummaryArgs {
+    /// Files and directories
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc dup prune`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc dup prune --action=hardlink --dry-run DIR       the steps, in the words of the real run
+  bc dup prune --action=delete --keep=oldest --yes DIR
+  bc dup prune --action=delete --reference=/srv/master /srv/inbox /srv/master
+  bc dup prune --action=move:/srv/trash --from report.json
+
+Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
+hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.")]
+pub struct PruneArgs {
+    /// hardlink, reflink, symlink, delete or move:DIR
+    #[arg(long, value_name = "ACTION")]
+    pub action: bc_dup::prune::Action,
+    /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
+    #[arg(long, value_name = "RULE")]
+    pub keep: Vec<bc_dup::prune::KeepRule>,
+    /// Print the steps, change nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Delete on file systems without stable inode numbers too
+    #[arg(long)]
+    pub force: bool,
+    /// Link files although owner, mode, ACL or attributes differ
+    #[arg(long)]
+    pub ignore_metadata: bool,
+    /// Where to record the steps, instead of $XDG_CACHE_HOME/bc
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// Act on the groups of a JSON report instead of scanning; everything is checked again
+    #[arg(long, value_name = "REPORT.json")]
+    pub from: Option<PathBuf>,
+    /// Files and directories
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc dup undo`.
+#[derive(Args)]
+#[command(after_long_help = "Example:\n  bc dup undo ~/.cache/bc/prune-20250101T120000Z.jsonl")]
+pub struct UndoArgs {
+    /// The journal that prune wrote
+    #[arg(value_name = "JOURNAL")]
+    pub journal: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
+pub const LEAST: Size = Size(1);

@@ -1,0 +1,238 @@
+//! The command line of `bc integrity`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use bc_digest::Algorithm;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::args::{Common, WalkArgs};
+
+const AFTER: &str = "\
+Examples:
+  bc integrity manifest --output=/var/lib/bc/srv.jsonl.zst /srv
+  bc integrity verify /srv /var/lib/bc/srv.jsonl.zst
+  bc integrity update --reread=5% /srv /var/lib/bc/srv.jsonl.zst
+  bc integrity diff monday.jsonl friday.jsonl
+
+Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage
+suspected (content changed while size and time did not), 130 or 143 ended by a signal.";
+
+/// Record trees, verify them, tell decay from edits
+#[derive(Parser)]
+#[command(name = "integrity", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+pub struct IntegrityCli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: IntegrityCommand,
+}
+
+/// Subcommands.
+#[derive(Subcommand)]
+pub enum IntegrityCommand {
+    /// Record a tree: one JSON line per entry
+    Manifest(Box<ManifestArgs>),
+    /// Compare a tree with its manifest
+    Verify(Box<VerifyArgs>),
+    /// Compare two manifests
+    Diff(Box<DiffArgs>),
+    /// Refresh a manifest in place, reading only what changed
+    Update(Box<UpdateArgs>),
+    /// Write a manifest in the format of another tool
+    Export(Box<ExportArgs>),
+    /// Make a manifest from the file of another tool
+    Import(Box<ImportArgs>),
+}
+
+/// Arguments of `bc integrity manifest`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity manifest /srv > srv.jsonl
+  bc integrity manifest --algorithm=blake3 --xattrs -o srv.jsonl.zst /srv")]
+pub struct ManifestArgs {
+    /// Digest of the files
+    #[arg(long, value_name = "ALG", default_value = "sha256")]
+    pub algorithm: Algorithm,
+    /// Record extended attributes, ACLs and capabilities too
+    #[arg(long)]
+    pub xattrs: bool,
+    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The directory to record
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// How much is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Content and all fields
+    Strict,
+    /// Kind, content and link targets only
+    Content,
+    /// Everything but content, which is not read
+    Meta,
+}
+
+/// Output of verify and diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line per difference
+    Text,
+    /// JSON lines: header, changes, summary
+    Json,
+    /// A page for the browser
+    Html,
+}
+
+/// Arguments of `bc integrity verify`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity verify /srv srv.jsonl                 silent if nothing differs
+  bc integrity verify --mode=meta /srv srv.jsonl     quick: reads no content
+  bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
+
+Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable,
+~t replaced by another kind.")]
+pub struct VerifyArgs {
+    /// strict, content or meta
+    #[arg(long, value_enum, value_name = "MODE", default_value = "strict", hide_possible_values = true)]
+    pub mode: Mode,
+    /// text, json or html
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub format: Format,
+    /// Fields that may differ, separated by commas (e.g. uid,gid,mtime); given, it replaces the default
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+    /// Stop at the first difference
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Go on with a truncated manifest or a root that looks unmounted
+    #[arg(long)]
+    pub force: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The directory
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    /// Its manifest
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity diff`.
+#[derive(Args)]
+#[command(after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst")]
+pub struct DiffArgs {
+    /// text, json or html
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub format: Format,
+    /// Fields that may differ, separated by commas; given, it replaces the default
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+    /// Read truncated or altered manifests with a warning
+    #[arg(long)]
+    pub force: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Manifest of before
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// Manifest of after
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity update`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity update /srv srv.jsonl
+  bc integrity update --reread=10m /srv srv.jsonl    also re-read what was verified longest ago, for 10 minutes
+  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it")]
+pub struct UpdateArgs {
+    /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
+    #[arg(long, value_name = "PART")]
+    pub reread: Option<String>,
+    /// Record the present content of damaged files as right
+    #[arg(long)]
+    pub accept_damaged: bool,
+    /// Go on with a truncated manifest or a root that looks unmounted
+    #[arg(long)]
+    pub force: bool,
+    /// The directory
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    /// Its manifest, rewritten atomically
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Foreign {
+    /// For sha256sum -c and its kin
+    Gnu,
+    /// For hashdeep -a -k
+    Hashdeep,
+    /// For mtree -p
+    Mtree,
+}
+
+/// Arguments of `bc integrity export`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity export --format=gnu srv.jsonl > SHA256SUMS && (cd /srv && sha256sum -c ~/SHA256SUMS)
+  bc integrity export --format=mtree srv.jsonl > srv.mtree && mtree -p /srv -f srv.mtree")]
+pub struct ExportArgs {
+    /// gnu, hashdeep or mtree
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Foreign,
+    /// Read a truncated or altered manifest with a warning
+    #[arg(long)]
+    pub force: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The manifest
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity import`.
+#[derive(Args)]
+#[command(after_long_help = "Example:\n  bc integrity import SHA256SUMS --output=srv.jsonl && bc integrity verify --mode=content /srv srv.jsonl")]
+pub struct ImportArgs {
+    /// gnu or hashdeep [default: by the file's first line]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Option<Foreign>,
+    /// Algorithm of the digests, where the lines do not tell
+    #[arg(long, value_name = "ALG")]
+    pub algorithm: Option<Algorithm>,
+    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The file to read; '-' is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
