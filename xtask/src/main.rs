@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod correctness;
 mod datasets;
+mod dist;
 mod floor;
 mod isa;
 mod perf_mode;
@@ -33,6 +34,8 @@ cargo xtask COMMAND
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
+  dist [--dir D]
+      the release binary, manual pages and shell completions
 
 programs that bench and correctness start themselves:
   floor read ROOT LIST THREADS | floor walk|statx ROOT THREADS | floor peak FILE COMMAND...
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
+        Some("dist") => dist::run(args),
         Some("floor") => floor::run(args),
         Some("walk") => bench::walk(args),
         Some("help" | "--help" | "-h") => {

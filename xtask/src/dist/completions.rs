@@ -1,0 +1,158 @@
+//! Completions for bash, zsh and fish. All three find the command by the words typed so far that
+//! are subcommands, then offer its options, their values, its subcommands and files.
+
+use std::fmt::Write;
+
+use super::{Node, Opt};
+
+/// The name of a node's function or key: `bc_hash_check`.
+fn key(node: &Node<'_>) -> String {
+    node.words.join("_").replace('-', "_")
+}
+
+/// Text inside single quotes of any of the shells.
+fn quoted(text: &str) -> String {
+    text.lines().next().unwrap_or("").replace('\'', "")
+}
+
+/// Words for `compgen -W`: subcommands and options, those with values ending in `=`.
+fn words(node: &Node<'_>) -> String {
+    let options = node.options.iter().map(|o| match o.value {
+        Some(_) => format!("--{}=", o.long),
+        None => format!("--{}", o.long),
+    });
+    let below = node.subcommands.iter().map(|(name, _)| (*name).to_owned());
+    below.chain(options).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn bash(nodes: &[Node<'_>]) -> String {
+    let mut out = String::from(
+        "# bash completion for bc of bit-crafts, made by cargo xtask dist\n\
+         _bc() {\n    local cur words cword path=bc word\n    \
+         cur=${COMP_WORDS[COMP_CWORD]}\n    \
+         # --name=value is three words where = breaks words\n    \
+         if [[ $cur == = ]]; then cur=; fi\n    \
+         local option=\n    \
+         if [[ ${COMP_WORDS[COMP_CWORD]} == = ]]; then option=${COMP_WORDS[COMP_CWORD-1]}\n    \
+         elif [[ ${COMP_WORDS[COMP_CWORD-1]} == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n    \
+         fi\n    \
+         for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n        \
+         case ${path}_${word//-/_} in\n",
+    );
+    for node in nodes.iter().filter(|n| n.words.len() > 1) {
+        let _ = writeln!(out, "            {0}) path={0} ;;", key(node));
+    }
+    out.push_str("        esac\n    done\n    case $path:$option in\n");
+    for node in nodes {
+        for option in node.options.iter().filter(|o| !o.allowed.is_empty()) {
+            let _ = writeln!(
+                out,
+                "        {}:--{}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;",
+                key(node),
+                option.long,
+                option.allowed.join(" ")
+            );
+        }
+    }
+    out.push_str("        *:--*) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n");
+    for node in nodes {
+        let _ = writeln!(
+            out,
+            "        {}:) COMPREPLY=($(compgen -W '{}' -- \"$cur\")) ;;",
+            key(node),
+            words(node)
+        );
+    }
+    out.push_str(
+        "    esac\n    \
+         if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace; fi\n    \
+         if [[ $cur != -* ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); compopt -o filenames; fi\n\
+         }\ncomplete -F _bc bc bitcrafts\n",
+    );
+    out
+}
+
+pub(super) fn zsh(nodes: &[Node<'_>]) -> String {
+    let mut out = String::from(
+        "#compdef bc bitcrafts\n# zsh completion for bc of bit-crafts, made by cargo xtask dist\n\
+         local path_=bc word\nfor word in ${words[2,CURRENT-1]}; do\n    \
+         case ${path_}_${word//-/_} in\n",
+    );
+    for node in nodes.iter().filter(|n| n.words.len() > 1) {
+        let _ = writeln!(out, "        {0}) path_={0} ;;", key(node));
+    }
+    out.push_str("    esac\ndone\ncase $path_ in\n");
+    for node in nodes {
+        let _ = writeln!(out, "    {})", key(node));
+        if !node.subcommands.is_empty() {
+            let below = node.subcommands.iter();
+            let below: Vec<String> = below
+                .map(|(name, about)| format!("'{name}:{}'", quoted(about)))
+                .collect();
+            let _ = writeln!(out, "        local -a commands=({})", below.join(" "));
+            out.push_str("        _describe command commands\n");
+        }
+        out.push_str("        _arguments -S \\\n");
+        for option in &node.options {
+            let _ = writeln!(out, "            {} \\", zsh_option(option));
+        }
+        out.push_str("            '*:file:_files' ;;\n");
+    }
+    out.push_str("esac\n");
+    out
+}
+
+fn zsh_option(option: &Opt<'_>) -> String {
+    let help = quoted(option.help)
+        .replace(['[', ']'], "")
+        .replace(':', "\\:");
+    let value = match option.value {
+        None => return format!("'--{}[{help}]'", option.long),
+        Some(value) => value.replace(':', " "),
+    };
+    let action = match option.allowed.is_empty() {
+        true => "_files".to_owned(),
+        false => format!("({})", option.allowed.join(" ")),
+    };
+    format!("'*--{}=[{help}]:{value}:{action}'", option.long)
+}
+
+pub(super) fn fish(nodes: &[Node<'_>]) -> String {
+    let mut out = String::from(
+        "# fish completion for bc of bit-crafts, made by cargo xtask dist\n\
+         function __bc_path\n    set -l path bc\n    \
+         for word in (commandline -opc)[2..-1]\n        \
+         switch $path\"_\"(string replace -a -- - _ $word)\n",
+    );
+    for node in nodes.iter().filter(|n| n.words.len() > 1) {
+        let _ = writeln!(
+            out,
+            "            case {0}\n                set path {0}",
+            key(node)
+        );
+    }
+    out.push_str("        end\n    end\n    test $path = $argv[1]\nend\n");
+    for node in nodes {
+        let when = format!("complete -c bc -n '__bc_path {}'", key(node));
+        for (name, about) in &node.subcommands {
+            let _ = writeln!(out, "{when} -a '{name}' -d '{}'", quoted(about));
+        }
+        for option in &node.options {
+            let short = option
+                .short
+                .map_or_else(String::new, |s| format!(" -s {s}"));
+            let value = match (option.value, option.allowed.is_empty()) {
+                (None, _) => String::new(),
+                (Some(_), true) => " -r".to_owned(),
+                (Some(_), false) => format!(" -x -a '{}'", option.allowed.join(" ")),
+            };
+            let _ = writeln!(
+                out,
+                "{when} -l {}{short}{value} -d '{}'",
+                option.long,
+                quoted(option.help)
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! Manual pages in man(7).
+
+use std::fmt::Write;
+
+use super::Node;
+
+/// The codes that all applets share.
+const EXIT: &[(&str, &str)] = &[
+    ("0", "All done; nothing differs."),
+    (
+        "1",
+        "Done, but something differs, failed verification or could not be read.",
+    ),
+    ("2", "Usage error, unusable input, or a fatal failure."),
+    ("3", "integrity verify: damage suspected."),
+    ("130, 143", "Ended by SIGINT, SIGTERM, after cleaning up."),
+];
+
+/// The page of one command.
+pub(super) fn page(node: &Node<'_>) -> String {
+    let mut out = String::new();
+    let _ = write(&mut out, node);
+    out
+}
+
+fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
+    let name = node.words.join("-");
+    writeln!(
+        out,
+        ".TH {} 1 \"\" \"bit-crafts\" \"User Commands\"",
+        name.to_uppercase()
+    )?;
+    writeln!(out, ".SH NAME\n{} \\- {}", text(&name), text(node.about))?;
+    writeln!(out, ".SH SYNOPSIS\n.B {}", text(&node.words.join(" ")))?;
+    if !node.options.is_empty() {
+        writeln!(out, "[\\fIOPTION\\fR]...")?;
+    }
+    if !node.subcommands.is_empty() {
+        writeln!(out, "\\fICOMMAND\\fR")?;
+    }
+    for positional in &node.positionals {
+        let name = positional["value_name"]
+            .as_str()
+            .or(positional["name"].as_str());
+        let more = if positional["repeatable"] == true {
+            "..."
+        } else {
+            ""
+        };
+        let shown = format!("\\fI{}\\fR{more}", text(name.unwrap_or("ARG")));
+        let required = positional["required"] == true;
+        writeln!(
+            out,
+            "{}",
+            if required {
+                shown
+            } else {
+                format!("[{shown}]")
+            }
+        )?;
+    }
+    if !node.subcommands.is_empty() {
+        writeln!(out, ".SH COMMANDS")?;
+        for (name, about) in &node.subcommands {
+            writeln!(out, ".TP\n.B {}\n{}", text(name), text(about))?;
+        }
+    }
+    if !node.options.is_empty() {
+        writeln!(out, ".SH OPTIONS")?;
+    }
+    for option in &node.options {
+        let short = option
+            .short
+            .map_or_else(String::new, |s| format!("\\-{}, ", text(s)));
+        let value = option
+            .value
+            .map_or_else(String::new, |v| format!("=\\fI{}\\fR", text(v)));
+        writeln!(
+            out,
+            ".TP\n\\fB{short}\\-\\-{}\\fR{value}",
+            text(option.long)
+        )?;
+        writeln!(out, "{}", text(option.help))?;
+        if !option.allowed.is_empty() {
+            writeln!(out, "One of {}.", text(&option.allowed.join(", ")))?;
+        }
+        if !option.default.is_empty() {
+            writeln!(out, "The default is {}.", text(&option.default.join(", ")))?;
+        }
+    }
+    writeln!(out, ".SH EXIT STATUS")?;
+    for (code, meaning) in EXIT {
+        writeln!(out, ".TP\n.B {code}\n{}", text(meaning))?;
+    }
+    if node.words.len() > 1 {
+        writeln!(out, ".SH SEE ALSO")?;
+        let above = node.words[..node.words.len() - 1].join("-");
+        writeln!(out, "\\fB{}\\fR(1)", text(&above))?;
+    }
+    Ok(())
+}
+
+/// Text with what roff would take for its own escaped, one line a line.
+fn text(plain: &str) -> String {
+    let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
+    let lines = escaped
+        .lines()
+        .map(|line| match line.strip_prefix(['.', '\'']) {
+            Some(_) => format!("\\&{line}"),
+            None => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
