@@ -18,6 +18,7 @@ impl Digest {
     /// # Panics
     ///
     /// If there are none, or more than 64.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Digest {
         assert!(
             (1..=64).contains(&bytes.len()),

@@ -57,10 +57,23 @@ impl Kernel {
         }
     }
 
-    /// Accumulates the last 64 bytes of the message. Always scalar: it is one stripe, about to be
-    /// merged by scalar code.
+    /// Accumulates a whole message: its stripes but the last, and its last 64 bytes. One function,
+    /// because sums that pass through memory between two of them, written in halves and read
+    /// whole, would cost a short message more than its stripes.
     #[inline]
-    pub(super) fn last_stripe(self, acc: &mut Accumulators, last: &[u8; STRIPE]) {
-        scalar::stripe(acc, last, super::LAST_STRIPE_SECRET);
+    pub(super) fn whole(self, stripes: &[u8], last: &[u8; STRIPE]) -> Accumulators {
+        debug_assert!(stripes.len().is_multiple_of(STRIPE));
+        match self {
+            Kernel::Scalar => scalar::whole(stripes, last),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: SSE2 is part of x86-64.
+            Kernel::Sse2 => unsafe { sse2::whole(stripes, last) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value came from a `Kernels` with AVX2.
+            Kernel::Avx2 => unsafe { avx2::whole(stripes, last) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value came from a `Kernels` with AVX-512.
+            Kernel::Avx512 => unsafe { avx512::whole(stripes, last) },
+        }
     }
 }

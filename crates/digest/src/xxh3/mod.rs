@@ -38,7 +38,7 @@ const PRIME64_4: u64 = 0x85eb_ca77_c2b2_ae63;
 const PRIME64_5: u64 = 0x27d4_eb2f_1656_67c5;
 
 /// `XXH3_kSecret` of xxhash.h 0.8: taken from FARSH.
-const SECRET: [u8; 192] = [
+static SECRET: [u8; 192] = [
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c,
     0xde, 0xd4, 0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f,
     0xcb, 0x79, 0xe6, 0x4e, 0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d, 0xcc, 0xff, 0x72, 0x21,
@@ -63,7 +63,7 @@ const MERGE_SECRET: usize = 11;
 #[repr(align(64))]
 struct Accumulators([u64; 8]);
 
-const START: Accumulators = Accumulators([
+static START: Accumulators = Accumulators([
     PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
 ]);
 
@@ -84,14 +84,10 @@ pub(crate) fn xxh3_128(kernels: Kernels, data: &[u8]) -> u128 {
 }
 
 fn long(kernels: Kernels, data: &[u8]) -> Accumulators {
-    let kernel = Kernel::select(kernels);
-    let mut acc = START;
     // The last stripe, full or not, is special: it is the last 64 bytes.
-    let stripes = (data.len() - 1) / STRIPE;
-    kernel.accumulate(&mut acc, &data[..stripes * STRIPE], 0);
-    let last = data.last_chunk().expect("long message");
-    kernel.last_stripe(&mut acc, last);
-    acc
+    let stripes = (data.len() - 1) / STRIPE * STRIPE;
+    let last = data.last_chunk().expect("a long message");
+    Kernel::select(kernels).whole(&data[..stripes], last)
 }
 
 /// A message that arrives in pieces; both digest lengths share it.
@@ -180,7 +176,7 @@ impl Xxh3 {
         let missing = STRIPE.saturating_sub(held.len());
         last[..missing].copy_from_slice(&self.buffer[BUFFER - missing..]);
         last[missing..].copy_from_slice(&held[held.len() - (STRIPE - missing)..]);
-        self.kernel.last_stripe(&mut acc, &last);
+        scalar::stripe(&mut acc, &last, LAST_STRIPE_SECRET);
         acc
     }
 }
@@ -211,12 +207,7 @@ fn merge(acc: &Accumulators, secret: usize, start: u64) -> u64 {
     result ^ (result >> 32)
 }
 
-const fn secret_word(at: usize) -> u64 {
-    let mut word = 0;
-    let mut i = 8;
-    while i > 0 {
-        i -= 1;
-        word = word << 8 | SECRET[at + i] as u64;
-    }
-    word
+#[inline(always)]
+fn secret_word(at: usize) -> u64 {
+    u64::from_le_bytes(*SECRET[at..].first_chunk().expect("within the secret"))
 }

@@ -1,6 +1,8 @@
 //! XXH3's accumulation in plain Rust, for every architecture.
 
-use super::{Accumulators, BLOCK_STRIPES, PRIME32_1, SECRET, STRIPE, secret_word};
+use super::{
+    Accumulators, BLOCK_STRIPES, LAST_STRIPE_SECRET, PRIME32_1, SECRET, START, STRIPE, secret_word,
+};
 
 /// See [`Kernel::accumulate`](super::kernel::Kernel::accumulate).
 pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], mut phase: usize) -> usize {
@@ -13,6 +15,14 @@ pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], mut phase: usiz
         }
     }
     phase
+}
+
+/// See [`Kernel::whole`](super::kernel::Kernel::whole).
+pub(super) fn whole(stripes: &[u8], last: &[u8; STRIPE]) -> Accumulators {
+    let mut acc = START;
+    accumulate(&mut acc, stripes, 0);
+    stripe(&mut acc, last, LAST_STRIPE_SECRET);
+    acc
 }
 
 /// Accumulates one stripe with the secret from byte `secret`.

@@ -3,24 +3,43 @@
 
 use std::arch::x86_64::*;
 
-use super::{Accumulators, BLOCK_STRIPES, PRIME32_1, SECRET, STRIPE};
+use super::{Accumulators, BLOCK_STRIPES, LAST_STRIPE_SECRET, PRIME32_1, SECRET, START, STRIPE};
 
 const REGISTERS: usize = STRIPE / size_of::<__m128i>();
 
 /// See [`Kernel::accumulate`](super::kernel::Kernel::accumulate).
 #[target_feature(enable = "sse2")]
-pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], mut phase: usize) -> usize {
+pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], phase: usize) -> usize {
     let mut sums = load(&acc.0);
+    let phase = advance(&mut sums, stripes, phase);
+    store(&mut acc.0, &sums);
+    phase
+}
+
+/// See [`Kernel::whole`](super::kernel::Kernel::whole).
+#[target_feature(enable = "sse2")]
+pub(super) fn whole(stripes: &[u8], last: &[u8; STRIPE]) -> Accumulators {
+    let mut sums = load(&START.0);
+    advance(&mut sums, stripes, 0);
+    stripe(&mut sums, last, LAST_STRIPE_SECRET);
+    let mut acc = Accumulators([0; 8]);
+    store(&mut acc.0, &sums);
+    acc
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn advance(sums: &mut [__m128i; REGISTERS], stripes: &[u8], mut phase: usize) -> usize {
     let mut rest = stripes.as_chunks::<STRIPE>().0;
     // Up to the next scramble, stripe by stripe; then whole blocks, unrolled.
     if phase > 0 {
         let (head, tail) = rest.split_at(rest.len().min(BLOCK_STRIPES - phase));
         for bytes in head {
-            stripe(&mut sums, bytes, phase);
+            stripe(sums, bytes, 8 * phase);
             phase += 1;
         }
         if phase == BLOCK_STRIPES {
-            scramble(&mut sums);
+            scramble(sums);
             phase = 0;
         }
         rest = tail;
@@ -28,15 +47,14 @@ pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], mut phase: usiz
     let (blocks, rest) = rest.as_chunks::<BLOCK_STRIPES>();
     for block in blocks {
         for (i, bytes) in block.iter().enumerate() {
-            stripe(&mut sums, bytes, i);
+            stripe(sums, bytes, 8 * i);
         }
-        scramble(&mut sums);
+        scramble(sums);
     }
     for bytes in rest {
-        stripe(&mut sums, bytes, phase);
+        stripe(sums, bytes, 8 * phase);
         phase += 1;
     }
-    store(&mut acc.0, &sums);
     phase
 }
 
@@ -68,9 +86,9 @@ fn secret(at: usize) -> [__m128i; REGISTERS] {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn stripe(sums: &mut [__m128i; REGISTERS], bytes: &[u8; STRIPE], phase: usize) {
+fn stripe(sums: &mut [__m128i; REGISTERS], bytes: &[u8; STRIPE], at: usize) {
     let data = load(bytes);
-    let secret = secret(8 * phase);
+    let secret = secret(at);
     for i in 0..REGISTERS {
         let key = _mm_xor_si128(data[i], secret[i]);
         let product = _mm_mul_epu32(key, _mm_srli_epi64::<32>(key));
