@@ -1,0 +1,9 @@
+//! Tests of the formats against their promises: round trips, odd and damaged samples,
+//! other tools, the published schemas.
+
+mod gnu_differential;
+mod hash_formats;
+mod integrity;
+mod integrity_damage;
+mod samples;
+mod schema;
