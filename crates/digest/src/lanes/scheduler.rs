@@ -18,6 +18,8 @@ use crate::{Algorithm, Kernels};
 
 /// No kernel has more lanes.
 pub(crate) const MAX_LANES: usize = 32;
+/// Nor has a kernel for few messages more than this.
+const MAX_FEW: usize = 4;
 
 /// Where a message is: in the lane of this number, or one of the constants.
 type Place = u8;
@@ -39,8 +41,9 @@ pub(crate) struct Scheduler<F: Family> {
     iv: State<F::Word>,
     /// Without one there is a single lane that only the stream kernel serves.
     kernel: Option<&'static LaneKernel<F::Word>>,
+    few: Option<&'static LaneKernel<F::Word>>,
     stream: &'static StreamKernel<F::Word>,
-    serial_up_to: usize,
+    few_up_to: usize,
     width: usize,
 
     /// The lanes' states, row-major from `states_start`, where a cache line begins.
@@ -72,6 +75,7 @@ impl<F: Family> Scheduler<F> {
         let selection = F::select(kernels);
         let width = selection.lanes.map_or(1, |k| k.lanes);
         assert!(width <= MAX_LANES && F::ROWS <= MAX_ROWS);
+        assert!(selection.few.is_none_or(|k| k.lanes <= MAX_FEW));
         let line = 64 / size_of::<F::Word>();
         let states = vec![F::Word::default(); F::ROWS * width + line];
         let states_start = states.as_ptr().align_offset(64).min(line);
@@ -79,11 +83,9 @@ impl<F: Family> Scheduler<F> {
             algorithm,
             iv,
             kernel: selection.lanes,
+            few: selection.few,
             stream: selection.stream,
-            serial_up_to: match selection.lanes {
-                Some(_) => selection.serial_up_to,
-                None => usize::MAX,
-            },
+            few_up_to: selection.few_up_to,
             width,
             states,
             states_start,
@@ -210,32 +212,30 @@ impl<F: Family> Scheduler<F> {
         true
     }
 
-    /// Compresses what is next in all lanes, or in one of few.
+    /// Compresses what is next: in all lanes, or with fewer messages in some or one.
     #[inline]
     fn step(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
+        if self.live > self.few_up_to
+            && let Some(kernel) = self.kernel
+        {
+            return self.step_all(kernel, pointers);
+        }
+        match self.few {
+            Some(few) if self.live >= few.lanes => self.step_few(few, pointers),
+            _ => self.step_one(pointers),
+        }
+    }
+
+    #[inline]
+    fn step_all(
+        &mut self,
+        kernel: &'static LaneKernel<F::Word>,
+        pointers: &mut [*const u8; MAX_LANES],
+    ) {
         let width = self.width;
         let left = &mut self.left[..width];
         let blocks = *left.iter().min().expect("a lane");
         debug_assert!(blocks > 0 && blocks != NONE);
-        if self.live <= self.serial_up_to {
-            let lane = left
-                .iter()
-                .position(|&l| l == blocks)
-                .expect("the shortest");
-            left[lane] = 0;
-            let mut state = self.column(lane);
-            // SAFETY: `pointer` gave `left[lane]` readable blocks, of which none has been used.
-            let source =
-                unsafe { std::slice::from_raw_parts(pointers[lane], blocks as usize * F::BLOCK) };
-            // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof
-            // of; the state has the family's rows; `source` is whole blocks.
-            unsafe { (self.stream.compress)(&mut state[..F::ROWS], source) }
-            self.set_column(lane, &state);
-            return;
-        }
-        let Some(kernel) = self.kernel else {
-            unreachable!("one lane is never more than usize::MAX")
-        };
         if self.live < width {
             let busy = left.iter().position(|&l| l != NONE).expect("a live lane");
             for lane in 0..width {
@@ -245,8 +245,9 @@ impl<F: Family> Scheduler<F> {
             }
         }
         let states = &mut self.states[self.states_start..][..F::ROWS * width];
-        // SAFETY: the kernel's instruction set is present as above; every live lane's pointer has
-        // `left[lane] >= blocks` readable blocks, idle lanes share the pointer of a live one.
+        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // every live lane's pointer has `left[lane] >= blocks` readable blocks, and idle lanes
+        // share the pointer of a live one.
         unsafe { (kernel.compress)(states, &pointers[..width], blocks as usize) }
         for (left, pointer) in left.iter_mut().zip(pointers.iter_mut()) {
             *left -= blocks;
@@ -259,6 +260,63 @@ impl<F: Family> Scheduler<F> {
                 }
             }
         }
+    }
+
+    /// The lanes with the shortest runs, out of their columns and back: nothing beside runs that
+    /// are long, as they are when few messages are left.
+    fn step_few(
+        &mut self,
+        few: &'static LaneKernel<F::Word>,
+        pointers: &mut [*const u8; MAX_LANES],
+    ) {
+        let mut chosen = [0; MAX_FEW];
+        let chosen = &mut chosen[..few.lanes];
+        for i in 0..chosen.len() {
+            chosen[i] = (0..self.width)
+                .filter(|lane| self.owner[*lane] != NONE && !chosen[..i].contains(lane))
+                .min_by_key(|&lane| self.left[lane])
+                .expect("as many live lanes");
+        }
+        let blocks = self.left[chosen[0]];
+        let mut states = [F::Word::default(); MAX_ROWS * MAX_FEW];
+        let mut sources = [ptr::null(); MAX_FEW];
+        for (i, &lane) in chosen.iter().enumerate() {
+            sources[i] = pointers[lane];
+            for row in 0..F::ROWS {
+                states[row * few.lanes + i] = self.word(row, lane);
+            }
+        }
+        // SAFETY: as in `step_all`; `blocks` is the smallest `left` of the chosen lanes.
+        unsafe {
+            (few.compress)(
+                &mut states[..F::ROWS * few.lanes],
+                &sources[..few.lanes],
+                blocks as usize,
+            )
+        }
+        for (i, &lane) in chosen.iter().enumerate() {
+            self.left[lane] -= blocks;
+            pointers[lane] = pointers[lane].wrapping_add(blocks as usize * F::BLOCK);
+            for row in 0..F::ROWS {
+                self.set_word(row, lane, states[row * few.lanes + i]);
+            }
+        }
+    }
+
+    /// The whole of the shortest run.
+    fn step_one(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
+        let lane = (0..self.width)
+            .min_by_key(|&lane| self.left[lane])
+            .expect("a lane");
+        let blocks = std::mem::take(&mut self.left[lane]);
+        let mut state = self.column(lane);
+        // SAFETY: `pointer` gave `left[lane]` readable blocks, of which none has been used.
+        let source =
+            unsafe { std::slice::from_raw_parts(pointers[lane], blocks as usize * F::BLOCK) };
+        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // the state has the family's rows; `source` is whole blocks.
+        unsafe { (self.stream.compress)(&mut state[..F::ROWS], source) }
+        self.set_column(lane, &state);
     }
 
     /// The run of a lane is over: finds the next one, or the next message. Returns the number of
@@ -281,8 +339,8 @@ impl<F: Family> Scheduler<F> {
             Next::Padding(blocks, rows) => {
                 self.left[lane] = blocks;
                 if let Some([counter, flag]) = rows {
-                    self.states[self.states_start + 8 * self.width + lane] = counter;
-                    self.states[self.states_start + 9 * self.width + lane] = flag;
+                    self.set_word(8, lane, counter);
+                    self.set_word(9, lane, flag);
                 }
             }
             next => {
@@ -398,20 +456,28 @@ impl<F: Family> Scheduler<F> {
     }
 
     #[inline]
+    fn word(&self, row: usize, lane: usize) -> F::Word {
+        self.states[self.states_start + row * self.width + lane]
+    }
+
+    #[inline]
+    fn set_word(&mut self, row: usize, lane: usize, word: F::Word) {
+        self.states[self.states_start + row * self.width + lane] = word;
+    }
+
+    #[inline]
     fn column(&self, lane: usize) -> State<F::Word> {
         let mut state = [F::Word::default(); MAX_ROWS];
-        let states = &self.states[self.states_start..];
-        for row in 0..F::ROWS {
-            state[row] = states[row * self.width + lane];
+        for (row, word) in state[..F::ROWS].iter_mut().enumerate() {
+            *word = self.word(row, lane);
         }
         state
     }
 
     #[inline]
     fn set_column(&mut self, lane: usize, state: &State<F::Word>) {
-        let states = &mut self.states[self.states_start..];
-        for row in 0..F::ROWS {
-            states[row * self.width + lane] = state[row];
+        for (row, &word) in state[..F::ROWS].iter().enumerate() {
+            self.set_word(row, lane, word);
         }
     }
 }

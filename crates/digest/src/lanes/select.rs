@@ -9,8 +9,11 @@ pub(crate) struct Selection<W: 'static> {
     pub(crate) lanes: Option<&'static LaneKernel<W>>,
     /// One message.
     pub(crate) stream: &'static StreamKernel<W>,
-    /// With so many live messages or fewer, they go through `stream` one after the other instead.
-    pub(crate) serial_up_to: usize,
+    /// With so many live messages or fewer, `few` and `stream` are faster: the speed of `lanes`
+    /// shrinks with every idle lane, theirs does not.
+    pub(crate) few_up_to: usize,
+    /// A few messages interleaved, if that beats one after the other.
+    pub(crate) few: Option<&'static LaneKernel<W>>,
 }
 
 impl<W: 'static> Selection<W> {
@@ -18,7 +21,8 @@ impl<W: 'static> Selection<W> {
         Selection {
             lanes: None,
             stream,
-            serial_up_to: 1,
+            few_up_to: 0,
+            few: None,
         }
     }
 }
