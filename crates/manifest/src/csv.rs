@@ -86,6 +86,9 @@ fn push_field(out: &mut Vec<u8>, field: &[u8]) {
     out.push(b'"');
 }
 
+/// More columns than any header of ours has.
+const MAX_COLUMNS: usize = 256;
+
 /// The header, turned into what to expect of each record.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(Vec<Column>);
@@ -116,7 +119,7 @@ impl Columns {
 
     pub(crate) fn parse(record: &[u8]) -> Result<Columns, &'static str> {
         let mut columns: Vec<Column> = Vec::new();
-        for field in split(record)? {
+        for field in split(record, MAX_COLUMNS)? {
             let name = String::from_utf8(field).map_err(|_| "column name is not UTF-8")?;
             let column = match &*name {
                 "path" => Column::Path,
@@ -135,7 +138,7 @@ impl Columns {
     }
 
     pub(crate) fn record(&self, record: &[u8], line: u64) -> Result<Record, &'static str> {
-        let fields = split(record)?;
+        let fields = split(record, self.0.len())?;
         if fields.len() != self.0.len() {
             return Err("wrong number of fields");
         }
@@ -201,8 +204,9 @@ pub(crate) fn is_open(record: &[u8]) -> bool {
     record.iter().filter(|&&b| b == b'"').count() & 1 == 1
 }
 
-/// Splits a record, without its line end, into its fields.
-fn split(record: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+/// Splits a record, without its line end, into its fields: at most `max`, since a line of
+/// nothing but commas would take many times its own length of memory.
+fn split(record: &[u8], max: usize) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut fields = Vec::new();
     let mut rest = record;
     loop {
@@ -232,6 +236,9 @@ fn split(record: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
             field.extend_from_slice(&rest[..end]);
             rest = &rest[end..];
         }
+        if fields.len() == max {
+            return Err("too many fields");
+        }
         fields.push(field);
         match rest {
             [] => return Ok(fields),
@@ -248,7 +255,7 @@ mod tests {
     #[test]
     fn splits_as_the_rfc_says() {
         let fields = |text: &str| {
-            split(text.as_bytes()).map(|f| {
+            split(text.as_bytes(), 9).map(|f| {
                 f.into_iter()
                     .map(|f| String::from_utf8(f).unwrap())
                     .collect::<Vec<_>>()
@@ -257,6 +264,7 @@ mod tests {
         assert_eq!(fields("a,,c").unwrap(), ["a", "", "c"]);
         assert_eq!(fields("\"a,\"\"b\"\"\r\n\",").unwrap(), ["a,\"b\"\r\n", ""]);
         assert_eq!(fields("").unwrap(), [""]);
+        assert!(split(b",,,", 3).is_err());
         assert!(fields("a\"b").is_err() && fields("\"a\"b").is_err() && fields("\"a").is_err());
     }
 

@@ -136,7 +136,7 @@ fn mutate(rounds: u64, seed: u64, files: &[String]) -> io::Result<()> {
                     let piece = &other[from..(from + below(60)).min(other.len())];
                     bytes.splice(at..at, piece.iter().copied());
                 }
-                _ if at < bytes.len() => bytes[at] = bytes[at] ^ 1 << below(8),
+                _ if at < bytes.len() => bytes[at] ^= 1 << below(8),
                 _ => {}
             }
         }

@@ -40,7 +40,7 @@ fn written_lines_are_those_of_sha256sum() {
     }
     let names = || {
         NAMES
-            .map(|name| std::os::unix::ffi::OsStrExt::from_bytes(name))
+            .map(std::os::unix::ffi::OsStrExt::from_bytes)
             .map(std::ffi::OsStr::to_owned)
     };
     tree.run(&sha256sum)
