@@ -1,13 +1,16 @@
 //! Opening directories relative to a descriptor, at any depth, without following links.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statat, statx,
+};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::Symlinks;
+use crate::{FileStat, Metadata, Symlinks};
 
 /// What the kernel takes in one call, without the closing NUL (`PATH_MAX` in
 /// `linux/limits.h` is 4096).
@@ -159,6 +162,38 @@ fn resolve_flags(symlinks: Symlinks, mounts: Mounts) -> ResolveFlags {
         resolve |= ResolveFlags::NO_XDEV;
     }
     resolve
+}
+
+/// Stats a name in a directory, with only the fields that the level needs; type, size and
+/// identity always.
+pub(crate) fn stat_at(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    symlinks: Symlinks,
+    level: Metadata,
+) -> Result<FileStat, Errno> {
+    let mut flags = AtFlags::NO_AUTOMOUNT;
+    if symlinks == Symlinks::Skip {
+        flags |= AtFlags::SYMLINK_NOFOLLOW;
+    }
+    let mask = match level {
+        Metadata::None => StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO,
+        Metadata::Basic => {
+            StatxFlags::TYPE
+                | StatxFlags::SIZE
+                | StatxFlags::INO
+                | StatxFlags::MTIME
+                | StatxFlags::CTIME
+                | StatxFlags::NLINK
+        }
+        Metadata::Full => StatxFlags::BASIC_STATS.difference(StatxFlags::ATIME),
+    };
+    match retry(|| statx(dir, name, flags, mask)) {
+        Ok(stat) => Ok(FileStat::from(&stat)),
+        // Linux before 4.11, and some sandboxes.
+        Err(Errno::NOSYS) => retry(|| statat(dir, name, flags)).map(|stat| FileStat::from(&stat)),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Opening on a network file system may be interrupted by a signal.

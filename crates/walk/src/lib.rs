@@ -36,12 +36,19 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod dir;
 mod error;
 mod fd;
+mod fstype;
 mod globs;
+mod ignores;
 mod listing;
+mod merge;
 mod options;
+mod roots;
+mod shard;
 mod stat;
+mod tree;
 mod walk;
 
 pub use error::{Error, ErrorKind};

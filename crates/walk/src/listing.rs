@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::fstat;
 
@@ -126,7 +127,7 @@ pub(crate) struct Base {
     pub(crate) path: Vec<u8>,
     pub(crate) root: u32,
     /// Kept open for the first few only.
-    pub(crate) fd: Option<OwnedFd>,
+    pub(crate) fd: Option<Arc<OwnedFd>>,
     pub(crate) id: Option<Identity>,
 }
 

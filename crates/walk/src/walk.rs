@@ -1,29 +1,354 @@
-//! The walk.
+//! The walk as a whole: roots, then what lies behind mount points and links, then order.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::{Cancel, MAX_WORKERS, WorkQueue, WorkerPanic, run};
+use rustix::fs::fstat;
+use rustix::io::Errno;
 
-use crate::{Listing, Options};
+use crate::dir::Worker;
+use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
+use crate::fstype::{FsType, fs_type};
+use crate::listing::Base;
+use crate::merge::{Parts, merge};
+use crate::roots::{Given, Roots, resolve};
+use crate::shard::{Pending, Shard};
+use crate::tree::{Context, Listed, Shared, Task, Top};
+use crate::{Error, FileStat, FileSystems, Identity, Listing, Options, Skipped};
 
-/// Lists what is below the roots.
+/// Walks this long on the caller's thread before it starts others: about what starting a
+/// thread costs, so a small tree never does and a large one loses nothing that counts.
+const ALONE: Duration = Duration::from_micros(250);
+
+/// Directories waiting in the shared queue; the rest waits with the worker that found it.
+const QUEUE: usize = 64;
+
+/// Lists what is below the roots: directories are walked, anything else is listed itself.
+///
+/// - Paths are printed with the root as given: `d` gives `d/x`, `d/` too, `.` gives `./x`.
+/// - A root that is a symbolic link is followed. A root that cannot be reached, or is neither
+///   a directory nor a regular file, is an error in the listing; the others are walked.
+/// - Each directory is visited once, each file once per name. Where roots overlap, what is
+///   below the inner one counts as that one's; of repeated roots the first counts; of several
+///   places where the same directory is mounted, the one that comes first in path order.
+/// - Filters apply to roots that are files as well, but they are never hidden or ignored.
+///
+/// `workers` is how many threads may be used, the caller's being one of them; others start
+/// only when the tree turns out to be large enough. The result does not depend on it. When
+/// `cancel` is set the walk ends early and the listing is incomplete: the caller knows.
+///
+/// # Errors
+///
+/// Only if a worker panics. Failures of the system are in [`Listing::errors`].
 pub fn walk(
     roots: &[OsString],
     options: &Options,
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
-    let _ = (roots, options, workers, cancel);
-    unimplemented!()
+    let paths = roots.iter().map(|root| root.clone().into_vec()).collect();
+    list(Given::Roots, paths, options, workers, cancel, ALONE)
 }
 
-/// Lists exactly these paths.
+/// Lists exactly these paths, without walking: links are followed, directories are errors
+/// unless all [`Entries`](crate::Entries) are asked for, and a file given twice is listed
+/// once. Order, filters and errors are as for [`walk`].
+///
+/// # Errors
+///
+/// Only if a worker panics.
+///
+/// ```
+/// use bc_pool::Cancel;
+/// use bc_walk::{Options, list_files};
+///
+/// let paths = vec![b"src/lib.rs".to_vec(), b"Cargo.toml".to_vec(), b"none".to_vec()];
+/// let listing = list_files(paths, &Options::default(), 1, &Cancel::new())?;
+/// let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
+/// assert_eq!(paths, [&b"Cargo.toml"[..], b"src/lib.rs"]);
+/// assert_eq!(listing.errors()[0].path(), b"none");
+/// # Ok::<(), bc_pool::WorkerPanic>(())
+/// ```
 pub fn list_files(
     paths: Vec<Vec<u8>>,
     options: &Options,
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
-    let _ = (paths, options, workers, cancel);
-    unimplemented!()
+    list(Given::Exactly, paths, options, workers, cancel, ALONE)
+}
+
+pub(crate) fn list(
+    given: Given,
+    paths: Vec<Vec<u8>>,
+    options: &Options,
+    workers: usize,
+    cancel: &Cancel,
+    alone: Duration,
+) -> Result<Listing, WorkerPanic> {
+    list_with(given, paths, options, workers, cancel, alone, Opener::new())
+}
+
+/// A walk in progress.
+struct Walk<'w> {
+    options: &'w Options,
+    workers: usize,
+    cancel: &'w Cancel,
+    alone: Duration,
+    opener: Opener,
+    bases: Vec<Base>,
+    tops: Vec<Top>,
+    top_ids: HashSet<Identity>,
+    listed: Listed,
+    watched: HashSet<u64>,
+    shared: Shared,
+    /// One for each worker that ever ran.
+    shards: Vec<Mutex<Shard>>,
+    errors: Vec<Error>,
+    skipped: Skipped,
+}
+
+pub(crate) fn list_with(
+    given: Given,
+    paths: Vec<Vec<u8>>,
+    options: &Options,
+    workers: usize,
+    cancel: &Cancel,
+    alone: Duration,
+    opener: Opener,
+) -> Result<Listing, WorkerPanic> {
+    let shared = Shared::default();
+    let roots = resolve(given, paths, options, workers, &shared, cancel)?;
+    let Roots {
+        bases,
+        tops,
+        files,
+        listed,
+        errors,
+        skipped,
+    } = roots;
+    let mut walk = Walk {
+        options,
+        workers: workers.clamp(1, MAX_WORKERS),
+        cancel,
+        alone,
+        opener,
+        bases,
+        tops,
+        top_ids: HashSet::new(),
+        listed,
+        watched: HashSet::new(),
+        shared,
+        shards: vec![Mutex::default()],
+        errors,
+        skipped,
+    };
+    let mut pending = walk.batch(0)?;
+    let mut visited = Visited::default();
+    while let Some((_, next)) = pending.pop_first() {
+        if cancel.is_cancelled() {
+            break;
+        }
+        if walk.enter(next, &mut visited) {
+            let first = walk.tops.len() - 1;
+            pending.extend(walk.batch(first)?);
+        }
+    }
+    let shards = walk.shards.into_iter().map(into_inner).collect();
+    Ok(merge(Parts {
+        entries: options.entries,
+        metadata: options.metadata,
+        symlinks: options.symlinks,
+        opener: walk.opener,
+        bases: walk.bases,
+        tops: walk.tops,
+        files,
+        shared: walk.shared,
+        shards,
+        errors: walk.errors,
+        skipped: walk.skipped,
+    }))
+}
+
+impl Walk<'_> {
+    /// Walks from the tops that are new, and returns what was put off, by printed path.
+    fn batch(
+        &mut self,
+        first_top: usize,
+    ) -> Result<BTreeMap<(Vec<u8>, u32), Pending>, WorkerPanic> {
+        self.watch();
+        let context = Context {
+            options: self.options,
+            cancel: self.cancel,
+            opener: &self.opener,
+            bases: &self.bases,
+            tops: &self.tops,
+            top_ids: &self.top_ids,
+            listed: &self.listed,
+            watched: &self.watched,
+            shared: &self.shared,
+        };
+        let limit = (self.workers > 1).then_some(self.alone);
+        let left = run(1, |_| {
+            let tasks = (first_top..self.tops.len())
+                .rev()
+                .map(|top| first_task(&self.tops[top], top as u32))
+                .collect();
+            walk_alone(&context, &mut lock(&self.shards[0]), tasks, limit)
+        })?;
+        let tasks: Vec<Task> = left.into_iter().flatten().collect();
+        if !tasks.is_empty() && !self.cancel.is_cancelled() {
+            self.shards.resize_with(self.workers, Mutex::default);
+            let queue = WorkQueue::new(QUEUE);
+            tasks.into_iter().for_each(|task| queue.push(task));
+            run(self.workers, |worker| {
+                let mut shard = lock(&self.shards[worker]);
+                let mut worker = Worker::new(&context, &mut shard);
+                queue.work(self.cancel, |task, local| {
+                    worker.process(&task, |child| local.push(child));
+                });
+            })?;
+        }
+        let mut pending = BTreeMap::new();
+        for shard in &self.shards {
+            for next in std::mem::take(&mut lock(shard).pending) {
+                let mut path = self.bases[next.base as usize].prefix.clone();
+                path.extend_from_slice(&next.path);
+                pending.insert((path, next.base), next);
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Brings the sets up to date that tell which directories to look at twice.
+    fn watch(&mut self) {
+        self.top_ids.extend(self.tops.iter().map(|top| top.id));
+        // A single top cannot be met on the way down from itself, but through a mount point,
+        // which is looked at anyway.
+        if self.tops.len() > 1 {
+            self.watched.extend(self.top_ids.iter().map(|id| id.ino));
+        }
+        self.watched.extend(self.listed.keys().map(|id| id.ino));
+    }
+
+    /// Decides whether to enter what was put off: adds a top, or counts why not.
+    fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
+        let base = &self.bases[next.base as usize];
+        let looked = self.look(base, &next.path);
+        let (id, fs_type) = match looked {
+            Ok(looked) => looked,
+            Err(errno) => {
+                let path = [&base.prefix[..], &next.path].concat();
+                self.errors.push(Error::new(path, "open", errno));
+                return false;
+            }
+        };
+        let root_dev = base.id.map(|id| id.dev);
+        let skipped = &mut self.skipped;
+        if self.options.file_systems == FileSystems::One && Some(id.dev) != root_dev {
+            skipped.other_file_system += 1;
+            false
+        } else if fs_type == FsType::Pseudo && Some(id.dev) != root_dev {
+            skipped.pseudo_file_system += 1;
+            false
+        } else if visited.contains(id, &self.tops, &self.shards) {
+            skipped.repeated += 1;
+            false
+        } else {
+            self.tops.push(Top {
+                base: next.base,
+                path: next.path,
+                ticket: next.ticket,
+                depth: next.depth,
+                id,
+                fs_type,
+                ignores: next.ignores,
+            });
+            true
+        }
+    }
+
+    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, FsType), Errno> {
+        let base_fd: Arc<OwnedFd> = match &base.fd {
+            Some(fd) => Arc::clone(fd),
+            None => Arc::new(open_following(&base.path, PATH_DIR)?),
+        };
+        let symlinks = self.options.symlinks;
+        let fd =
+            self.opener
+                .open_below(base_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
+        Ok((FileStat::from(&fstat(&fd)?).id, fs_type(&fd)?))
+    }
+}
+
+/// Walks on this thread, until all is done or `limit` is over; returns what is left.
+fn walk_alone(
+    context: &Context<'_>,
+    shard: &mut Shard,
+    mut tasks: Vec<Task>,
+    limit: Option<Duration>,
+) -> Vec<Task> {
+    let started = Instant::now();
+    let mut worker = Worker::new(context, shard);
+    while !context.cancel.is_cancelled() && limit.is_none_or(|limit| started.elapsed() < limit) {
+        let Some(task) = tasks.pop() else {
+            break;
+        };
+        worker.process(&task, |child| tasks.push(child));
+    }
+    tasks
+}
+
+fn first_task(top: &Top, index: u32) -> Task {
+    Task {
+        top: index,
+        fd: None,
+        path: Vec::new(),
+        ticket: top.ticket,
+        depth: top.depth,
+        ino: top.id.ino,
+        ignores: top.ignores.clone(),
+    }
+}
+
+/// Which directories have been read, by identity; built only when something asks.
+#[derive(Default)]
+struct Visited {
+    ids: HashSet<Identity>,
+    /// Per shard, how many of its directories are in the set.
+    known: Vec<usize>,
+}
+
+impl Visited {
+    fn contains(&mut self, id: Identity, tops: &[Top], shards: &[Mutex<Shard>]) -> bool {
+        // On a device that no walk has touched yet, nothing has been visited.
+        if tops.iter().all(|top| top.id.dev != id.dev) {
+            return false;
+        }
+        self.known.resize(shards.len(), 0);
+        for (shard, known) in shards.iter().zip(&mut self.known) {
+            let shard = lock(shard);
+            for dir in &shard.dirs[*known..] {
+                self.ids.insert(Identity {
+                    dev: tops[dir.top as usize].id.dev,
+                    ino: dir.ino,
+                });
+            }
+            *known = shard.dirs.len();
+        }
+        self.ids.contains(&id)
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn into_inner(shard: Mutex<Shard>) -> Shard {
+    shard.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,580 @@
+//! Reading one directory: the inner loop of the walk.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{RawDir, fstat};
+use rustix::io::Errno;
+
+use crate::fd::{Mounts, READ_DIR, open_following, stat_at};
+use crate::fstype::FsType;
+use crate::ignores::{Ignores, Subject};
+use crate::listing::Tag;
+use crate::shard::{Found, Item, NO_CHILD, NO_STAT, Pending, RawDir as Record, Role, Shard, sort};
+use crate::tree::{Context, Task};
+use crate::{
+    Entries, Error, ErrorKind, FileStat, Hidden, Identity, IgnoreFiles, Kind, Metadata, Symlinks,
+};
+
+/// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
+/// a small tree pays for a page.
+const BUFFER: usize = 64 << 10;
+
+/// The cancel flag is looked at after this many entries, in directories with more.
+const CANCEL_EVERY: usize = 4096;
+
+/// One worker's tools. Nothing matters from one directory to the next but the shard.
+pub(crate) struct Worker<'w> {
+    context: &'w Context<'w>,
+    shard: &'w mut Shard,
+    buffer: Vec<u8>,
+    found: Vec<Found>,
+    stats: Vec<FileStat>,
+    /// The directory's path below the root with a closing slash, then a name of it.
+    path: Vec<u8>,
+    last_dev: Option<(u64, u32)>,
+}
+
+/// The directory being read.
+struct Reading<'t> {
+    fd: BorrowedFd<'t>,
+    depth: u32,
+    /// Length of its path below the root with a closing slash.
+    prefix: usize,
+    /// Where the names of this directory begin in the shard.
+    names: usize,
+    fs_type: FsType,
+    /// Names of this directory that are roots themselves.
+    roots: Option<&'t HashSet<Vec<u8>>>,
+    ignores: Option<Arc<Ignores>>,
+}
+
+impl<'w> Worker<'w> {
+    pub(crate) fn new(context: &'w Context<'w>, shard: &'w mut Shard) -> Worker<'w> {
+        Worker {
+            context,
+            shard,
+            buffer: Vec::with_capacity(BUFFER),
+            found: Vec::new(),
+            stats: Vec::new(),
+            path: Vec::new(),
+            last_dev: None,
+        }
+    }
+
+    /// Reads one directory; gives its subdirectories to `push`, the last one first.
+    pub(crate) fn process(&mut self, task: &Task, push: impl FnMut(Task)) {
+        self.set_path(task);
+        match self.open(task) {
+            Ok(Some((fd, stat))) => self.read(task, &fd, stat.as_ref(), push),
+            Ok(None) => {}
+            Err(kind) => self.fail(task, None, "open", kind),
+        }
+    }
+
+    /// Opens the directory, with its stat if that was needed. `None`: it is not to be read
+    /// now, and that is accounted for.
+    #[allow(clippy::type_complexity)]
+    fn open(&mut self, task: &Task) -> Result<Option<(Arc<OwnedFd>, Option<FileStat>)>, ErrorKind> {
+        let context = self.context;
+        let top = &context.tops[task.top as usize];
+        let Some(top_fd) = &task.fd else {
+            let fd = self.open_top(task).map_err(system)?;
+            let stat = FileStat::from(&fstat(&fd).map_err(system)?);
+            if stat.id != top.id {
+                return Err(ErrorKind::Changed);
+            }
+            return Ok(Some((fd, Some(stat))));
+        };
+        let opener = context.opener;
+        let from = top_fd.as_fd();
+        let fd = match opener.open_below(from, &task.path, READ_DIR, Symlinks::Skip, Mounts::Refuse)
+        {
+            Err(Errno::XDEV) => {
+                self.defer_mount(task);
+                return Ok(None);
+            }
+            opened => opened.map_err(system)?,
+        };
+        let notices_mounts = context.opener.notices_mounts();
+        let is_plain = top.fs_type == FsType::Plain;
+        if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
+            return Ok(Some((Arc::new(fd), None)));
+        }
+        let stat = FileStat::from(&fstat(&fd).map_err(system)?);
+        // Behind a mount point that `openat2` could not notice, the entry's inode number is
+        // that of the directory underneath.
+        let is_mount = !notices_mounts && is_plain && stat.id.ino != task.ino;
+        if stat.id.dev != top.id.dev || is_mount {
+            self.defer_mount(task);
+            return Ok(None);
+        }
+        if context.top_ids.contains(&stat.id) {
+            self.shard.skipped.repeated += 1;
+            return Ok(None);
+        }
+        Ok(Some((Arc::new(fd), Some(stat))))
+    }
+
+    fn open_top(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
+        let top = &self.context.tops[task.top as usize];
+        let base = &self.context.bases[top.base as usize];
+        let base_fd = match &base.fd {
+            Some(fd) => Arc::clone(fd),
+            None => Arc::new(open_following(&base.path, READ_DIR)?),
+        };
+        if top.path.is_empty() {
+            return Ok(base_fd);
+        }
+        let symlinks = self.context.options.symlinks;
+        let opener = self.context.opener;
+        opener
+            .open_below(
+                base_fd.as_fd(),
+                &top.path,
+                READ_DIR,
+                symlinks,
+                Mounts::Cross,
+            )
+            .map(Arc::new)
+    }
+
+    /// A mount point or something like it: whether and when to enter it is decided later.
+    fn defer_mount(&mut self, task: &Task) {
+        self.shard.pending.push(Pending {
+            base: self.context.tops[task.top as usize].base,
+            path: self.path[..self.path.len() - 1].to_vec(),
+            ticket: task.ticket,
+            depth: task.depth,
+            ignores: task.ignores.clone(),
+        });
+    }
+
+    fn read(
+        &mut self,
+        task: &Task,
+        fd: &Arc<OwnedFd>,
+        stat: Option<&FileStat>,
+        push: impl FnMut(Task),
+    ) {
+        let options = self.context.options;
+        let top = &self.context.tops[task.top as usize];
+        let mut reading = Reading {
+            fd: fd.as_fd(),
+            depth: task.depth,
+            prefix: self.path.len(),
+            names: self.shard.names.len(),
+            fs_type: top.fs_type,
+            roots: stat.and_then(|stat| self.context.listed.get(&stat.id)),
+            ignores: task.ignores.clone(),
+        };
+        if options.ignore_files == IgnoreFiles::Honour {
+            let (ignores, failure) = Ignores::load(reading.ignores, reading.fd, reading.prefix);
+            reading.ignores = Some(ignores);
+            if let Some((name, errno)) = failure {
+                self.fail(task, Some(name.as_bytes()), "read", system(errno));
+            }
+        }
+        let start = self.shard.items.len();
+        if options.entries == Entries::All && task.fd.is_none() && top.path.is_empty() {
+            self.list_root(stat);
+        }
+        if options.max_depth.is_none_or(|most| task.depth < most) {
+            self.read_entries(task, &reading);
+        } else {
+            self.shard.skipped.too_deep += 1;
+        }
+        sort(&mut self.found, &self.shard.names[reading.names..]);
+        let children = self.store();
+        let first_child = self.context.shared.take_tickets(children);
+        self.shard.dirs.push(Record {
+            ticket: task.ticket,
+            first_child,
+            top: task.top,
+            ino: stat.map_or(task.ino, |stat| stat.id.ino),
+            start: start as u64,
+            end: self.shard.items.len() as u64,
+            names: reading.names as u64,
+        });
+        self.hand_out(task, fd, &reading, first_child + children as u32, push);
+        self.found.clear();
+        self.stats.clear();
+    }
+
+    /// The root directory itself, `.`, before everything in it.
+    fn list_root(&mut self, stat: Option<&FileStat>) {
+        self.shard.push_name(Tag::following(Kind::Dir), b".");
+        self.shard.items.push(Item {
+            name: 0,
+            child: NO_CHILD,
+            ino: stat.map_or(0, |stat| stat.id.ino),
+        });
+        if let Some(stat) = stat {
+            self.push_columns(stat);
+        }
+    }
+
+    fn read_entries(&mut self, task: &Task, reading: &Reading<'_>) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut entries = RawDir::new(reading.fd, buffer.spare_capacity_mut());
+        let mut count = 0_usize;
+        while let Some(entry) = entries.next() {
+            let result = match entry {
+                Ok(entry) => {
+                    let kind = Kind::from_type(entry.file_type());
+                    self.consider(task, reading, entry.file_name(), entry.ino(), kind)
+                }
+                Err(Errno::INTR) => Ok(()),
+                Err(errno) => Err(system(errno)),
+            };
+            if let Err(kind) = result {
+                self.fail(task, None, "read directory", kind);
+                break;
+            }
+            count += 1;
+            if count.is_multiple_of(CANCEL_EVERY) && self.context.cancel.is_cancelled() {
+                break;
+            }
+        }
+        drop(entries);
+        self.buffer = buffer;
+    }
+
+    /// Decides about one entry. An error ends the reading of the directory.
+    fn consider(
+        &mut self,
+        task: &Task,
+        reading: &Reading<'_>,
+        name: &CStr,
+        ino: u64,
+        kind: Option<Kind>,
+    ) -> Result<(), ErrorKind> {
+        let options = self.context.options;
+        let bytes = name.to_bytes();
+        if bytes == b"." || bytes == b".." {
+            return Ok(());
+        }
+        if options.hidden == Hidden::Skip && bytes[0] == b'.' {
+            self.shard.skipped.hidden += 1;
+            return Ok(());
+        }
+        if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
+            self.shard.skipped.repeated += 1;
+            return Ok(());
+        }
+        let mut known = None;
+        let mut kind = match kind {
+            Some(kind) => kind,
+            None => match stat_at(reading.fd, name, Symlinks::Skip, options.metadata) {
+                Ok(stat) => known.insert(stat).kind(),
+                Err(errno) => {
+                    self.fail(task, Some(bytes), "stat", system(errno));
+                    return Ok(());
+                }
+            },
+        };
+        let mut tag = Tag::new(kind);
+        let mut inner_role = Role::Descend;
+        if kind == Kind::Symlink && options.symlinks == Symlinks::Follow {
+            match stat_at(reading.fd, name, Symlinks::Follow, options.metadata) {
+                Ok(stat) => {
+                    kind = known.insert(stat).kind();
+                    tag = Tag::following(kind);
+                    inner_role = Role::Defer;
+                }
+                // Broken: an entry like one that is not followed.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => {
+                    self.fail(task, Some(bytes), "stat", system(errno));
+                    return Ok(());
+                }
+            }
+        }
+        if self.is_filtered(reading, bytes, kind) {
+            return Ok(());
+        }
+        let mut stat = NO_STAT;
+        if kind == Kind::File || options.entries == Entries::All {
+            match self.stat_if_needed(reading, name, ino, kind, known) {
+                Ok(Some(found)) => {
+                    if self.is_filtered_by_stat(kind, &found) {
+                        return Ok(());
+                    }
+                    stat = self.stats.len() as u32;
+                    self.stats.push(found);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    self.fail(task, Some(bytes), "stat", reason);
+                    return Ok(());
+                }
+            }
+        }
+        let descends = kind == Kind::Dir && self.descends(reading);
+        let lists = kind == Kind::File || options.entries == Entries::All;
+        if !lists && !descends {
+            return Ok(());
+        }
+        let at = self.shard.push_name(tag, bytes) - reading.names;
+        let offset = u32::try_from(at)
+            .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
+        if lists {
+            let ino = self
+                .stats
+                .get(stat as usize)
+                .map_or(ino, |stat| stat.id.ino);
+            let mut found = Found::new(bytes, offset, ino, Role::Entry);
+            found.stat = stat;
+            self.found.push(found);
+        }
+        if descends {
+            self.found.push(Found::new(bytes, offset, ino, inner_role));
+        }
+        Ok(())
+    }
+
+    /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
+    /// any pattern could look at it.
+    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: Kind) -> bool {
+        let options = self.context.options;
+        let skipped = &mut self.shard.skipped;
+        let patterns = !options.exclude.is_empty() || !options.include.is_empty();
+        if patterns || reading.ignores.is_some() {
+            self.path.truncate(reading.prefix);
+            self.path.extend_from_slice(name);
+            let (excluded, subject) = match kind {
+                Kind::Dir => (
+                    options.exclude.matches_directory(&self.path),
+                    Subject::Directory,
+                ),
+                _ => (options.exclude.matches_file(&self.path), Subject::File),
+            };
+            if excluded {
+                skipped.excluded += 1;
+                return true;
+            }
+            let ignores = reading.ignores.as_ref();
+            if ignores.is_some_and(|ignores| ignores.ignores(&self.path, subject)) {
+                skipped.ignored += 1;
+                return true;
+            }
+            if kind == Kind::File
+                && !options.include.is_empty()
+                && !options.include.matches_file(&self.path)
+            {
+                skipped.not_included += 1;
+                return true;
+            }
+        }
+        if options.entries == Entries::Files {
+            match kind {
+                Kind::File | Kind::Dir => {}
+                Kind::Symlink => {
+                    skipped.symlinks += 1;
+                    return true;
+                }
+                Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
+                    skipped.special += 1;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn stat_if_needed(
+        &self,
+        reading: &Reading<'_>,
+        name: &CStr,
+        ino: u64,
+        kind: Kind,
+        known: Option<FileStat>,
+    ) -> Result<Option<FileStat>, ErrorKind> {
+        let options = self.context.options;
+        // Where directory entries do not carry the true inode number, it has to be looked up.
+        let may_be_left_out =
+            |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
+        let needed = options.metadata != Metadata::None
+            || kind == Kind::File
+                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out));
+        if known.is_some() || !needed {
+            return Ok(known);
+        }
+        let stat = stat_at(reading.fd, name, Symlinks::Skip, options.metadata).map_err(system)?;
+        if stat.kind() != kind {
+            return Err(ErrorKind::Changed);
+        }
+        Ok(Some(stat))
+    }
+
+    /// By size and identity; counts the reason.
+    fn is_filtered_by_stat(&mut self, kind: Kind, stat: &FileStat) -> bool {
+        let options = self.context.options;
+        let skipped = &mut self.shard.skipped;
+        if kind != Kind::File {
+            return false;
+        }
+        let counter = if options.leave_out.contains(&stat.id) {
+            &mut skipped.left_out
+        } else if stat.stamp.size < options.min_size {
+            &mut skipped.too_small
+        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
+            &mut skipped.too_large
+        } else {
+            return false;
+        };
+        *counter += 1;
+        true
+    }
+
+    /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
+    fn descends(&mut self, reading: &Reading<'_>) -> bool {
+        let options = self.context.options;
+        if options
+            .max_depth
+            .is_some_and(|most| reading.depth + 1 >= most)
+        {
+            self.shard.skipped.too_deep += 1;
+            return false;
+        }
+        if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
+            self.shard.skipped.excluded += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Moves what was found, now in order, into the shard; returns the number of children.
+    fn store(&mut self) -> usize {
+        let level = self.context.options.metadata;
+        let found = std::mem::take(&mut self.found);
+        let stats = std::mem::take(&mut self.stats);
+        let mut children = 0_u32;
+        for entry in &found {
+            let child = match entry.role {
+                Role::Entry => NO_CHILD,
+                Role::Descend | Role::Defer => {
+                    children += 1;
+                    children - 1
+                }
+            };
+            self.shard.items.push(Item {
+                name: entry.name,
+                child,
+                ino: entry.ino,
+            });
+            if level != Metadata::None {
+                match stats.get(entry.stat as usize) {
+                    Some(stat) => self.push_columns(stat),
+                    None => self.shard.columns.push_blank(level),
+                }
+            }
+        }
+        self.found = found;
+        self.stats = stats;
+        children as usize
+    }
+
+    fn push_columns(&mut self, stat: &FileStat) {
+        let level = self.context.options.metadata;
+        let dev = match self.last_dev {
+            Some((dev, index)) if dev == stat.id.dev => index,
+            _ => {
+                let index = self.context.shared.dev_index(stat.id.dev);
+                self.last_dev = Some((stat.id.dev, index));
+                index
+            }
+        };
+        self.shard.columns.push(level, stat, dev);
+    }
+
+    /// Hands the subdirectories out, the last one first: whoever takes the latest first
+    /// walks in path order. `ticket` is the one after the last child's.
+    fn hand_out(
+        &mut self,
+        task: &Task,
+        fd: &Arc<OwnedFd>,
+        reading: &Reading<'_>,
+        mut ticket: u32,
+        mut push: impl FnMut(Task),
+    ) {
+        let top = &self.context.tops[task.top as usize];
+        let top_fd = task.fd.as_ref().unwrap_or(fd);
+        for found in self.found.iter().rev() {
+            let start = reading.names + found.name as usize + 1;
+            let name = &self.shard.names[start..start + usize::from(found.len)];
+            let depth = task.depth + 1;
+            let ignores = reading.ignores.clone();
+            match found.role {
+                Role::Entry => {}
+                Role::Descend => {
+                    ticket -= 1;
+                    let mut path = Vec::with_capacity(task.path.len() + 1 + name.len());
+                    if !task.path.is_empty() {
+                        path.extend_from_slice(&task.path);
+                        path.push(b'/');
+                    }
+                    path.extend_from_slice(name);
+                    push(Task {
+                        top: task.top,
+                        fd: Some(Arc::clone(top_fd)),
+                        path,
+                        ticket,
+                        depth,
+                        ino: found.ino,
+                        ignores,
+                    });
+                }
+                Role::Defer => {
+                    ticket -= 1;
+                    self.path.truncate(reading.prefix);
+                    self.path.extend_from_slice(name);
+                    self.shard.pending.push(Pending {
+                        base: top.base,
+                        path: self.path.clone(),
+                        ticket,
+                        depth,
+                        ignores,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sets `self.path` to the directory's path below the root with a closing slash, empty
+    /// for the root.
+    fn set_path(&mut self, task: &Task) {
+        self.path.clear();
+        for part in [&self.context.tops[task.top as usize].path, &task.path] {
+            if !part.is_empty() {
+                self.path.extend_from_slice(part);
+                self.path.push(b'/');
+            }
+        }
+    }
+
+    /// Records a failure of the directory, or of one name in it.
+    fn fail(&mut self, task: &Task, name: Option<&[u8]>, op: &'static str, kind: ErrorKind) {
+        let top = &self.context.tops[task.top as usize];
+        let base = &self.context.bases[top.base as usize];
+        let mut path = base.prefix.clone();
+        for part in [&top.path, &task.path] {
+            if !part.is_empty() {
+                path.extend_from_slice(part);
+                path.push(b'/');
+            }
+        }
+        match name {
+            Some(name) => path.extend_from_slice(name),
+            None if path.len() == base.prefix.len() => path.clone_from(&base.path),
+            None => path.truncate(path.len() - 1),
+        }
+        self.shard.errors.push(Error::of_kind(path, op, kind));
+    }
+}
+
+fn system(errno: Errno) -> ErrorKind {
+    ErrorKind::System(errno.raw_os_error())
+}

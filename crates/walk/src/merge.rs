@@ -1,0 +1,418 @@
+//! Phase B: puts what the workers found into path order, in linear time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
+
+use crate::columns::{Columns, Run};
+use crate::fd::Opener;
+use crate::listing::{Base, Dir, Entry, EntryId, Listing, NO_PARENT, Tag};
+use crate::roots::ListedFile;
+use crate::shard::{NO_CHILD, Shard};
+use crate::tree::{Shared, Top};
+use crate::{Entries, Error, Metadata, Skipped, Symlinks};
+
+/// Everything that a listing is made of.
+pub(crate) struct Parts {
+    pub(crate) entries: Entries,
+    pub(crate) metadata: Metadata,
+    pub(crate) symlinks: Symlinks,
+    pub(crate) opener: Opener,
+    pub(crate) bases: Vec<Base>,
+    pub(crate) tops: Vec<Top>,
+    /// Sorted by path.
+    pub(crate) files: Vec<ListedFile>,
+    pub(crate) shared: Shared,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) skipped: Skipped,
+}
+
+/// Where a directory is: shard and index in it.
+#[derive(Clone, Copy)]
+struct Place {
+    shard: u32,
+    dir: u32,
+}
+
+const NOWHERE: Place = Place {
+    shard: u32::MAX,
+    dir: u32::MAX,
+};
+
+/// A directory whose items are being put out.
+struct Frame {
+    dir: u32,
+    shard: u32,
+    at: usize,
+    end: usize,
+    first_child: u32,
+}
+
+/// The listing in the making.
+struct Builder<'p> {
+    shards: &'p [Shard],
+    places: Vec<Place>,
+    entries: Vec<Entry>,
+    runs: Vec<Run>,
+    dirs: Vec<Dir>,
+}
+
+/// What sorts as one piece: the tree of a root, or a file that is a root.
+enum Unit {
+    Tree { base: u32, ticket: u32 },
+    File(ListedFile),
+}
+
+pub(crate) fn merge(parts: Parts) -> Listing {
+    let Parts {
+        mut bases,
+        tops,
+        files,
+        mut shards,
+        mut errors,
+        mut skipped,
+        shared,
+        ..
+    } = parts;
+    let directories = shards.iter().map(|shard| shard.dirs.len() as u64).sum();
+    for shard in &mut shards {
+        skipped.add(&shard.skipped);
+        errors.append(&mut shard.errors);
+    }
+
+    let mut units = units(&bases, &tops, files, parts.entries);
+    units.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut own = Shard::default();
+    let mut listed = Vec::new();
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    let mut builder = Builder {
+        places: places(&shards, shared.tickets()),
+        entries: Vec::with_capacity(shards.iter().map(|shard| shard.items.len()).sum()),
+        runs: Vec::new(),
+        dirs: Vec::with_capacity(shards.iter().map(|shard| shard.dirs.len()).sum()),
+        shards: &shards,
+    };
+    let mut files_dir = None;
+    for (_, unit) in units {
+        let start = builder.entries.len();
+        let follows_file = files_dir.is_some();
+        match unit {
+            Unit::Tree { base, ticket } => {
+                builder.emit_tree(base, ticket);
+                files_dir = None;
+            }
+            Unit::File(file) => {
+                let place = FilePlace {
+                    own: &mut own,
+                    bases: &mut bases,
+                    metadata: parts.metadata,
+                    shared: &shared,
+                };
+                files_dir = Some(builder.emit_file(&file, place, files_dir));
+                listed.push((EntryId(start as u32), file.root));
+            }
+        }
+        let end = builder.entries.len();
+        match pieces.last_mut() {
+            // Files among themselves are in order.
+            Some(piece) if follows_file && files_dir.is_some() => piece.end = end,
+            _ if end > start => pieces.push(start..end),
+            _ => {}
+        }
+    }
+    let Builder {
+        entries,
+        runs,
+        dirs,
+        ..
+    } = builder;
+
+    shards.push(own);
+    let mut arenas = Vec::with_capacity(shards.len());
+    let mut columns = Vec::with_capacity(shards.len());
+    for shard in shards {
+        let mut names = shard.names;
+        names.shrink_to_fit();
+        arenas.push(names);
+        columns.push(shard.columns);
+    }
+    errors.sort_by(|a, b| a.path().cmp(b.path()).then(a.op().cmp(b.op())));
+    let mut listing = Listing {
+        entries,
+        columns: Columns::gather(columns, &runs),
+        devs: shared.into_devs(),
+        dirs,
+        arenas,
+        bases,
+        listed,
+        errors,
+        skipped,
+        directories,
+        symlinks: parts.symlinks,
+        opener: parts.opener,
+    };
+    if let Some(order) = interleave(&listing, &pieces) {
+        reorder(&mut listing, &order);
+    }
+    listing.entries.shrink_to_fit();
+    listing
+}
+
+/// Trees and files, each with the least path that can be in it.
+fn units(
+    bases: &[Base],
+    tops: &[Top],
+    files: Vec<ListedFile>,
+    entries: Entries,
+) -> Vec<(Vec<u8>, Unit)> {
+    let mut units = Vec::with_capacity(bases.len() + files.len());
+    for top in tops.iter().filter(|top| top.path.is_empty()) {
+        let base = &bases[top.base as usize];
+        let least = match entries {
+            Entries::Files => &base.prefix,
+            Entries::All => &base.path,
+        };
+        let unit = Unit::Tree {
+            base: top.base,
+            ticket: top.ticket,
+        };
+        units.push((least.clone(), unit));
+    }
+    for file in files {
+        units.push((file.path.clone(), Unit::File(file)));
+    }
+    units
+}
+
+/// Where each ticket's directory is.
+fn places(shards: &[Shard], tickets: usize) -> Vec<Place> {
+    let mut places = vec![NOWHERE; tickets];
+    for (shard, found) in shards.iter().enumerate() {
+        for (dir, record) in found.dirs.iter().enumerate() {
+            places[record.ticket as usize] = Place {
+                shard: shard as u32,
+                dir: dir as u32,
+            };
+        }
+    }
+    places
+}
+
+/// What a root that is a file is put into.
+struct FilePlace<'p> {
+    own: &'p mut Shard,
+    bases: &'p mut Vec<Base>,
+    metadata: Metadata,
+    shared: &'p Shared,
+}
+
+impl Builder<'_> {
+    /// Puts out a root's tree, depth first.
+    fn emit_tree(&mut self, base: u32, ticket: u32) {
+        let mut frames = Vec::new();
+        let root = Dir {
+            parent: NO_PARENT,
+            base,
+            path_len: 0,
+            arena: 0,
+            name_arena: 0,
+            name_len: 0,
+            name: 0,
+            names: 0,
+        };
+        frames.extend(self.open(ticket, root));
+        while let Some(frame) = frames.last_mut() {
+            let shard = &self.shards[frame.shard as usize];
+            let start = frame.at;
+            let items = &shard.items[start..frame.end];
+            let entries = items.iter().take_while(|item| item.child == NO_CHILD);
+            let dir = frame.dir;
+            let before = self.entries.len();
+            self.entries.extend(entries.map(|item| Entry {
+                name: item.name,
+                dir,
+                ino: item.ino,
+            }));
+            let len = self.entries.len() - before;
+            if len > 0 {
+                push_run(&mut self.runs, frame.shard, start, len);
+            }
+            frame.at += len;
+            let Some(item) = items.get(len) else {
+                frames.pop();
+                continue;
+            };
+            frame.at += 1;
+            let parent = &self.dirs[dir as usize];
+            let name = parent.names + u64::from(item.name) + 1;
+            let name_len = shard.names[name as usize..]
+                .iter()
+                .position(|&byte| byte == 0)
+                .unwrap_or(0);
+            let child = Dir {
+                parent: dir,
+                base,
+                path_len: parent.path_len + name_len as u32 + 1,
+                arena: 0,
+                name_arena: frame.shard as u16,
+                name_len: name_len as u16,
+                name,
+                names: 0,
+            };
+            let ticket = frame.first_child + item.child;
+            frames.extend(self.open(ticket, child));
+        }
+    }
+
+    /// Begins a directory, unless it has not been read.
+    fn open(&mut self, ticket: u32, mut dir: Dir) -> Option<Frame> {
+        let place = self.places[ticket as usize];
+        let shard = self.shards.get(place.shard as usize)?;
+        let record = &shard.dirs[place.dir as usize];
+        dir.arena = place.shard as u16;
+        dir.names = record.names;
+        let id = self.dirs.len() as u32;
+        self.dirs.push(dir);
+        Some(Frame {
+            dir: id,
+            shard: place.shard,
+            at: record.start as usize,
+            end: record.end as usize,
+            first_child: record.first_child,
+        })
+    }
+
+    /// Puts out a root that is a file, in the same directory as the one before if that has the
+    /// same path; returns the directory.
+    fn emit_file(
+        &mut self,
+        file: &ListedFile,
+        place: FilePlace<'_>,
+        before: Option<u32>,
+    ) -> u32 {
+        let FilePlace {
+            own,
+            bases,
+            metadata,
+            shared,
+        } = place;
+        let (prefix, name) = file.path.split_at(file.prefix);
+        let kind = file.stat.kind();
+        // A path that ends in a slash names a directory: listed as that directory's `.`.
+        let (prefix, path, name) = match (name, prefix) {
+            (b"" | b".", _) => (prefix, &file.path[..], &b"."[..]),
+            (_, b"") => (prefix, &b"."[..], name),
+            _ => (prefix, prefix, name),
+        };
+        let at = own.names.len() as u64;
+        let arena = self.shards.len() as u16;
+        let reusable = before.filter(|&dir| {
+            let dir = &self.dirs[dir as usize];
+            let base = &bases[dir.base as usize];
+            base.prefix == prefix && base.path == path && at - dir.names < 1 << 31
+        });
+        let dir = reusable.unwrap_or(self.dirs.len() as u32);
+        if reusable.is_none() {
+            self.dirs.push(Dir {
+                parent: NO_PARENT,
+                base: bases.len() as u32,
+                path_len: 0,
+                arena,
+                name_arena: arena,
+                name_len: 0,
+                name: 0,
+                names: at,
+            });
+            bases.push(Base {
+                prefix: prefix.to_vec(),
+                path: path.to_vec(),
+                root: file.root,
+                fd: None,
+                id: None,
+            });
+        }
+        let names = self.dirs[dir as usize].names;
+        let tag = own.push_name(Tag::following(kind), name) as u64;
+        let run_start = own.items.len();
+        self.entries.push(Entry {
+            name: (tag - names) as u32,
+            dir,
+            ino: file.stat.id.ino,
+        });
+        // Only counted: the columns are parallel to them.
+        own.items.push(crate::shard::Item {
+            name: 0,
+            child: NO_CHILD,
+            ino: 0,
+        });
+        if metadata != Metadata::None {
+            let dev = shared.dev_index(file.stat.id.dev);
+            own.columns.push(metadata, &file.stat, dev);
+        }
+        push_run(&mut self.runs, u32::from(arena), run_start, 1);
+        dir
+    }
+}
+
+/// Adds a run, or extends the last one that it continues.
+fn push_run(runs: &mut Vec<Run>, part: u32, start: usize, len: usize) {
+    if let Some(last) = runs.last_mut()
+        && last.part == part
+        && last.start + u64::from(last.len) == start as u64
+        && let Some(sum) = last.len.checked_add(len as u32)
+    {
+        last.len = sum;
+        return;
+    }
+    runs.push(Run {
+        part,
+        len: len as u32,
+        start: start as u64,
+    });
+}
+
+/// The order of the entries, if the pieces are not one after the other already: a merge by
+/// path, which only happens when roots overlap.
+fn interleave(listing: &Listing, pieces: &[Range<usize>]) -> Option<Vec<u32>> {
+    let path = |index: usize| listing.path(EntryId(index as u32));
+    if pieces
+        .windows(2)
+        .all(|pair| path(pair[0].end - 1) <= path(pair[1].start))
+    {
+        return None;
+    }
+    let mut heads: BinaryHeap<_> = pieces
+        .iter()
+        .enumerate()
+        .map(|(piece, range)| Reverse((path(range.start), piece, range.start)))
+        .collect();
+    let mut order = Vec::with_capacity(listing.len());
+    while let Some(Reverse((mut buffer, piece, index))) = heads.pop() {
+        order.push(index as u32);
+        let next = index + 1;
+        if next < pieces[piece].end {
+            buffer.clear();
+            listing.write_path(EntryId(next as u32), &mut buffer);
+            heads.push(Reverse((buffer, piece, next)));
+        }
+    }
+    Some(order)
+}
+
+fn reorder(listing: &mut Listing, order: &[u32]) {
+    let mut runs = Vec::new();
+    for &old in order {
+        push_run(&mut runs, 0, old as usize, 1);
+    }
+    let entries = std::mem::take(&mut listing.entries);
+    listing.entries = order.iter().map(|&old| entries[old as usize]).collect();
+    let columns = std::mem::take(&mut listing.columns);
+    listing.columns = Columns::gather(vec![columns], &runs);
+    let roots: HashMap<EntryId, u32> = listing.listed.drain(..).collect();
+    for (new, &old) in order.iter().enumerate() {
+        if let Some(&root) = roots.get(&EntryId(old)) {
+            listing.listed.push((EntryId(new as u32), root));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The paths that a walk begins with: what they are, and which of them are the same.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use bc_pool::{Cancel, Cursor, WorkerPanic, run};
+use rustix::fs::{CWD, fstat};
+use rustix::io::Errno;
+
+use crate::fd::{PATH_DIR, READ_DIR, open_following, stat_at};
+use crate::fstype::fs_type;
+use crate::listing::Base;
+use crate::tree::{Listed, Shared, Top};
+use crate::{
+    Entries, Error, ErrorKind, FileStat, Identity, Kind, Metadata, Options, Skipped, Symlinks,
+};
+
+/// Descriptors of this many root directories are kept open, so that a listing finds them
+/// again whatever happens to their names; more could exhaust the descriptors.
+const KEPT_OPEN: usize = 64;
+
+/// What to do with the paths given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Given {
+    /// Walk those that are directories.
+    Roots,
+    /// List them and nothing else.
+    Exactly,
+}
+
+/// A path that is listed itself.
+#[derive(Debug)]
+pub(crate) struct ListedFile {
+    pub(crate) root: u32,
+    pub(crate) path: Vec<u8>,
+    /// Length of what precedes the name: the directory with its slashes.
+    pub(crate) prefix: usize,
+    pub(crate) stat: FileStat,
+}
+
+/// The paths, sorted out.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    pub(crate) bases: Vec<Base>,
+    pub(crate) tops: Vec<Top>,
+    pub(crate) files: Vec<ListedFile>,
+    pub(crate) listed: Listed,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) skipped: Skipped,
+}
+
+/// What one path is.
+struct Probe {
+    stat: FileStat,
+    /// Of the directory it is in, if that matters.
+    parent: Option<Identity>,
+}
+
+pub(crate) fn resolve(
+    given: Given,
+    paths: Vec<Vec<u8>>,
+    options: &Options,
+    workers: usize,
+    shared: &Shared,
+    cancel: &Cancel,
+) -> Result<Roots, WorkerPanic> {
+    let probes = probe_all(&paths, options, workers, cancel)?;
+    let mut roots = Roots::default();
+    let mut seen = HashSet::new();
+    for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
+        let result = match probe {
+            Some(Ok(probe)) if probe.stat.kind() == Kind::Dir && given == Given::Roots => {
+                if seen.insert(probe.stat.id) {
+                    roots.add_directory(root as u32, &path, shared)
+                } else {
+                    roots.skipped.repeated += 1;
+                    Ok(())
+                }
+            }
+            Some(Ok(probe)) => roots.add_file(root as u32, &path, probe, given, options),
+            Some(Err(errno)) => Err(("stat", ErrorKind::System(errno.raw_os_error()))),
+            // Cancelled.
+            None => break,
+        };
+        if let Err((op, kind)) = result {
+            roots.errors.push(Error::of_kind(path, op, kind));
+        }
+    }
+    roots.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(roots)
+}
+
+impl Roots {
+    fn add_directory(
+        &mut self,
+        root: u32,
+        path: &[u8],
+        shared: &Shared,
+    ) -> Result<(), (&'static str, ErrorKind)> {
+        let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
+        let fd = open_following(path, READ_DIR).map_err(failed)?;
+        let id = FileStat::from(&fstat(&fd).map_err(failed)?).id;
+        let mut prefix = path.to_vec();
+        if !prefix.ends_with(b"/") {
+            prefix.push(b'/');
+        }
+        self.tops.push(Top {
+            base: self.bases.len() as u32,
+            path: Vec::new(),
+            ticket: shared.take_tickets(1),
+            depth: 0,
+            id,
+            fs_type: fs_type(&fd).map_err(failed)?,
+            ignores: None,
+        });
+        self.bases.push(Base {
+            prefix,
+            path: path.to_vec(),
+            root,
+            fd: (self.bases.len() < KEPT_OPEN).then(|| Arc::new(fd)),
+            id: Some(id),
+        });
+        Ok(())
+    }
+
+    fn add_file(
+        &mut self,
+        root: u32,
+        path: &[u8],
+        probe: Probe,
+        given: Given,
+        options: &Options,
+    ) -> Result<(), (&'static str, ErrorKind)> {
+        let kind = probe.stat.kind();
+        if options.entries == Entries::Files && kind != Kind::File {
+            return Err(match kind {
+                Kind::Dir => ("open", ErrorKind::System(Errno::ISDIR.raw_os_error())),
+                _ => ("open", ErrorKind::NotRegular),
+            });
+        }
+        let prefix = split(path);
+        let name = &path[prefix..];
+        if let Some(counter) = self.filter(path, name, &probe.stat, given, options) {
+            *counter += 1;
+            return Ok(());
+        }
+        if let Some(parent) = probe.parent
+            && !self.listed.entry(parent).or_default().insert(name.to_vec())
+        {
+            self.skipped.repeated += 1;
+            return Ok(());
+        }
+        self.files.push(ListedFile {
+            root,
+            path: path.to_vec(),
+            prefix,
+            stat: probe.stat,
+        });
+        Ok(())
+    }
+
+    /// The counter of the reason for which a file is left out. What is hidden or ignored
+    /// does not count: it has been named. Patterns with a slash are matched against the path
+    /// as it stands in a list, and against the bare name of a root.
+    fn filter(
+        &mut self,
+        path: &[u8],
+        name: &[u8],
+        stat: &FileStat,
+        given: Given,
+        options: &Options,
+    ) -> Option<&mut u64> {
+        let skipped = &mut self.skipped;
+        if stat.kind() != Kind::File {
+            return None;
+        }
+        let matched = match given {
+            Given::Roots => name,
+            Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
+        };
+        if options.leave_out.contains(&stat.id) {
+            Some(&mut skipped.left_out)
+        } else if options.exclude.matches_file(matched) {
+            Some(&mut skipped.excluded)
+        } else if !options.include.is_empty() && !options.include.matches_file(matched) {
+            Some(&mut skipped.not_included)
+        } else if stat.stamp.size < options.min_size {
+            Some(&mut skipped.too_small)
+        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
+            Some(&mut skipped.too_large)
+        } else {
+            None
+        }
+    }
+}
+
+/// Looks at all paths, in parallel where there are many. `None`: not reached, cancelled.
+fn probe_all(
+    paths: &[Vec<u8>],
+    options: &Options,
+    workers: usize,
+    cancel: &Cancel,
+) -> Result<Vec<Option<Result<Probe, Errno>>>, WorkerPanic> {
+    // Two stats a path; about a thousand pay for the start of a thread.
+    let workers = workers.min(paths.len() / 1000 + 1);
+    let cursor = Cursor::new(paths.len(), workers);
+    let parents_matter = paths.len() > 1;
+    let parts = run(workers, |_| {
+        let mut part = Vec::new();
+        let mut parents = HashMap::new();
+        while let Some(batch) = cursor.next() {
+            if cancel.is_cancelled() {
+                break;
+            }
+            for index in batch {
+                let path = &paths[index];
+                let parent = parents_matter.then(|| {
+                    let directory = &path[..split(path)];
+                    *parents
+                        .entry(directory)
+                        .or_insert_with(|| identity_of(directory))
+                });
+                part.push((index, probe(path, parent.flatten(), options.metadata)));
+            }
+        }
+        part
+    })?;
+    let mut probes: Vec<_> = paths.iter().map(|_| None).collect();
+    for (index, probe) in parts.into_iter().flatten() {
+        probes[index] = Some(probe);
+    }
+    Ok(probes)
+}
+
+/// Looks at a path, following links.
+fn probe(path: &[u8], parent: Option<Identity>, level: Metadata) -> Result<Probe, Errno> {
+    // A closing slash asks for a directory and is not part of a name.
+    let prefix = split(path);
+    let name = CString::new(&path[prefix..]).map_err(|_| Errno::INVAL)?;
+    let stat = if path.is_empty() {
+        return Err(Errno::NOENT);
+    } else if name.is_empty() || path.len() >= 4096 {
+        let directory = open_following(&path[..prefix], PATH_DIR)?;
+        match name.is_empty() {
+            true => FileStat::from(&fstat(&directory)?),
+            false => stat_at(directory.as_fd(), &name, Symlinks::Follow, level)?,
+        }
+    } else {
+        let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+        stat_at(CWD, &path, Symlinks::Follow, level)?
+    };
+    Ok(Probe { stat, parent })
+}
+
+fn identity_of(directory: &[u8]) -> Option<Identity> {
+    let path = if directory.is_empty() {
+        b"."
+    } else {
+        directory
+    };
+    let fd = open_following(path, PATH_DIR).ok()?;
+    Some(FileStat::from(&fstat(fd).ok()?).id)
+}
+
+/// Where the last name begins; its end if the path ends in a slash.
+fn split(path: &[u8]) -> usize {
+    path.iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1)
+}

@@ -1,0 +1,195 @@
+//! What one worker has found: names, entries and directories, grouped by directory.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::columns::Columns;
+use crate::ignores::Ignores;
+use crate::listing::Tag;
+use crate::{Error, Skipped};
+
+/// One worker's findings. They are put in path order only when all are known.
+#[derive(Debug, Default)]
+pub(crate) struct Shard {
+    /// Names, each preceded by its tag and followed by a NUL.
+    pub(crate) names: Vec<u8>,
+    pub(crate) items: Vec<Item>,
+    /// Parallel to `items`, if metadata is asked for.
+    pub(crate) columns: Columns,
+    pub(crate) dirs: Vec<RawDir>,
+    /// Found, but only to be decided on when everything before it is known.
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) skipped: Skipped,
+}
+
+/// An entry, or the place where the contents of a subdirectory belong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    /// Offset of the tag from the directory's first name.
+    pub(crate) name: u32,
+    /// [`NO_CHILD`] for an entry, else which of the directory's children.
+    pub(crate) child: u32,
+    pub(crate) ino: u64,
+}
+
+pub(crate) const NO_CHILD: u32 = u32::MAX;
+
+/// A directory that has been read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawDir {
+    /// The number under which its parent knows it.
+    pub(crate) ticket: u32,
+    /// Ticket of its first child; the others follow.
+    pub(crate) first_child: u32,
+    /// Where its walk began: gives the device.
+    pub(crate) top: u32,
+    pub(crate) ino: u64,
+    /// Its items, in the shard.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Its first name's tag, in the shard.
+    pub(crate) names: u64,
+}
+
+/// A directory behind a mount point or a link: whether it has been visited under another
+/// name can only be told once everything else is known, or it would depend on the timing.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) base: u32,
+    /// Below the base.
+    pub(crate) path: Vec<u8>,
+    pub(crate) ticket: u32,
+    pub(crate) depth: u32,
+    pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+/// An entry of the directory being read. Its name is in the shard already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// The first eight bytes of the name (with its slash, if this is where contents belong)
+    /// as a number: most comparisons end here.
+    key: u64,
+    pub(crate) ino: u64,
+    /// Position of the tag in the shard's names, less that of the directory's first.
+    pub(crate) name: u32,
+    /// Which of the directory's stats.
+    pub(crate) stat: u32,
+    pub(crate) len: u16,
+    pub(crate) role: Role,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// An entry to list.
+    Entry,
+    /// A subdirectory to walk.
+    Descend,
+    /// A link to a directory, or a directory that is known to be a mount point.
+    Defer,
+}
+
+pub(crate) const NO_STAT: u32 = u32::MAX;
+
+impl Found {
+    pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role) -> Found {
+        let mut head = [0; 8];
+        let len = name.len().min(8);
+        head[..len].copy_from_slice(&name[..len]);
+        if role != Role::Entry && len < 8 {
+            head[len] = b'/';
+        }
+        Found {
+            key: u64::from_be_bytes(head),
+            ino,
+            name: offset,
+            stat: NO_STAT,
+            // The kernel's limit is 255 (NAME_MAX); some file systems allow a few more.
+            len: name.len() as u16,
+            role,
+        }
+    }
+}
+
+/// Sorts into the order in which paths come: contents of a directory sort as `name/`.
+/// `names` begins at the directory's first name.
+pub(crate) fn sort(found: &mut [Found], names: &[u8]) {
+    found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| compare(a, b, names)));
+}
+
+fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
+    let name = |found: &Found| {
+        let start = found.name as usize + 1;
+        &names[start..start + usize::from(found.len)]
+    };
+    let slash = |found: &Found| match found.role {
+        Role::Entry => &b""[..],
+        Role::Descend | Role::Defer => &b"/"[..],
+    };
+    let (left, right) = (name(a), name(b));
+    let common = left.len().min(right.len());
+    left[..common].cmp(&right[..common]).then_with(|| {
+        let left = left[common..].iter().chain(slash(a));
+        left.cmp(right[common..].iter().chain(slash(b)))
+    })
+}
+
+impl Shard {
+    /// Stores a name with its tag and returns the tag's position.
+    pub(crate) fn push_name(&mut self, tag: Tag, name: &[u8]) -> usize {
+        let at = self.names.len();
+        self.names.push(tag.0);
+        self.names.extend_from_slice(name);
+        self.names.push(0);
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn order_is_that_of_the_paths(
+            names in prop::collection::hash_set(
+                prop::collection::vec(prop::sample::select(&b"ab.-/0\xff\x01"[..]), 1..12)
+                    .prop_map(|name| {
+                        name.into_iter().map(|b| if b == b'/' { b'.' } else { b }).collect::<Vec<u8>>()
+                    }),
+                0..40,
+            ),
+            roles in prop::collection::vec(0..3, 40),
+        ) {
+            let mut shard = Shard::default();
+            let mut found = Vec::new();
+            let mut expected = Vec::new();
+            for (name, role) in names.iter().zip(roles) {
+                let offset = shard.push_name(Tag(0), name) as u32;
+                if role != 1 {
+                    found.push(Found::new(name, offset, 0, Role::Entry));
+                    expected.push(name.clone());
+                }
+                if role != 0 {
+                    found.push(Found::new(name, offset, 0, Role::Descend));
+                    expected.push([name, &b"/"[..]].concat());
+                }
+            }
+            sort(&mut found, &shard.names);
+            expected.sort();
+            let sorted: Vec<Vec<u8>> = found
+                .iter()
+                .map(|found| {
+                    let start = found.name as usize + 1;
+                    let mut name = shard.names[start..start + usize::from(found.len)].to_vec();
+                    if found.role == Role::Descend {
+                        name.push(b'/');
+                    }
+                    name
+                })
+                .collect();
+            prop_assert_eq!(sorted, expected);
+        }
+    }
+}

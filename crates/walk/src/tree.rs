@@ -1,0 +1,105 @@
+//! What the workers of a walk share: where it begins, and what to look out for.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bc_pool::Cancel;
+
+use crate::fd::Opener;
+use crate::fstype::FsType;
+use crate::ignores::Ignores;
+use crate::listing::Base;
+use crate::{Identity, Options};
+
+/// A directory from which a walk begins and within which neither device nor mount changes: a
+/// root, a mount point or the target of a followed link.
+#[derive(Debug)]
+pub(crate) struct Top {
+    pub(crate) base: u32,
+    /// Below the base, without a closing slash; empty for a root.
+    pub(crate) path: Vec<u8>,
+    pub(crate) ticket: u32,
+    pub(crate) depth: u32,
+    pub(crate) id: Identity,
+    pub(crate) fs_type: FsType,
+    pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+/// A directory to read.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) top: u32,
+    /// The top's descriptor; `None`: this is the top, not opened yet.
+    pub(crate) fd: Option<Arc<OwnedFd>>,
+    /// Below the top, without a closing slash; empty for the top itself.
+    pub(crate) path: Vec<u8>,
+    pub(crate) ticket: u32,
+    pub(crate) depth: u32,
+    /// By its parent's entry for it.
+    pub(crate) ino: u64,
+    pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+/// Names of roots that are files, by the directory they are in.
+pub(crate) type Listed = HashMap<Identity, HashSet<Vec<u8>>>;
+
+/// What does not change while workers run.
+pub(crate) struct Context<'w> {
+    pub(crate) options: &'w Options,
+    pub(crate) cancel: &'w Cancel,
+    pub(crate) opener: &'w Opener,
+    pub(crate) bases: &'w [Base],
+    pub(crate) tops: &'w [Top],
+    /// Identities of all tops: who meets one on the way down leaves it to that top. Two walks
+    /// can only overlap from one's top downwards, so nothing else need be remembered.
+    pub(crate) top_ids: &'w HashSet<Identity>,
+    pub(crate) listed: &'w Listed,
+    /// Inode numbers of directories whose identity matters; all others need no `fstat`.
+    pub(crate) watched: &'w HashSet<u64>,
+    pub(crate) shared: &'w Shared,
+}
+
+/// What grows while workers run.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    tickets: AtomicU64,
+    devs: Mutex<Vec<u64>>,
+}
+
+impl Shared {
+    /// Numbers for `count` directories, the first of which is returned.
+    ///
+    /// # Panics
+    ///
+    /// Beyond 2^32 directories, which take more memory than this is made for.
+    pub(crate) fn take_tickets(&self, count: usize) -> u32 {
+        let first = self.tickets.fetch_add(count as u64, Ordering::Relaxed);
+        assert!(
+            first + count as u64 <= u64::from(u32::MAX),
+            "more than 4294967295 directories"
+        );
+        first as u32
+    }
+
+    pub(crate) fn tickets(&self) -> usize {
+        self.tickets.load(Ordering::Relaxed) as usize
+    }
+
+    /// The number under which columns know a device.
+    pub(crate) fn dev_index(&self, dev: u64) -> u32 {
+        let mut devs = self.devs.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = devs.iter().position(|&known| known == dev);
+        index.unwrap_or_else(|| {
+            devs.push(dev);
+            devs.len() - 1
+        }) as u32
+    }
+
+    pub(crate) fn into_devs(self) -> Vec<u64> {
+        self.devs
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
