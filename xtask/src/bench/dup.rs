@@ -18,7 +18,7 @@ struct Peer {
 const PEERS: &[Peer] = &[
     Peer {
         tool: "yadf",
-        command: "yadf --min 1",
+        command: "yadf --no-empty",
         tree: &[(AtLeast(2.4), ""), (AtLeast(3.0), "stretch")],
         copies: &[(AtLeast(2.8), ""), (AtLeast(3.5), "stretch")],
     },
@@ -84,7 +84,10 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     copies(bench)?;
     for (tool, command) in [
         ("jdupes", "jdupes -r -q $TREE"),
-        ("fclones", "fclones --quiet group --hidden $TREE"),
+        (
+            "fclones",
+            "fclones --quiet group --hidden --no-ignore $TREE",
+        ),
     ] {
         bench.compare(&Pair {
             job: "duplicates in the tree, cold cache".to_owned(),

@@ -1,6 +1,6 @@
-//! bc dup against jdupes, fdupes, fclones, rdfind and rmlint: the same groups. Groups are compared
-//! as sets of inodes, so that it is no matter which name of a hard link a tool prints; tools are
-//! started so that they look at the same files: hidden ones, no empty ones, no symbolic links.
+//! bc dup against jdupes, fdupes, fclones, yadf, rdfind and rmlint: the same groups. They are
+//! compared as sets of inodes, so that it is no matter which name of a hard link a tool prints, and
+//! the tools are told to look at the same files: hidden ones, no empty ones, no symbolic links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -79,12 +79,18 @@ const PEERS: &[(&str, &[&str], bool, Parse)] = &[
         "fclones",
         &[
             "fclones",
+            "--quiet",
             "group",
             "--hidden",
             "--no-ignore",
             "--format=fdupes",
-            "--quiet",
         ],
+        true,
+        line_groups,
+    ),
+    (
+        "yadf",
+        &["yadf", "--no-empty", "--format=fdupes"],
         true,
         line_groups,
     ),

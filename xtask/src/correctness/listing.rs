@@ -31,10 +31,7 @@ pub(super) fn openable(path: &[u8]) -> bool {
 
 /// Whether no tool would write this path other than as it is.
 pub(super) fn plain(path: &[u8]) -> bool {
-    !path
-        .iter()
-        .any(|b| matches!(b, b'\\' | b'\n' | b'\r' | b'\t' | b'"' | b','))
-        && std::str::from_utf8(path).is_ok_and(|text| !text.chars().any(char::is_control))
+    std::str::from_utf8(path).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
 }
 
 /// Runs `xargs -0 tool` over the paths, one share a CPU at the same time, and joins what is printed

@@ -80,7 +80,12 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
             ".TP\n\\fB{short}\\-\\-{}\\fR{value}",
             text(option.long)
         )?;
-        writeln!(out, "{}", text(option.help))?;
+        let stop = if option.help.ends_with(['.', ')']) {
+            ""
+        } else {
+            "."
+        };
+        writeln!(out, "{}{stop}", text(option.help))?;
         if !option.allowed.is_empty() {
             writeln!(out, "One of {}.", text(&option.allowed.join(", ")))?;
         }
