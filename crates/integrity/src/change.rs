@@ -1,0 +1,138 @@
+//! What a comparison says about one path.
+
+use bc_manifest::integrity::{Kind, Xattrs};
+
+use crate::fields::Field;
+
+/// The one class each path of either side falls into.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub enum Class {
+    /// Nothing differs that counts.
+    Ok,
+    /// Only on the new side.
+    Added,
+    /// Only on the old side.
+    Removed,
+    /// Removed here and added there, with the same content.
+    Moved,
+    /// Same content, other fields.
+    Meta,
+    /// Other content, and other size or mtime: an edit. Links with another
+    /// target, too.
+    Modified,
+    /// Other content behind the same size and mtime.
+    Damaged,
+    /// One side's content (or metadata) is not known, so nothing can be said.
+    Unreadable,
+    /// Another kind of file.
+    Replaced,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 9] = [
+        Class::Ok,
+        Class::Added,
+        Class::Removed,
+        Class::Moved,
+        Class::Meta,
+        Class::Modified,
+        Class::Damaged,
+        Class::Unreadable,
+        Class::Replaced,
+    ];
+
+    /// `ok`, `added`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Ok => "ok",
+            Class::Added => "added",
+            Class::Removed => "removed",
+            Class::Moved => "moved",
+            Class::Meta => "meta",
+            Class::Modified => "modified",
+            Class::Damaged => "damaged",
+            Class::Unreadable => "unreadable",
+            Class::Replaced => "replaced",
+        }
+    }
+}
+
+/// A value of a field.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Value {
+    /// Not recorded, or not to be had.
+    None,
+    /// A plain number.
+    Number(u64),
+    /// Mode bits.
+    Mode(u32),
+    /// Nanoseconds since 1970.
+    Time(i64),
+    /// Kind of a file.
+    Kind(Kind),
+    /// A digest's raw bytes.
+    Digest(Vec<u8>),
+    /// A link's target.
+    Bytes(Vec<u8>),
+    /// Extended attributes by name.
+    Xattrs(Xattrs),
+}
+
+/// A field with its value on both sides.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Difference {
+    /// The field.
+    pub field: Field,
+    /// Before: in the manifest, or the older one.
+    pub old: Value,
+    /// Now: in the tree, or the newer manifest.
+    pub new: Value,
+}
+
+/// What the inode's change time says about content that differs behind an
+/// unchanged mtime.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ctime {
+    /// Unchanged: nothing was written through the file system. Bitrot.
+    Same,
+    /// Changed: somebody wrote and put the time back, or restored a copy.
+    Other,
+    /// Not recorded.
+    Unknown,
+}
+
+/// One path's class with the reasons for it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Change {
+    /// The class.
+    pub class: Class,
+    /// Relative to the root. Of a move the old path.
+    pub path: Vec<u8>,
+    /// Of a move the new path.
+    pub to: Option<Vec<u8>>,
+    /// The kind: of the new side where there is one.
+    pub kind: Kind,
+    /// Differing fields; of added and removed paths every field recorded.
+    pub differences: Vec<Difference>,
+    /// Why it is unreadable; of an added path why it could not be read.
+    pub reason: Option<String>,
+    /// For damage.
+    pub ctime: Option<Ctime>,
+}
+
+impl Change {
+    /// A change without details.
+    pub fn new(class: Class, path: &[u8], kind: Kind) -> Change {
+        Change {
+            class,
+            path: path.to_vec(),
+            to: None,
+            kind,
+            differences: Vec::new(),
+            reason: None,
+            ctime: None,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Takes the paths of both sides in order, gives each its class, and reports
+//! in path order. Memory grows with the changes that wait for the end, never
+//! with what is unchanged.
+
+use std::io;
+
+use bc_manifest::integrity::Kind;
+
+use crate::change::{Change, Class, Difference, Value};
+use crate::fields::{Field, Rules};
+use crate::moves::{Candidate, Side, pair};
+use crate::spool::Spool;
+use crate::summary::Summary;
+use crate::view::{self, View};
+
+/// Which changes are reported, and when to stop.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Detail {
+    /// Everything that is not ok.
+    #[default]
+    Changes,
+    /// The ok ones too.
+    All,
+    /// Up to the first that is not ok; no moves are looked for.
+    First,
+}
+
+/// Receives the changes in path order.
+pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
+
+/// What to do after a path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Flow {
+    Continue,
+    Stop,
+}
+
+/// The comparison of two sorted sides.
+pub(crate) struct Comparison<'a> {
+    rules: Rules,
+    detail: Detail,
+    sink: &'a mut Sink<'a>,
+    /// Report nothing before something is found that matches.
+    hold: bool,
+    /// Files and links of both sides with the same content, as far as it was
+    /// looked at.
+    matches: u64,
+    spool: Spool,
+    candidates: Vec<Candidate>,
+    summary: Summary,
+}
+
+impl<'a> Comparison<'a> {
+    pub(crate) fn new(rules: Rules, detail: Detail, sink: &'a mut Sink<'a>) -> Comparison<'a> {
+        Comparison {
+            rules,
+            detail,
+            sink,
+            hold: false,
+            matches: 0,
+            spool: Spool::default(),
+            candidates: Vec::new(),
+            summary: Summary::default(),
+        }
+    }
+
+    /// Reports nothing before the first file or link that matches.
+    pub(crate) fn hold(&mut self) {
+        self.hold = true;
+    }
+
+    /// A path of both sides. Returns its class.
+    pub(crate) fn both(&mut self, path: &[u8], old: &View<'_>, new: &View<'_>) -> io::Result<Class> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        let class = view::judge(old, new, self.rules);
+        self.summary.add(class);
+        if matches!(class, Class::Ok | Class::Meta) && matches!(new.kind, Kind::File | Kind::Symlink)
+        {
+            self.matches += 1;
+        }
+        if class == Class::Ok && self.detail != Detail::All {
+            return Ok(class);
+        }
+        let mut change = Change::new(class, path, new.kind);
+        match class {
+            Class::Ok => {}
+            Class::Unreadable => change.reason = Some(view::reason(old, new)),
+            _ => change.differences = view::differences(old, new, self.rules),
+        }
+        if class == Class::Damaged {
+            change.ctime = Some(view::ctime_hint(old, new));
+        }
+        self.report(change).map(|()| class)
+    }
+
+    /// A path of the old side only.
+    pub(crate) fn removed(&mut self, path: &[u8], old: &View<'_>) -> io::Result<()> {
+        self.summary.old += 1;
+        self.one_sided(Side::Removed, path, old)
+    }
+
+    /// A path of the new side only.
+    pub(crate) fn added(&mut self, path: &[u8], new: &View<'_>) -> io::Result<()> {
+        self.summary.new += 1;
+        self.one_sided(Side::Added, path, new)
+    }
+
+    /// A path of the old side that the new side could not look at.
+    pub(crate) fn unseen(&mut self, path: &[u8], old: &View<'_>, reason: &str) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.unseen += 1;
+        self.summary.add(Class::Unreadable);
+        let mut change = Change::new(Class::Unreadable, path, old.kind);
+        change.reason = Some(reason.to_string());
+        self.report(change)
+    }
+
+    fn one_sided(&mut self, side: Side, path: &[u8], entry: &View<'_>) -> io::Result<()> {
+        let class = if side == Side::Added { Class::Added } else { Class::Removed };
+        self.summary.add(class);
+        let mut change = Change::new(class, path, entry.kind);
+        change.reason = entry.error.map(view::describe);
+        for field in [
+            Field::Size,
+            Field::Mode,
+            Field::Uid,
+            Field::Gid,
+            Field::Mtime,
+            Field::Ctime,
+            Field::Ino,
+            Field::Nlink,
+            Field::Rdev,
+            Field::Digest,
+            Field::Target,
+            Field::Xattrs,
+        ] {
+            match (entry.value(field), side) {
+                (Value::None, _) => {}
+                (value, Side::Added) => {
+                    change.differences.push(Difference { field, old: Value::None, new: value });
+                }
+                (value, Side::Removed) => {
+                    change.differences.push(Difference { field, old: value, new: Value::None });
+                }
+            }
+        }
+        let candidate = match (entry.kind, entry.digest, entry.size, self.detail) {
+            (Kind::File, Some(digest), Some(size), Detail::Changes | Detail::All)
+                if self.rules.compares(Field::Digest, Kind::File) =>
+            {
+                // Where it will be if it has to wait.
+                Candidate::new(side, path, digest, size, self.spool.len())
+            }
+            _ => None,
+        };
+        match candidate {
+            Some(candidate) => {
+                self.candidates.push(candidate);
+                self.spool.push(&change);
+                Ok(())
+            }
+            None => self.report(change),
+        }
+    }
+
+    fn report(&mut self, change: Change) -> io::Result<()> {
+        if self.hold && self.matches > 0 {
+            self.hold = false;
+            if self.candidates.is_empty() {
+                self.flush()?;
+            }
+        }
+        if self.hold || !self.spool.is_empty() {
+            self.spool.push(&change);
+            return Ok(());
+        }
+        (self.sink)(&change)
+    }
+
+    /// Has enough been seen?
+    pub(crate) fn flow(&self) -> Flow {
+        if self.detail == Detail::First && self.summary.any() { Flow::Stop } else { Flow::Continue }
+    }
+
+    /// Was there nothing at all that matches?
+    pub(crate) fn nothing_matches(&self) -> bool {
+        self.matches == 0 && !self.moves_possible()
+    }
+
+    /// Is there content that both sides have under different names?
+    fn moves_possible(&self) -> bool {
+        !pair(self.candidates.clone()).is_empty()
+    }
+
+    /// The counts so far.
+    pub(crate) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Pairs moves, reports what waits, and sums up.
+    pub(crate) fn finish(mut self) -> io::Result<Summary> {
+        self.summary.complete = self.flow() == Flow::Continue;
+        self.flush()?;
+        Ok(self.summary)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let pairs = pair(std::mem::take(&mut self.candidates));
+        let spool = std::mem::take(&mut self.spool);
+        let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
+        targets.sort_unstable();
+        let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
+        for (offset, change) in spool.iter() {
+            if targets.next_if_eq(&offset).is_some() {
+                continue;
+            }
+            let moved = pairs.next_if(|pair| pair.removed == offset);
+            match moved {
+                Some(pair) => {
+                    self.summary.moved();
+                    (self.sink)(&moved_change(change, spool.get(pair.added), self.rules))?;
+                }
+                None => (self.sink)(&change)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One change out of a removal and an addition.
+fn moved_change(removed: Change, added: Change, rules: Rules) -> Change {
+    let mut change = Change::new(Class::Moved, &removed.path, added.kind);
+    for before in removed.differences {
+        let after = added.differences.iter().find(|after| after.field == before.field);
+        if let Some(after) = after
+            && after.new != before.old
+            && rules.compares(before.field, added.kind)
+        {
+            change.differences.push(Difference { new: after.new.clone(), ..before });
+        }
+    }
+    change.to = Some(added.path);
+    change
+}

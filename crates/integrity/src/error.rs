@@ -1,0 +1,81 @@
+//! What stops a command altogether. Trouble with single files never does: it
+//! is a class in the report.
+
+use std::fmt;
+
+/// Why the work could not be done.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: Option<Vec<u8>>,
+    message: String,
+}
+
+/// What kind of failure an [`Error`] is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A file other than those of the tree could not be read or written.
+    Io,
+    /// A manifest is truncated, altered, malformed, of an unknown schema or
+    /// algorithm. Some of it can be read all the same with
+    /// [`Trust::Forced`](crate::input::Trust::Forced).
+    Manifest,
+    /// Going on would mistake an unmounted disk for a mass deletion.
+    Refused,
+    /// What was asked for makes no sense.
+    Usage,
+    /// The run was cancelled.
+    Cancelled,
+    /// A bug: a worker panicked.
+    Panic,
+}
+
+impl Error {
+    /// An error without a path.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, path: None, message: message.into() }
+    }
+
+    /// An error about `path`.
+    pub(crate) fn at(kind: ErrorKind, path: &[u8], message: impl Into<String>) -> Error {
+        Error { kind, path: Some(path.to_vec()), message: message.into() }
+    }
+
+    /// A failed operation on `path`.
+    pub(crate) fn io(path: &[u8], operation: &str, error: &std::io::Error) -> Error {
+        Error::at(ErrorKind::Io, path, format!("{operation}: {error}"))
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The file it is about, as raw bytes.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.path.as_deref()
+    }
+
+    /// The message without the path.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", crate::report::escaped(path))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<bc_pool::WorkerPanic> for Error {
+    fn from(panic: bc_pool::WorkerPanic) -> Error {
+        Error::new(ErrorKind::Panic, panic.to_string())
+    }
+}

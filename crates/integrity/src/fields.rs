@@ -1,0 +1,323 @@
+//! The fields of an entry, and sets of them as `--ignore` names them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bc_manifest::integrity::Kind;
+
+/// What an entry records beside its path.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub enum Field {
+    /// File type. Always compared.
+    Kind,
+    /// Bytes; of a link the length of its target.
+    Size,
+    /// Permission bits with the type bits above them.
+    Mode,
+    /// Owner.
+    Uid,
+    /// Group.
+    Gid,
+    /// Time of the last change of content, nanoseconds.
+    Mtime,
+    /// Time of the last change of the inode, nanoseconds.
+    Ctime,
+    /// Inode number.
+    Ino,
+    /// Number of hard links.
+    Nlink,
+    /// Device of the root.
+    Dev,
+    /// Device number of a device node.
+    Rdev,
+    /// Digest of a file's content.
+    Digest,
+    /// Target of a symbolic link.
+    Target,
+    /// Extended attributes, ACLs and capabilities among them.
+    Xattrs,
+    /// Size of a directory, which depends on the file system.
+    DirSize,
+    /// Links of a directory, which depend on the file system.
+    DirNlink,
+}
+
+impl Field {
+    /// All of them, in the order in which differences are reported.
+    pub const ALL: [Field; 16] = [
+        Field::Kind,
+        Field::Size,
+        Field::Mode,
+        Field::Uid,
+        Field::Gid,
+        Field::Mtime,
+        Field::Ctime,
+        Field::Ino,
+        Field::Nlink,
+        Field::Dev,
+        Field::Rdev,
+        Field::Digest,
+        Field::Target,
+        Field::Xattrs,
+        Field::DirSize,
+        Field::DirNlink,
+    ];
+
+    /// As options name it: `mode`, `mtime`, `dir-size`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Field::Kind => "kind",
+            Field::Size => "size",
+            Field::Mode => "mode",
+            Field::Uid => "uid",
+            Field::Gid => "gid",
+            Field::Mtime => "mtime",
+            Field::Ctime => "ctime",
+            Field::Ino => "ino",
+            Field::Nlink => "nlink",
+            Field::Dev => "dev",
+            Field::Rdev => "rdev",
+            Field::Digest => "digest",
+            Field::Target => "target",
+            Field::Xattrs => "xattrs",
+            Field::DirSize => "dir-size",
+            Field::DirNlink => "dir-nlink",
+        }
+    }
+
+    /// The key of the field in manifests and reports: `mtime_ns`, `size`.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Field::Mtime => "mtime_ns",
+            Field::Ctime => "ctime_ns",
+            Field::DirSize => "size",
+            Field::DirNlink => "nlink",
+            _ => self.name(),
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of fields. Parsed from names with commas between them; the empty
+/// text is the empty set.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub struct Fields(u32);
+
+impl Fields {
+    /// No fields.
+    pub const NONE: Fields = Fields(0);
+
+    /// What a restore from a backup cannot bring back: not compared unless
+    /// fields to ignore are given explicitly.
+    pub const NOT_RESTORED: Fields = Fields::NONE
+        .with(Field::Ino)
+        .with(Field::Ctime)
+        .with(Field::Dev)
+        .with(Field::DirSize)
+        .with(Field::DirNlink);
+
+    /// This set and `field`.
+    #[must_use]
+    pub const fn with(self, field: Field) -> Fields {
+        Fields(self.0 | 1 << field as u8)
+    }
+
+    /// Is `field` in the set?
+    pub const fn contains(self, field: Field) -> bool {
+        self.0 & (1 << field as u8) != 0
+    }
+
+    /// Is the set empty?
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The fields, in order.
+    pub fn iter(self) -> impl Iterator<Item = Field> {
+        Field::ALL.into_iter().filter(move |&field| self.contains(field))
+    }
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, field) in self.iter().enumerate() {
+            if nth > 0 {
+                f.write_str(",")?;
+            }
+            f.write_str(field.name())?;
+        }
+        Ok(())
+    }
+}
+
+/// A name that is no field's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownField(String);
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown field '{}'; fields are ", self.0)?;
+        for (nth, field) in Field::ALL.iter().skip(1).enumerate() {
+            if nth > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(field.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownField {}
+
+impl FromStr for Fields {
+    type Err = UnknownField;
+
+    fn from_str(text: &str) -> Result<Fields, UnknownField> {
+        let mut fields = Fields::NONE;
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let field = Field::ALL
+                .into_iter()
+                // The kind decides which other fields exist: it cannot be left out.
+                .filter(|&field| field != Field::Kind)
+                .find(|field| field.name() == name || (field.key() == name && name.ends_with("_ns")))
+                .ok_or_else(|| UnknownField(name.to_string()))?;
+            fields = fields.with(field);
+        }
+        Ok(fields)
+    }
+}
+
+/// How much of two entries is compared.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Mode {
+    /// Content and every field that is not ignored.
+    #[default]
+    Strict,
+    /// Kind, digest and link target only.
+    Content,
+    /// Every field that is not ignored, without reading any content.
+    Meta,
+}
+
+impl Mode {
+    /// `strict`, `content` or `meta`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Strict => "strict",
+            Mode::Content => "content",
+            Mode::Meta => "meta",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
+        [Mode::Strict, Mode::Content, Mode::Meta]
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| UnknownMode(text.to_string()))
+    }
+}
+
+/// A name that is no mode's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownMode(String);
+
+impl fmt::Display for UnknownMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown mode '{}'; modes are strict, content, meta", self.0)
+    }
+}
+
+impl std::error::Error for UnknownMode {}
+
+/// Which fields count as a difference.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rules {
+    /// The mode.
+    pub mode: Mode,
+    /// Fields left out of the comparison.
+    pub ignore: Fields,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { mode: Mode::Strict, ignore: Fields::NOT_RESTORED }
+    }
+}
+
+impl Rules {
+    /// Does a difference in `field` between two entries of this kind count?
+    /// `Size` and `Nlink` stand for `DirSize` and `DirNlink` too.
+    pub fn compares(&self, field: Field, kind: Kind) -> bool {
+        let field = match (field, kind) {
+            (Field::Size, Kind::Dir) => Field::DirSize,
+            (Field::Nlink, Kind::Dir) => Field::DirNlink,
+            _ => field,
+        };
+        let content = matches!(field, Field::Kind | Field::Digest | Field::Target);
+        match self.mode {
+            Mode::Content if !content => false,
+            Mode::Meta if field == Field::Digest => false,
+            _ => !self.ignore.contains(field),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_unknown_ones_are_told() {
+        for field in Field::ALL.into_iter().skip(1) {
+            let set: Fields = field.name().parse().unwrap();
+            assert_eq!(set, Fields::NONE.with(field));
+            assert_eq!(set.to_string(), field.name());
+        }
+        let set: Fields = "mtime_ns, uid".parse().unwrap();
+        assert_eq!(set, Fields::NONE.with(Field::Mtime).with(Field::Uid));
+        assert_eq!("".parse(), Ok(Fields::NONE));
+        let error = "mode,owner".parse::<Fields>().unwrap_err().to_string();
+        assert!(error.contains("'owner'") && error.contains("dir-nlink"), "{error}");
+        assert!("kind".parse::<Fields>().is_err());
+    }
+
+    #[test]
+    fn modes_limit_what_is_compared() {
+        let strict = Rules::default();
+        assert!(strict.compares(Field::Size, Kind::File));
+        assert!(!strict.compares(Field::Size, Kind::Dir));
+        assert!(!strict.compares(Field::Ctime, Kind::File));
+        let explicit = Rules { mode: Mode::Strict, ignore: Fields::NONE };
+        assert!(explicit.compares(Field::Ctime, Kind::File));
+        assert!(explicit.compares(Field::Nlink, Kind::Dir));
+        let content = Rules { mode: Mode::Content, ..strict };
+        assert!(content.compares(Field::Digest, Kind::File));
+        assert!(content.compares(Field::Target, Kind::Symlink));
+        assert!(!content.compares(Field::Mode, Kind::File));
+        let meta = Rules { mode: Mode::Meta, ..strict };
+        assert!(!meta.compares(Field::Digest, Kind::File));
+        assert!(meta.compares(Field::Target, Kind::Symlink));
+    }
+}

@@ -1,0 +1,296 @@
+//! Changes as lines of text or JSON. Nothing in them depends on the time of
+//! the run or its threads: the same differences give the same bytes.
+
+mod json;
+mod text;
+
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use crate::change::Change;
+use crate::fields::Rules;
+use crate::summary::Summary;
+
+pub use bc_manifest::escape as escaped;
+
+/// How changes are written.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Format {
+    /// A line per change, for people.
+    #[default]
+    Text,
+    /// A header, a line per change and a summary, each a JSON object.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        match text {
+            "text" => Ok(Format::Text),
+            "json" => Ok(Format::Json),
+            _ => Err(UnknownFormat(text.to_string())),
+        }
+    }
+}
+
+/// A name that is no format's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownFormat(String);
+
+impl std::fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "unknown format '{}'; formats are text, json", self.0)
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+/// What a JSON report begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    /// `verify`, `diff` or `update`.
+    pub command: &'a str,
+    /// The manifest, or the older one.
+    pub old: &'a [u8],
+    /// The tree's root, or the newer manifest.
+    pub new: &'a [u8],
+    /// What was compared.
+    pub rules: Rules,
+    /// Name of the digest algorithm.
+    pub algorithm: &'a str,
+}
+
+/// Writes a report to `out`: [`begin`](Self::begin), [`change`](Self::change)
+/// for each, [`end`](Self::end).
+#[derive(Debug)]
+pub struct Report<W> {
+    out: W,
+    format: Format,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Report<W> {
+    /// A report that has written nothing yet. `out` should be buffered.
+    pub fn new(out: W, format: Format) -> Report<W> {
+        Report { out, format, line: Vec::new() }
+    }
+
+    /// Writes the header, of which text has none.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn begin(&mut self, header: &Header<'_>) -> io::Result<()> {
+        self.write(|line, format| {
+            if format == Format::Json {
+                json::header(line, header);
+            }
+        })
+    }
+
+    /// Writes a change.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn change(&mut self, change: &Change) -> io::Result<()> {
+        self.write(|line, format| match format {
+            Format::Text => text::change(line, change),
+            Format::Json => json::change(line, change),
+        })
+    }
+
+    /// Writes the summary, of which text has none, and gives the writer back
+    /// unflushed.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn end(mut self, summary: &Summary) -> io::Result<W> {
+        self.write(|line, format| {
+            if format == Format::Json {
+                json::summary(line, summary);
+            }
+        })?;
+        Ok(self.out)
+    }
+
+    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>, Format)) -> io::Result<()> {
+        self.line.clear();
+        fill(&mut self.line, self.format);
+        self.out.write_all(&self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::{Class, Ctime, Difference, Value};
+    use crate::fields::Field;
+    use bc_manifest::integrity::Kind;
+
+    fn difference(field: Field, old: Value, new: Value) -> Difference {
+        Difference { field, old, new }
+    }
+
+    fn samples() -> Vec<(Change, &'static str, &'static str)> {
+        let change = |class, path: &str| Change::new(class, path.as_bytes(), Kind::File);
+        vec![
+            (
+                change(Class::Ok, "a"),
+                "ok a\n",
+                r#"{"type":"change","class":"ok","path":"a","kind":"file"}"#,
+            ),
+            (
+                Change {
+                    differences: vec![
+                        difference(Field::Size, Value::None, Value::Number(7)),
+                        difference(Field::Digest, Value::None, Value::Digest(vec![0xab, 1])),
+                    ],
+                    ..change(Class::Added, "n\n\\")
+                },
+                "+ n\\n\\\\\n",
+                concat!(
+                    r#"{"type":"change","class":"added","path":"n\n\\","kind":"file","#,
+                    r#""new":{"size":7,"digest":"ab01"}}"#
+                ),
+            ),
+            (
+                Change {
+                    differences: vec![difference(Field::Size, Value::Number(0), Value::None)],
+                    ..Change::new(Class::Removed, b"\xff", Kind::Dir)
+                },
+                "- \\xff\n",
+                concat!(
+                    r#"{"type":"change","class":"removed","path":"�","path_b64":"/w==","kind":"dir","#,
+                    r#""old":{"size":0}}"#
+                ),
+            ),
+            (
+                Change { to: Some(b"x/y".to_vec()), ..change(Class::Moved, "a") },
+                "> a -> x/y\n",
+                r#"{"type":"change","class":"moved","path":"a","to":"x/y","kind":"file"}"#,
+            ),
+            (
+                Change {
+                    differences: vec![
+                        difference(Field::Mode, Value::Mode(0o100_644), Value::Mode(0o104_600)),
+                        difference(Field::Mtime, Value::Time(-1), Value::Time(0)),
+                        difference(
+                            Field::Xattrs,
+                            Value::Xattrs([(b"user.a".to_vec(), vec![])].into()),
+                            Value::Xattrs([(b"user.b".to_vec(), vec![1])].into()),
+                        ),
+                    ],
+                    ..change(Class::Meta, "a")
+                },
+                concat!(
+                    "~m a mode: 0644 -> 4600, ",
+                    "mtime: 1969-12-31T23:59:59.999999999Z -> 1970-01-01T00:00:00Z, ",
+                    "xattrs: -user.a +user.b\n"
+                ),
+                concat!(
+                    r#"{"type":"change","class":"meta","path":"a","kind":"file","#,
+                    r#""fields":["mode","mtime","xattrs"],"#,
+                    r#""old":{"mode":33188,"mtime_ns":-1,"xattrs":[{"name":"user.a","value":""}]},"#,
+                    r#""new":{"mode":35200,"mtime_ns":0,"xattrs":[{"name":"user.b","value":"AQ=="}]}}"#
+                ),
+            ),
+            (
+                change(Class::Modified, "a"),
+                "~c a\n",
+                r#"{"type":"change","class":"modified","path":"a","kind":"file"}"#,
+            ),
+            (
+                Change {
+                    ctime: Some(Ctime::Same),
+                    differences: vec![difference(
+                        Field::Digest,
+                        Value::Digest(vec![1]),
+                        Value::Digest(vec![2]),
+                    )],
+                    ..change(Class::Damaged, "a")
+                },
+                "!! a: ctime unchanged, points to bitrot\n",
+                concat!(
+                    r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"same","#,
+                    r#""fields":["digest"],"old":{"digest":"01"},"new":{"digest":"02"}}"#
+                ),
+            ),
+            (
+                Change { ctime: Some(Ctime::Other), ..change(Class::Damaged, "a") },
+                "!! a: ctime changed, points to a rewrite with the time put back\n",
+                r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"other"}"#,
+            ),
+            (
+                Change { reason: Some("open: no".into()), ..change(Class::Unreadable, "a") },
+                "?? a: open: no\n",
+                concat!(
+                    r#"{"type":"change","class":"unreadable","path":"a","kind":"file","#,
+                    r#""reason":"open: no"}"#
+                ),
+            ),
+            (
+                Change {
+                    differences: vec![difference(
+                        Field::Kind,
+                        Value::Kind(Kind::File),
+                        Value::Kind(Kind::Symlink),
+                    )],
+                    ..Change::new(Class::Replaced, b"a", Kind::Symlink)
+                },
+                "~t a file -> symlink\n",
+                concat!(
+                    r#"{"type":"change","class":"replaced","path":"a","kind":"symlink","#,
+                    r#""fields":["kind"],"old":{"kind":"file"},"new":{"kind":"symlink"}}"#
+                ),
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_class_in_both_formats() {
+        let mut seen = Vec::new();
+        for (change, text, json) in samples() {
+            let mut report = Report::new(Vec::new(), Format::Text);
+            report.change(&change).unwrap();
+            assert_eq!(String::from_utf8_lossy(&report.out), text);
+            let mut report = Report::new(Vec::new(), Format::Json);
+            report.change(&change).unwrap();
+            assert_eq!(String::from_utf8_lossy(&report.out), format!("{json}\n"));
+            serde_json::from_slice::<serde_json::Value>(&report.out).unwrap();
+            seen.push(change.class);
+        }
+        assert!(Class::ALL.iter().all(|class| seen.contains(class)));
+    }
+
+    #[test]
+    fn json_has_a_header_and_a_summary() {
+        let header = Header {
+            command: "verify",
+            old: b"m.jsonl",
+            new: b"\xfe",
+            rules: Rules::default(),
+            algorithm: "sha256",
+        };
+        let mut report = Report::new(Vec::new(), Format::Json);
+        report.begin(&header).unwrap();
+        let mut summary = Summary::default();
+        (summary.old, summary.new, summary.complete) = (2, 1, true);
+        summary.add(Class::Removed);
+        summary.add(Class::Ok);
+        assert!(summary.reconciles());
+        let out = String::from_utf8(report.end(&summary).unwrap()).unwrap();
+        let lines: Vec<serde_json::Value> =
+            out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["schema"], 1);
+        assert_eq!(lines[0]["new_b64"], "/g==");
+        assert_eq!(lines[0]["ignore"][0], "ctime");
+        assert_eq!(lines[1]["removed"], 1);
+        assert_eq!(lines[1]["old_entries"], 2);
+        assert_eq!(lines[1]["result"], "different");
+        let mut report = Report::new(Vec::new(), Format::Text);
+        report.begin(&header).unwrap();
+        assert!(report.end(&summary).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,98 @@
+//! One line per change: a mark, the path with control characters escaped, and
+//! what can be said in a few words.
+
+use std::fmt::Write;
+
+use bc_manifest::escape;
+use bc_manifest::integrity::Xattrs;
+use bc_manifest::time::format_rfc3339;
+
+use crate::change::{Change, Class, Ctime, Difference, Value};
+
+pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
+    let path = escape(&change.path);
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = match change.class {
+        Class::Ok => write!(text, "ok {path}"),
+        Class::Added => write!(text, "+ {path}"),
+        Class::Removed => write!(text, "- {path}"),
+        Class::Moved => {
+            let to = escape(change.to.as_deref().unwrap_or_default());
+            write!(text, "> {path} -> {to}")
+        }
+        Class::Meta => {
+            let _ = write!(text, "~m {path}");
+            differences(&mut text, &change.differences);
+            Ok(())
+        }
+        Class::Modified => write!(text, "~c {path}"),
+        Class::Damaged => write!(text, "!! {path}: {}", ctime(change.ctime)),
+        Class::Unreadable => {
+            let reason = change.reason.as_deref().unwrap_or("not read");
+            write!(text, "?? {path}: {}", escape(reason.as_bytes()))
+        }
+        Class::Replaced => {
+            let kinds = change.differences.iter().find_map(|d| match (&d.old, &d.new) {
+                (Value::Kind(old), Value::Kind(new)) => Some((old.name(), new.name())),
+                _ => None,
+            });
+            let (old, new) = kinds.unwrap_or(("?", change.kind.name()));
+            write!(text, "~t {path} {old} -> {new}")
+        }
+    };
+    text.push('\n');
+    line.extend_from_slice(text.as_bytes());
+}
+
+fn ctime(ctime: Option<Ctime>) -> &'static str {
+    match ctime {
+        Some(Ctime::Same) => "ctime unchanged, points to bitrot",
+        Some(Ctime::Other) => "ctime changed, points to a rewrite with the time put back",
+        _ => "ctime not recorded, bitrot or a rewrite with the time put back",
+    }
+}
+
+fn differences(text: &mut String, differences: &[Difference]) {
+    for (nth, Difference { field, old, new }) in differences.iter().enumerate() {
+        text.push_str(if nth == 0 { " " } else { ", " });
+        text.push_str(field.name());
+        text.push(':');
+        if let (Value::Xattrs(old), Value::Xattrs(new)) = (old, new) {
+            attributes(text, old, new);
+        } else {
+            text.push(' ');
+            value(text, old);
+            text.push_str(" -> ");
+            value(text, new);
+        }
+    }
+}
+
+/// The names only: values are long and rarely text.
+fn attributes(text: &mut String, old: &Xattrs, new: &Xattrs) {
+    for (name, before) in old {
+        let mark = match new.get(name) {
+            None => '-',
+            Some(after) if after != before => '~',
+            Some(_) => continue,
+        };
+        let _ = write!(text, " {mark}{}", escape(name));
+    }
+    for (name, _) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
+        let _ = write!(text, " +{}", escape(name));
+    }
+}
+
+fn value(text: &mut String, value: &Value) {
+    let _ = match value {
+        Value::None => write!(text, "?"),
+        Value::Number(number) => write!(text, "{number}"),
+        Value::Mode(mode) => write!(text, "{:04o}", mode & 0o7777),
+        Value::Time(time) => write!(text, "{}", format_rfc3339(*time)),
+        Value::Kind(kind) => write!(text, "{}", kind.name()),
+        Value::Digest(bytes) => bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}")),
+        Value::Bytes(bytes) => write!(text, "{}", escape(bytes)),
+        Value::Xattrs(all) => write!(text, "{} attributes", all.len()),
+    };
+}

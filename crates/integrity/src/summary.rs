@@ -1,0 +1,113 @@
+//! Counts of a comparison, which add up on both sides.
+
+use std::fmt;
+
+use crate::change::Class;
+
+/// How a comparison ended.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Outcome {
+    /// Nothing differs: exit status 0.
+    Same,
+    /// Something differs or could not be read: 1.
+    Different,
+    /// Something is damaged, whatever else differs: 3.
+    Damaged,
+}
+
+impl Outcome {
+    /// `same`, `different` or `damaged`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Same => "same",
+            Outcome::Different => "different",
+            Outcome::Damaged => "damaged",
+        }
+    }
+
+    /// The status to exit with.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Same => 0,
+            Outcome::Different => 1,
+            Outcome::Damaged => 3,
+        }
+    }
+}
+
+/// How many paths fell into each class.
+///
+/// `old` is the sum of all classes without added; `new` the sum of all without
+/// removed and [`unseen`](Self::unseen). A move counts once on each side.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Summary {
+    counts: [u64; Class::ALL.len()],
+    /// Entries of the manifest, or of the older one.
+    pub old: u64,
+    /// Entries of the tree, or of the newer manifest.
+    pub new: u64,
+    /// Unreadable paths that the new side could not even look for, because a
+    /// directory above them is unreadable.
+    pub unseen: u64,
+    /// Files read to their end.
+    pub files_read: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// False if it stopped at the first difference.
+    pub complete: bool,
+}
+
+impl Summary {
+    pub(crate) fn add(&mut self, class: Class) {
+        self.counts[class as usize] += 1;
+    }
+
+    /// A removal and an addition turned out to be a move.
+    pub(crate) fn moved(&mut self) {
+        self.counts[Class::Removed as usize] -= 1;
+        self.counts[Class::Added as usize] -= 1;
+        self.counts[Class::Moved as usize] += 1;
+    }
+
+    /// Paths of a class; a move is one.
+    pub fn count(&self, class: Class) -> u64 {
+        self.counts[class as usize]
+    }
+
+    /// Is there anything that is not ok?
+    pub fn any(&self) -> bool {
+        Class::ALL.iter().any(|&class| class != Class::Ok && self.count(class) > 0)
+    }
+
+    /// Do the classes add up to the entries of both sides? Always true; tests
+    /// and callers may assert it.
+    pub fn reconciles(&self) -> bool {
+        let all: u64 = self.counts.iter().sum();
+        all - self.count(Class::Added) == self.old
+            && all - self.count(Class::Removed) - self.unseen == self.new
+    }
+
+    /// The verdict.
+    pub fn outcome(&self) -> Outcome {
+        match () {
+            () if self.count(Class::Damaged) > 0 => Outcome::Damaged,
+            () if self.any() => Outcome::Different,
+            () => Outcome::Same,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for class in Class::ALL {
+            if class == Class::Ok || self.count(class) > 0 {
+                let comma = if class == Class::Ok { "" } else { ", " };
+                write!(f, "{comma}{} {}", self.count(class), class.name())?;
+            }
+        }
+        if !self.complete {
+            f.write_str(" (stopped at the first difference)")?;
+        }
+        Ok(())
+    }
+}

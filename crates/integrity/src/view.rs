@@ -1,0 +1,366 @@
+//! An entry of either side, borrowed, and the judgement over two of them.
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Entry, Kind, Xattrs};
+
+use crate::change::{Class, Ctime, Difference, Value};
+use crate::fields::{Field, Rules};
+
+/// What is known about one path; `None` where it is not known. Fields that
+/// either side does not know are not compared.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// File type.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Mode with type bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Nanoseconds since 1970.
+    pub mtime_ns: Option<i64>,
+    /// Nanoseconds since 1970.
+    pub ctime_ns: Option<i64>,
+    /// Inode number.
+    pub ino: Option<u64>,
+    /// Hard links.
+    pub nlink: Option<u64>,
+    /// Device; known of the root only.
+    pub dev: Option<u64>,
+    /// Device number of a device node.
+    pub rdev: Option<u64>,
+    /// Digest of a file.
+    pub digest: Option<&'a [u8]>,
+    /// Target of a link.
+    pub target: Option<&'a [u8]>,
+    /// Extended attributes; `None` if they were not asked for.
+    pub xattrs: Option<&'a Xattrs>,
+    /// Why something of this entry is missing.
+    pub error: Option<&'a Failure>,
+}
+
+/// The operation that an imported entry's error names: nothing failed, there
+/// is just no metadata to be had from another tool's file.
+pub(crate) const IMPORTED: &str = "import";
+
+impl<'a> From<&'a Entry> for View<'a> {
+    fn from(entry: &'a Entry) -> View<'a> {
+        let meta = entry.meta.as_ref();
+        View {
+            kind: entry.kind,
+            size: meta.map(|meta| meta.size),
+            mode: meta.map(|meta| meta.mode),
+            uid: meta.map(|meta| meta.uid),
+            gid: meta.map(|meta| meta.gid),
+            mtime_ns: meta.map(|meta| meta.mtime_ns),
+            ctime_ns: meta.map(|meta| meta.ctime_ns),
+            ino: meta.map(|meta| meta.ino),
+            nlink: meta.map(|meta| meta.nlink),
+            dev: None,
+            rdev: entry.rdev,
+            digest: entry.digest.as_ref().map(|digest| digest.as_bytes()),
+            target: entry.target.as_deref(),
+            xattrs: entry.xattrs.as_ref(),
+            error: entry.error.as_ref().filter(|error| error.op != IMPORTED),
+        }
+    }
+}
+
+impl View<'_> {
+    /// An entry of which only the kind is known.
+    pub const fn new(kind: Kind) -> View<'static> {
+        View {
+            kind,
+            size: None,
+            mode: None,
+            uid: None,
+            gid: None,
+            mtime_ns: None,
+            ctime_ns: None,
+            ino: None,
+            nlink: None,
+            dev: None,
+            rdev: None,
+            digest: None,
+            target: None,
+            xattrs: None,
+            error: None,
+        }
+    }
+
+    /// The value of `field`.
+    pub fn value(&self, field: Field) -> Value {
+        let number = |value: Option<u64>| value.map_or(Value::None, Value::Number);
+        match field {
+            Field::Kind => Value::Kind(self.kind),
+            Field::Size | Field::DirSize => number(self.size),
+            Field::Mode => self.mode.map_or(Value::None, Value::Mode),
+            Field::Uid => number(self.uid.map(u64::from)),
+            Field::Gid => number(self.gid.map(u64::from)),
+            Field::Mtime => self.mtime_ns.map_or(Value::None, Value::Time),
+            Field::Ctime => self.ctime_ns.map_or(Value::None, Value::Time),
+            Field::Ino => number(self.ino),
+            Field::Nlink | Field::DirNlink => number(self.nlink),
+            Field::Dev => number(self.dev),
+            Field::Rdev => number(self.rdev),
+            Field::Digest => self.digest.map_or(Value::None, |d| Value::Digest(d.to_vec())),
+            Field::Target => self.target.map_or(Value::None, |t| Value::Bytes(t.to_vec())),
+            Field::Xattrs => self.xattrs.map_or(Value::None, |x| Value::Xattrs(x.clone())),
+        }
+    }
+}
+
+/// Do both sides know the value, and is it another one?
+fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
+    matches!((old, new), (Some(old), Some(new)) if old != new)
+}
+
+/// The fields that differ and count, the digest and the target included.
+fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: impl FnMut(Field)) {
+    let kind = new.kind;
+    let mut check = |field, differs: bool| {
+        if differs && rules.compares(field, kind) {
+            found(field);
+        }
+    };
+    check(Field::Kind, old.kind != new.kind);
+    check(Field::Size, differ(old.size, new.size));
+    check(Field::Mode, differ(old.mode, new.mode));
+    check(Field::Uid, differ(old.uid, new.uid));
+    check(Field::Gid, differ(old.gid, new.gid));
+    check(Field::Mtime, differ(old.mtime_ns, new.mtime_ns));
+    check(Field::Ctime, differ(old.ctime_ns, new.ctime_ns));
+    check(Field::Ino, differ(old.ino, new.ino));
+    check(Field::Nlink, differ(old.nlink, new.nlink));
+    check(Field::Dev, differ(old.dev, new.dev));
+    check(Field::Rdev, differ(old.rdev, new.rdev));
+    check(Field::Digest, differ(old.digest, new.digest));
+    check(Field::Target, differ(old.target, new.target));
+    check(Field::Xattrs, differ(old.xattrs, new.xattrs));
+}
+
+/// What two entries of one path are to each other. Never `Added`, `Removed`
+/// or `Moved`.
+pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
+    if old.kind != new.kind {
+        return Class::Replaced;
+    }
+    match new.kind {
+        Kind::File if rules.compares(Field::Digest, Kind::File) => match (old.digest, new.digest) {
+            (Some(old_digest), Some(new_digest)) if old_digest != new_digest => {
+                let same = |old: Option<_>, new: Option<_>| old.is_some() && old == new;
+                let untouched = same(old.size, new.size)
+                    && matches!((old.mtime_ns, new.mtime_ns), (Some(old), Some(new)) if old == new);
+                return if untouched { Class::Damaged } else { Class::Modified };
+            }
+            (Some(_), Some(_)) => {}
+            _ => return Class::Unreadable,
+        },
+        // Nothing was read, but this much is certain.
+        Kind::File if differ(old.size, new.size) && rules.compares(Field::Size, Kind::File) => {
+            return Class::Modified;
+        }
+        Kind::Symlink if rules.compares(Field::Target, Kind::Symlink) => {
+            match (old.target, new.target) {
+                (Some(old_target), Some(new_target)) if old_target != new_target => {
+                    return Class::Modified;
+                }
+                (Some(_), Some(_)) => {}
+                _ => return Class::Unreadable,
+            }
+        }
+        // A directory that cannot be listed, attributes that cannot be read.
+        // A file's reading error means nothing where no content is compared.
+        Kind::File => {}
+        _ if old.error.is_some() || new.error.is_some() => return Class::Unreadable,
+        _ => {}
+    }
+    if new.kind == Kind::File && (attributes_failed(old) || attributes_failed(new)) {
+        return Class::Unreadable;
+    }
+    let mut any = false;
+    fields_that_differ(old, new, rules, |_| any = true);
+    if any { Class::Meta } else { Class::Ok }
+}
+
+/// A file that was read to its end and has an error all the same: its extended
+/// attributes could not be read.
+fn attributes_failed(file: &View<'_>) -> bool {
+    file.digest.is_some() && file.error.is_some()
+}
+
+/// The fields behind [`judge`]'s answer, with their values.
+pub fn differences(old: &View<'_>, new: &View<'_>, rules: Rules) -> Vec<Difference> {
+    let mut all = Vec::new();
+    fields_that_differ(old, new, rules, |field| {
+        all.push(Difference { field, old: old.value(field), new: new.value(field) });
+    });
+    all
+}
+
+/// Which side lacks what the other has, as a reason.
+pub(crate) fn reason(old: &View<'_>, new: &View<'_>) -> String {
+    match (new.error, old.error) {
+        (Some(error), _) => describe(error),
+        (None, Some(error)) => format!("no content recorded: {}", describe(error)),
+        (None, None) if old.digest.is_none() && old.target.is_none() => {
+            "no content recorded".to_string()
+        }
+        (None, None) => "not read".to_string(),
+    }
+}
+
+/// As messages have it: `operation: reason`.
+pub(crate) fn describe(error: &Failure) -> String {
+    format!("{}: {}", error.op, error.message)
+}
+
+/// What the ctimes of a damaged file say.
+pub(crate) fn ctime_hint(old: &View<'_>, new: &View<'_>) -> Ctime {
+    match (old.ctime_ns, new.ctime_ns) {
+        (Some(old), Some(new)) if old == new => Ctime::Same,
+        (Some(_), Some(_)) => Ctime::Other,
+        _ => Ctime::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::{Fields, Mode};
+    use std::sync::LazyLock;
+
+    static NO: LazyLock<Failure> = LazyLock::new(|| Failure {
+        op: "open".into(),
+        errno: Some(13),
+        message: "no".into(),
+    });
+
+    fn file() -> View<'static> {
+        View {
+            size: Some(3),
+            mode: Some(0o100_644),
+            uid: Some(1),
+            gid: Some(1),
+            mtime_ns: Some(-5),
+            ctime_ns: Some(7),
+            ino: Some(9),
+            nlink: Some(1),
+            digest: Some(b"aaaa"),
+            ..View::new(Kind::File)
+        }
+    }
+
+    fn link() -> View<'static> {
+        View { target: Some(b"t"), mode: Some(0o120_777), ..View::new(Kind::Symlink) }
+    }
+
+    fn dir() -> View<'static> {
+        View { size: Some(4096), nlink: Some(2), ..View::new(Kind::Dir) }
+    }
+
+    #[test]
+    fn every_class_in_every_mode() {
+        use Class::*;
+        let cases: &[(&str, View<'_>, View<'_>, [Class; 3])] = &[
+            ("same", file(), file(), [Ok, Ok, Ok]),
+            ("mode", file(), View { mode: Some(0o100_600), ..file() }, [Meta, Ok, Meta]),
+            ("owner", file(), View { uid: Some(2), ..file() }, [Meta, Ok, Meta]),
+            ("mtime only", file(), View { mtime_ns: Some(0), ..file() }, [Meta, Ok, Meta]),
+            ("links", file(), View { nlink: Some(2), ..file() }, [Meta, Ok, Meta]),
+            ("inode", file(), View { ino: Some(2), ctime_ns: Some(0), ..file() }, [Ok, Ok, Ok]),
+            (
+                "edit",
+                file(),
+                View { digest: Some(b"bbbb"), mtime_ns: Some(0), ..file() },
+                [Modified, Modified, Meta],
+            ),
+            (
+                "edit that changed the size and kept the time",
+                file(),
+                View { digest: Some(b"bbbb"), size: Some(4), ..file() },
+                [Modified, Modified, Modified],
+            ),
+            ("bitrot", file(), View { digest: Some(b"bbbb"), ..file() }, [Damaged, Damaged, Ok]),
+            (
+                "rewrite",
+                file(),
+                View { digest: Some(b"bbbb"), ctime_ns: Some(0), ..file() },
+                [Damaged, Damaged, Ok],
+            ),
+            (
+                "other content, nothing recorded to tell an edit from damage",
+                View { mtime_ns: None, ..file() },
+                View { digest: Some(b"bbbb"), ..file() },
+                [Modified, Modified, Ok],
+            ),
+            (
+                "unreadable now",
+                file(),
+                View { digest: None, error: Some(&NO), ..file() },
+                [Unreadable, Unreadable, Ok],
+            ),
+            (
+                "unreadable then",
+                View { digest: None, error: Some(&NO), ..file() },
+                file(),
+                [Unreadable, Unreadable, Ok],
+            ),
+            ("replaced", file(), link(), [Replaced; 3]),
+            ("replaced by a directory", file(), dir(), [Replaced; 3]),
+            ("link", link(), link(), [Ok; 3]),
+            ("retargeted", link(), View { target: Some(b"u"), ..link() }, [Modified; 3]),
+            (
+                "unreadable link",
+                link(),
+                View { target: None, error: Some(&NO), ..link() },
+                [Unreadable; 3],
+            ),
+            ("directory", dir(), View { size: Some(1), nlink: Some(9), ..dir() }, [Ok; 3]),
+            (
+                "unreadable directory",
+                dir(),
+                View { error: Some(&NO), ..dir() },
+                [Unreadable; 3],
+            ),
+        ];
+        for (name, old, new, expected) in cases {
+            for (mode, expected) in [Mode::Strict, Mode::Content, Mode::Meta].iter().zip(expected) {
+                let rules = Rules { mode: *mode, ..Rules::default() };
+                let class = judge(old, new, rules);
+                assert_eq!(class, *expected, "{name}, {mode}");
+                let differences = differences(old, new, rules);
+                match class {
+                    Ok => assert!(differences.is_empty(), "{name}, {mode}: {differences:?}"),
+                    Unreadable => {}
+                    _ => assert!(!differences.is_empty(), "{name}, {mode}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
+        let rules = Rules { mode: Mode::Strict, ignore: "mtime,ctime,ino".parse().unwrap() };
+        let touched = View { mtime_ns: Some(0), ..file() };
+        assert_eq!(judge(&file(), &touched, rules), Class::Ok);
+        let edited = View { digest: Some(b"bbbb"), ..touched };
+        assert_eq!(judge(&file(), &edited, rules), Class::Modified);
+        let all = Rules { mode: Mode::Strict, ignore: Fields::NONE };
+        assert_eq!(judge(&file(), &View { ino: Some(1), ..file() }, all), Class::Meta);
+        assert_eq!(judge(&dir(), &View { size: Some(1), ..dir() }, all), Class::Meta);
+        let digest = Rules { mode: Mode::Strict, ignore: "digest".parse().unwrap() };
+        let unread = View { digest: None, error: Some(&NO), ..file() };
+        assert_eq!(judge(&file(), &unread, digest), Class::Ok);
+    }
+
+    #[test]
+    fn reasons_name_the_side() {
+        let unread = View { digest: None, error: Some(&NO), ..file() };
+        assert_eq!(reason(&file(), &unread), "open: no");
+        assert_eq!(reason(&unread, &file()), "no content recorded: open: no");
+    }
+}
