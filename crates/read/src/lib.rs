@@ -1,7 +1,85 @@
-//! bc-read.
+//! Reads many files and feeds them to a consumer: plain calls and `io_uring`
+//! behind one loop.
+//!
+//! [`pump`] is one worker's loop over slots (a buffer, a descriptor and a
+//! position each): fill free slots, let the consumer advance over the filled
+//! ones, refill or finish those it used up. Small files pass through while a
+//! large one keeps its slot, so a consumer that hashes many files in lockstep
+//! never waits for the longest of them.
+//!
+//! # Where the bytes come from
+//! With [`Choice::Auto`] each open and each read is first tried in a way that
+//! does not wait for the disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with
+//! `RWF_NOWAIT`). What is resident arrives at the price of a plain call; what
+//! is not goes to an `io_uring` that is made when it is first needed, and
+//! [`Options::slots`] files deep. So nothing has to be decided beforehand, and
+//! a tree that is half resident is read both ways at once. Where the kernel
+//! refuses a ring, plain calls do all of it.
+//!
+//! # Invariants
+//! - Bytes come only from a descriptor that `fstat` has shown to be a regular
+//!   file and, where the listing has metadata, the one that was walked.
+//! - Every open is relative to its directory's descriptor, follows no link
+//!   (unless the entry is a root or the walk followed links) and waits for no
+//!   FIFO.
+//! - A file is finished without error only after it was read to its end
+//!   unchanged: in one read call that returned less than was asked for, or with
+//!   a second `fstat` that equals the first.
+//! - Each entry taken from the plan is finished exactly once; after a
+//!   cancellation, none.
+//! - A ring owns descriptors and buffers until their completions are seen;
+//!   dropping it waits for them.
+//! - Nothing is allocated for a file but the text of its errors.
+//!
+//! # Example
+//! ```
+//! use bc_pool::Cancel;
+//! use bc_read::{Consumer, Feed, Opened, Options, Plan, pump};
+//! use bc_walk::{EntryId, Error, walk};
+//!
+//! /// Counts the lines of each file.
+//! #[derive(Default)]
+//! struct Lines {
+//!     now: usize,
+//!     counts: Vec<(EntryId, usize)>,
+//! }
+//!
+//! impl Consumer for Lines {
+//!     fn width(&self) -> usize {
+//!         1
+//!     }
+//!     fn begin(&mut self, _slot: usize, _opened: &Opened) {
+//!         self.now = 0;
+//!     }
+//!     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+//!         self.now += feeds[0].data.iter().filter(|&&byte| byte == b'\n').count();
+//!         consumed.push(feeds[0].slot);
+//!     }
+//!     fn finish(&mut self, _slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+//!         if result.is_ok() {
+//!             self.counts.push((entry, self.now));
+//!         }
+//!     }
+//! }
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # std::fs::write(dir.path().join("a"), "1\n2\n").unwrap();
+//! # std::fs::write(dir.path().join("b"), "").unwrap();
+//! # let root = dir.path().as_os_str().to_owned();
+//! let cancel = Cancel::new();
+//! let listing = walk(&[root], &Default::default(), 1, &cancel)?;
+//! let plan = Plan::all(&listing, 1);
+//! let mut lines = Lines::default();
+//! let stats = pump(&listing, &plan, &Options::default(), &cancel, &mut lines);
+//! assert_eq!(lines.counts, [(EntryId(0), 2), (EntryId(1), 0)]);
+//! assert_eq!((stats.files, stats.bytes), (2, 4));
+//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod buffer;
+pub mod dedupe;
+pub mod extents;
 mod open;
 pub mod order;
 mod plan;
@@ -10,6 +88,8 @@ mod pump;
 mod queue;
 mod slot;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod types;
 mod uring;
 

@@ -68,11 +68,12 @@ impl Progress {
         }
     }
 
-    /// Whether there is nothing to read at all: an empty range, or one that
-    /// starts behind the end. A file that says it is empty is read all the same.
+    /// Whether there is nothing to read from the start: an empty range, or one
+    /// that begins behind the end. A file that says it is empty is read all the
+    /// same.
     pub(crate) fn nothing(&self) -> bool {
         let behind = self.size > 0 && self.pos >= self.size && self.trust == Trust::Trusted;
-        self.pos >= self.stop || behind
+        self.calls == 0 && (self.pos >= self.stop || behind)
     }
 
     /// How many bytes to ask for with `room` bytes of buffer, where files of

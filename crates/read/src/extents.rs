@@ -1,0 +1,147 @@
+//! `FIEMAP`: where a file's blocks lie and which of them other files share.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+
+/// `struct fiemap_extent` of `linux/fiemap.h`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Raw {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` of `linux/fiemap.h`, without its open-ended tail.
+#[repr(C)]
+struct Head {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+}
+
+/// Extents asked for at a time: 7 KiB of stack.
+const AT_ONCE: usize = 128;
+
+#[repr(C)]
+struct Request {
+    head: Head,
+    extents: [Raw; AT_ONCE],
+}
+
+/// The size in the number is that of the header alone.
+const FS_IOC_FIEMAP: Opcode = opcode::read_write::<Head>(b'f', 11);
+
+/// `FIEMAP_EXTENT_*` of `linux/fiemap.h`.
+const LAST: u32 = 0x0001;
+const UNKNOWN: u32 = 0x0002;
+const DELALLOC: u32 = 0x0004;
+const INLINE: u32 = 0x0200;
+const SHARED: u32 = 0x2000;
+
+/// One run of a file's bytes on its device.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Extent {
+    /// First byte in the file.
+    pub logical: u64,
+    /// First byte on the device; `None` where it has no place of its own yet
+    /// (not written out, or kept inside the inode).
+    pub physical: Option<u64>,
+    /// Bytes.
+    pub length: u64,
+    /// Whether another file uses the same blocks.
+    pub shared: bool,
+}
+
+/// The file's extents in order.
+///
+/// # Errors
+/// As `ioctl(FS_IOC_FIEMAP)`: `EOPNOTSUPP` where the file system cannot tell.
+pub fn extents(file: impl AsFd) -> Result<Vec<Extent>, Errno> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut request = Request {
+            head: Head {
+                start,
+                length: u64::MAX - start,
+                flags: 0,
+                mapped: 0,
+                count: AT_ONCE as u32,
+                reserved: 0,
+            },
+            extents: [Raw {
+                logical: 0,
+                physical: 0,
+                length: 0,
+                reserved64: [0; 2],
+                flags: 0,
+                reserved: [0; 3],
+            }; AT_ONCE],
+        };
+        // SAFETY: the opcode takes a pointer to a `fiemap` followed by room for
+        // `fm_extent_count` extents, which `Request` is, and writes only there.
+        unsafe {
+            ioctl(
+                file.as_fd(),
+                Updater::<FS_IOC_FIEMAP, Request>::new(&mut request),
+            )?;
+        }
+        let mapped = &request.extents[..(request.head.mapped as usize).min(AT_ONCE)];
+        found.extend(mapped.iter().map(|raw| Extent {
+            logical: raw.logical,
+            physical: (raw.flags & (UNKNOWN | DELALLOC | INLINE) == 0).then_some(raw.physical),
+            length: raw.length,
+            shared: raw.flags & SHARED != 0,
+        }));
+        match mapped.last() {
+            Some(last) if last.flags & LAST == 0 && last.length > 0 => {
+                start = last.logical + last.length;
+            }
+            _ => return Ok(found),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn number_is_the_kernels() {
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(FS_IOC_FIEMAP, 0xC020_660B);
+        assert_eq!(size_of::<Head>(), 32);
+        assert_eq!(size_of::<Raw>(), 56);
+    }
+
+    #[test]
+    fn extents_cover_the_written_bytes() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 10_000]).unwrap();
+        file.sync_all().unwrap();
+        match extents(&file) {
+            Ok(found) => {
+                let length: u64 = found.iter().map(|extent| extent.length).sum();
+                assert!(length >= 10_000, "{found:?}");
+                assert_eq!(found[0].logical, 0);
+            }
+            // tmpfs and others have none.
+            Err(errno) => assert!(
+                matches!(errno, Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS),
+                "{errno}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What comes out is what is in the files, whatever their sizes.
+
+use bc_walk::Metadata;
+
+use super::{Recorder, each_backend, files, list, options, read_all, walk};
+use crate::{Backend, Changed, Choice, Options, Plan, Trust, Want, pump};
+
+const PAGE: usize = 4096;
+
+fn lengths(slot: usize) -> Vec<usize> {
+    let mut lengths = vec![0, 1, 4095, 4096, 4097, (1 << 20) + 3];
+    for near in [slot, 2 * slot, 16 << 10] {
+        lengths.extend([near - 1, near, near + 1]);
+    }
+    lengths
+}
+
+#[test]
+fn every_size_through_every_width_and_slot_size() {
+    for slot_size in [PAGE, 5 * PAGE, 128 << 10] {
+        let (_tree, paths, contents) = files(&lengths(slot_size));
+        for metadata in [Metadata::None, Metadata::Basic] {
+            let listing = list(&paths, metadata);
+            for width in [1, 3, 16] {
+                each_backend(|backend| {
+                    for slots in [1, 4, 128] {
+                        let options = Options {
+                            slot_size,
+                            slots,
+                            ..options(backend)
+                        };
+                        let mut recorder = Recorder::new(width);
+                        let stats = read_all(&listing, &options, &mut recorder);
+                        assert!(recorder.contents(&listing) == contents);
+                        assert_eq!(stats.files, contents.len() as u64);
+                        assert_eq!(stats.errors, 0);
+                        let total: usize = contents.iter().map(Vec::len).sum();
+                        assert_eq!(stats.bytes, total as u64);
+                        assert_eq!(recorder.widest.min(2), width.min(2));
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_that_are_not_trusted_and_changes_that_are_allowed() {
+    let (_tree, paths, contents) = files(&lengths(2 * PAGE));
+    let listing = list(&paths, Metadata::None);
+    each_backend(|backend| {
+        for sizes in [Trust::Trusted, Trust::Untrusted] {
+            for changed in [Changed::Refuse, Changed::Allow] {
+                let options = Options {
+                    slot_size: 2 * PAGE,
+                    sizes,
+                    changed,
+                    ..options(backend)
+                };
+                let mut recorder = Recorder::new(3);
+                read_all(&listing, &options, &mut recorder);
+                assert!(recorder.contents(&listing) == contents);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_small_file_takes_one_read() {
+    let (_tree, paths, contents) = files(&[0, 1, 700, 16383, 16384, 16385, 131_071]);
+    let listing = list(&paths, Metadata::Basic);
+    for width in [1, 4] {
+        let mut recorder = Recorder::new(width);
+        let stats = read_all(&listing, &options(Choice::Sync), &mut recorder);
+        assert_eq!(stats.reads, contents.len() as u64);
+        assert_eq!((stats.queued, stats.backend), (0, Backend::Sync));
+        assert!(recorder.pieces.values().all(|pieces| pieces.len() == 1));
+    }
+}
+
+#[test]
+fn ranges_and_ends() {
+    let lengths = [0, 5, 999, 1999, 2000, 2001, 10_000, 300_000];
+    let (_tree, paths, contents) = files(&lengths);
+    let listing = list(&paths, Metadata::Basic);
+    each_backend(|backend| {
+        for (offset, len) in [(0, 0), (0, 999), (1000, 1001), (5, u64::MAX), (1 << 40, 7)] {
+            let mut recorder = Recorder::new(2);
+            recorder.want = Want::Range { offset, len };
+            read_all(&listing, &options(backend), &mut recorder);
+            let wanted: Vec<Vec<u8>> = contents
+                .iter()
+                .map(|content| {
+                    let start = content.len().min(offset as usize);
+                    let end = content.len().min(offset.saturating_add(len) as usize);
+                    content[start..end.max(start)].to_vec()
+                })
+                .collect();
+            assert!(recorder.contents(&listing) == wanted, "{offset} {len}");
+        }
+        let mut recorder = Recorder::new(2);
+        recorder.want = Want::Ends { len: 1000 };
+        read_all(&listing, &options(backend), &mut recorder);
+        let read = recorder.contents(&listing);
+        for (entry, content) in listing.ids().zip(&contents) {
+            let (expected, pieces) = if content.len() < 2000 {
+                (content.clone(), vec![content.len()])
+            } else {
+                let ends = [&content[..1000], &content[content.len() - 1000..]].concat();
+                (ends, vec![1000, 1000])
+            };
+            assert!(read[entry.0 as usize] == expected);
+            assert_eq!(recorder.pieces[&entry], pieces);
+        }
+    });
+}
+
+#[test]
+fn pseudo_files_are_read_to_their_end() {
+    let paths: Vec<_> = ["/proc/version", "/proc/1/cmdline", "/proc/cpuinfo"]
+        .into_iter()
+        .map(std::path::PathBuf::from)
+        .collect();
+    let expected = std::fs::read("/proc/version").unwrap();
+    let listing = list(&paths, Metadata::None);
+    let version = listing
+        .ids()
+        .find(|&id| listing.path(id) == b"/proc/version")
+        .unwrap();
+    each_backend(|backend| {
+        for sizes in [Trust::Trusted, Trust::Untrusted] {
+            let options = Options {
+                sizes,
+                slot_size: PAGE,
+                ..options(backend)
+            };
+            let mut recorder = Recorder::new(2);
+            read_all(&listing, &options, &mut recorder);
+            let contents = recorder.contents(&listing);
+            assert!(contents.iter().all(|content| !content.is_empty()));
+            assert_eq!(contents[version.0 as usize], expected);
+        }
+    });
+}
+
+/// Size 4096, content shorter: only pseudo file systems may do that.
+#[test]
+fn sizes_made_up_by_sysfs_are_seen_through() {
+    let path = std::path::PathBuf::from("/sys/kernel/mm/transparent_hugepage/enabled");
+    let Ok(expected) = std::fs::read(&path) else {
+        return bc_testkit::left_out("no sysfs here");
+    };
+    let listing = list(&[path], Metadata::None);
+    each_backend(|backend| {
+        let mut recorder = Recorder::new(1);
+        read_all(&listing, &options(backend), &mut recorder);
+        assert_eq!(recorder.contents(&listing)[0], expected);
+    });
+}
+
+/// `/proc/PID/mem` gives data up to the end of a mapping, and then EIO.
+#[test]
+fn an_error_in_the_middle_is_an_error() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut end_of_last = 0;
+    let mut hole = None;
+    for line in maps.lines() {
+        let (range, rest) = line.split_once(' ').unwrap();
+        let (start, end) = range.split_once('-').unwrap();
+        let start = u64::from_str_radix(start, 16).unwrap();
+        // A wide gap that no other thread's mapping will fill meanwhile.
+        if end_of_last > 0 && start - end_of_last > 1 << 32 {
+            hole = Some(end_of_last);
+            break;
+        }
+        end_of_last = if rest.starts_with('r') {
+            u64::from_str_radix(end, 16).unwrap()
+        } else {
+            0
+        };
+    }
+    let hole = hole.expect("a gap in the address space");
+    let path = format!("/proc/{}/mem", std::process::id());
+    let listing = list(&[path.clone().into()], Metadata::None);
+    each_backend(|backend| {
+        let mut recorder = Recorder::new(1);
+        recorder.want = Want::Range {
+            offset: hole - 4096,
+            len: 65536,
+        };
+        let stats = read_all(&listing, &options(backend), &mut recorder);
+        let error = recorder.error(0);
+        assert_eq!((error.op(), error.errno()), ("read", Some(5)));
+        assert_eq!(error.path(), path.as_bytes());
+        assert_eq!(stats.bytes, 4096, "the part before the error was read");
+        assert_eq!((stats.files, stats.errors), (0, 1));
+    });
+}
+
+/// Data that is on the disk only goes through the ring, where there is one.
+#[test]
+fn cold_files_are_queued() {
+    let (_tree, paths, contents) = files(&[100_000; 40]);
+    for path in &paths {
+        let file = std::fs::File::open(path).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    }
+    let probe = std::fs::File::open(&paths[0]).unwrap();
+    let mut byte = [0; 1];
+    let cold = rustix::io::preadv2(
+        &probe,
+        &mut [std::io::IoSliceMut::new(&mut byte)],
+        0,
+        rustix::io::ReadWriteFlags::NOWAIT,
+    ) == Err(rustix::io::Errno::AGAIN);
+    let listing = list(&paths, Metadata::Basic);
+    let mut recorder = Recorder::new(4);
+    let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
+    assert!(recorder.contents(&listing) == contents);
+    if !cold {
+        return bc_testkit::left_out("this file system keeps its data in memory");
+    }
+    match crate::uring_available() {
+        Ok(()) => assert!(stats.queued > 0 && stats.backend == Backend::Mixed),
+        Err(_) => assert!(stats.queued == 0 && stats.refused.is_some()),
+    }
+    // And now they are resident.
+    let mut recorder = Recorder::new(4);
+    let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
+    assert!(recorder.contents(&listing) == contents);
+    assert_eq!((stats.queued, stats.backend), (0, Backend::Sync));
+}
+
+#[test]
+fn thousands_of_files_in_nested_directories_with_several_workers() {
+    let tree = bc_testkit::TestTree::new();
+    let mut expected = std::collections::BTreeMap::new();
+    for at in 0..4000_usize {
+        let name = format!("d{}/e{}/f{at}", at % 7, at % 31);
+        let content = super::bytes(at * 37 % 9000, at);
+        tree.write(&name, &content);
+        expected.insert(
+            tree.join(&name).into_os_string().into_encoded_bytes(),
+            content,
+        );
+    }
+    let listing = walk(tree.path(), Metadata::Basic);
+    assert_eq!(listing.len(), expected.len());
+    each_backend(|backend| {
+        let plan = Plan::all(&listing, 3);
+        let options = options(backend);
+        let cancel = bc_pool::Cancel::new();
+        let recorders = bc_pool::run(3, |_| {
+            let mut recorder = Recorder::new(5);
+            let stats = pump(&listing, &plan, &options, &cancel, &mut recorder);
+            assert_eq!(stats.files, recorder.done.len() as u64);
+            recorder.done
+        })
+        .unwrap();
+        let mut seen = std::collections::BTreeMap::new();
+        for (entry, result) in recorders.into_iter().flatten() {
+            let (opened, bytes) = result.unwrap();
+            assert_eq!(opened.stat.stamp.size, bytes.len() as u64);
+            assert!(seen.insert(listing.path(entry), bytes).is_none());
+        }
+        assert!(seen == expected);
+    });
+}

@@ -1,0 +1,133 @@
+//! Systems that refuse `io_uring` and other calls: filters on a thread of the
+//! test, as a container's policy would set them on a process.
+
+use std::collections::BTreeMap;
+
+use bc_testkit::left_out;
+use bc_walk::Metadata;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+use super::{Pretend, Recorder, files, list, options, pretend, read_all};
+use crate::{Backend, Choice, uring_available};
+
+/// Makes these calls fail with `errno` on this thread from now on.
+fn deny(calls: &[libc::c_long], errno: i32) {
+    let rules: BTreeMap<i64, _> = calls.iter().map(|&call| (call, Vec::new())).collect();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno as u32),
+        std::env::consts::ARCH.try_into().unwrap(),
+    )
+    .unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    apply_filter(&program).unwrap();
+}
+
+/// Runs `test` on a thread where `calls` are denied.
+fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            deny(calls, errno);
+            test();
+        });
+        thread.join().unwrap();
+    });
+}
+
+const LENGTHS: [usize; 6] = [0, 1, 5000, 20_000, 131_072, 300_000];
+
+/// Reads with `backend` where nothing counts as resident, and expects plain
+/// calls to have done it.
+fn falls_back(backend: Choice, errno: Option<i32>) {
+    let (_tree, paths, contents) = files(&LENGTHS);
+    let listing = list(&paths, Metadata::Basic);
+    pretend(Pretend::Cold);
+    let mut recorder = Recorder::new(3);
+    let stats = read_all(&listing, &options(backend), &mut recorder);
+    assert!(recorder.contents(&listing) == contents);
+    assert_eq!((stats.backend, stats.queued), (Backend::Sync, 0));
+    let refused = stats.refused.expect("the reason");
+    assert_eq!(refused.op(), "io_uring");
+    if errno.is_some() {
+        assert_eq!(refused.errno(), errno);
+    }
+}
+
+#[test]
+fn a_refused_ring_is_named_and_plain_calls_take_over() {
+    let ring = [libc::SYS_io_uring_setup];
+    without(&ring, libc::EPERM, || {
+        let error = uring_available().unwrap_err();
+        assert_eq!(error.op(), "io_uring");
+        assert!(error.message().ends_with("(os error 1)"), "{error}");
+        falls_back(Choice::Auto, None);
+        falls_back(Choice::Uring, None);
+    });
+    without(&ring, libc::ENOSYS, || {
+        assert_eq!(uring_available().unwrap_err().errno(), Some(libc::ENOSYS));
+        falls_back(Choice::Auto, Some(libc::ENOSYS));
+    });
+    without(&ring, libc::ENOMEM, || {
+        assert_eq!(uring_available().unwrap_err().errno(), Some(libc::ENOMEM));
+        falls_back(Choice::Uring, Some(libc::ENOMEM));
+    });
+}
+
+#[test]
+fn a_ring_that_may_be_made_and_not_used_counts_as_refused() {
+    for call in [libc::SYS_io_uring_enter, libc::SYS_io_uring_register] {
+        without(&[call], libc::EPERM, || {
+            assert!(uring_available().is_err());
+            falls_back(Choice::Auto, None);
+        });
+    }
+}
+
+/// A ring that breaks in the middle costs the files in flight, and no more.
+#[test]
+fn a_ring_that_fails_later_is_given_up() {
+    if let Err(error) = uring_available() {
+        return left_out(&error.to_string());
+    }
+    without(&[], 0, || {
+        let (_tree, paths, contents) = files(&[30_000; 400]);
+        let listing = list(&paths, Metadata::Basic);
+        let mut pieces = 0;
+        let mut recorder = Recorder::new(4).with_hook(|_| {
+            pieces += 1;
+            if pieces == 20 {
+                deny(&[libc::SYS_io_uring_enter], libc::EPERM);
+            }
+        });
+        let stats = read_all(&listing, &options(Choice::Uring), &mut recorder);
+        assert_eq!(recorder.done.len(), 400);
+        assert!(recorder.open.is_empty());
+        assert_eq!(stats.files + stats.errors, 400);
+        assert!((1..=128).contains(&stats.errors), "{}", stats.errors);
+        assert_eq!(stats.backend, Backend::Mixed);
+        assert_eq!(stats.refused.unwrap().errno(), Some(libc::EPERM));
+        for (entry, result) in &recorder.done {
+            match result {
+                Ok((_, bytes)) => assert!(*bytes == contents[entry.0 as usize]),
+                Err(error) => assert_eq!(error.errno(), Some(libc::EPERM)),
+            }
+        }
+    });
+}
+
+/// Kernels before 5.6 and some containers have no `openat2`; others no
+/// `preadv2`.
+#[test]
+fn missing_newer_calls_are_done_without() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        let (_tree, paths, contents) = files(&LENGTHS);
+        let listing = list(&paths, Metadata::Basic);
+        without(&[libc::SYS_openat2, libc::SYS_preadv2], errno, || {
+            let mut recorder = Recorder::new(2);
+            let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
+            assert!(recorder.contents(&listing) == contents);
+            assert_eq!(stats.backend, Backend::Sync);
+        });
+    }
+}
