@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::args::Args;
 use crate::sh;
@@ -116,6 +116,12 @@ fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
             )
         };
         let native = run(&mut Command::new(bc))?;
+        let lines = native.iter().filter(|&&b| b == b'\n').count();
+        ensure!(
+            lines == synth.files,
+            "{algorithm}: {lines} lines for {} files",
+            synth.files
+        );
         for (cpu, what) in CPUS {
             match run(Command::new(qemu).args(["-cpu", cpu]).arg(bc)) {
                 Ok(emulated) if emulated == native => {}
