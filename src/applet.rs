@@ -92,6 +92,13 @@ fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
     {
         return crate::describe::print(&command);
     }
+    if let Some((written, meant)) = crate::args::misspelt(&command, rest) {
+        let text = format!(
+            "'{}' is neither a path nor a subcommand; did you mean '{called} {meant}'?",
+            bc_manifest::escape(written.as_bytes())
+        );
+        return report::fatal(&format!("bc {}", applet.name), &text);
+    }
     let args = crate::args::subcommand_first(&command, applet.default, rest);
     let argv = std::iter::once(OsString::from(called)).chain(args);
     match crate::config::parse(command, applet.name, argv.collect()) {

@@ -219,6 +219,24 @@ pub fn subcommand_first(
     rest
 }
 
+/// A first positional argument that is no path but almost a subcommand: (as
+/// written, as probably meant).
+pub fn misspelt<'a>(
+    command: &'a clap::Command,
+    args: &'a [OsString],
+) -> Option<(&'a str, &'a str)> {
+    let written = args[first_positional(command, args)?].to_str()?;
+    let names = || command.get_subcommands().map(clap::Command::get_name);
+    if names().any(|name| name == written)
+        || std::path::Path::new(written).symlink_metadata().is_ok()
+    {
+        return None;
+    }
+    names()
+        .find(|name| is_near(written, name))
+        .map(|name| (written, name))
+}
+
 /// Index of the first argument that is neither an option nor an option's value.
 fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
     let takes_value = |test: &dyn Fn(&clap::Arg) -> bool| {

@@ -163,10 +163,10 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     })
 }
 
-/// Appends a name to a line of output as GNU does: escaped where it has to be,
-/// with a backslash before it to say so.
+/// Appends a name to a line of output as GNU's `-c` does: names that would
+/// break the line are escaped, with a backslash before them to say so.
 pub fn push_name(line: &mut Vec<u8>, path: &[u8]) {
-    if gnu::needs_escape(path) {
+    if path.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
         line.push(b'\\');
         gnu::escape_path(line, path);
     } else {

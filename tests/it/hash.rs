@@ -329,10 +329,14 @@ fn every_algorithm_equals_its_standard_tool() {
             .bc_line("hash --format=bsd --relative .")
             .arg(format!("--type={algorithm}"))
             .go();
-        if args.is_empty() {
-            t.write("../manifest", &tagged.stdout);
-            t.run(program).args(["-c", "../manifest"]).go().code(0);
-        }
+        // The b3sum of Debian 12 reads no tags, and xxhsum tells its kinds by them alone.
+        let manifest = if program == "b3sum" {
+            &expected.stdout
+        } else {
+            &tagged.stdout
+        };
+        t.write("../manifest", manifest);
+        t.run(program).args(["-c", "../manifest"]).go().code(0);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::common::Bc;
 #[test]
 fn every_file_of_a_hostile_tree_is_hashed_once() {
     let t = TestTree::new();
+    t.dir("h");
     hostile::build(&t.join("h")).unwrap();
     let expected = bc_testkit::reference::files(&t.join("h")).unwrap();
     let out = t.bc_line("hash -z --relative --type=md5 h").go();
@@ -26,6 +27,7 @@ fn every_file_of_a_hostile_tree_is_hashed_once() {
 #[test]
 fn standard_tools_and_we_accept_each_other() {
     let t = TestTree::new();
+    t.dir("h");
     hostile::build(&t.join("h")).unwrap();
     for (algorithm, program) in [
         ("sha256", "sha256sum"),

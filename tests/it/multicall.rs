@@ -59,8 +59,13 @@ fn unknown_applets_get_a_suggestion() {
         .stderr_has("bc --list");
     t.bc_line("hash chekc --strict x")
         .go()
-        .code(1)
-        .stderr_has("chekc");
+        .code(2)
+        .stderr_has("did you mean 'bc hash check'?");
+    t.write("chekc", "abc");
+    t.bc_line("hash chekc")
+        .go()
+        .code(0)
+        .stdout_is(format!("{ABC}  chekc\n"));
 }
 
 #[test]

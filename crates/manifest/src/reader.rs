@@ -20,7 +20,8 @@ const HEAD: u64 = 64 << 10;
 /// What separates the lines of a GNU or BSD manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Separator {
-    /// NUL if the first 64 KiB hold more NULs than newlines, newline otherwise.
+    /// NUL if the first 64 KiB hold at least as many NULs as newlines, each before what a
+    /// record can begin with; newline otherwise.
     #[default]
     Auto,
     /// Newline, whatever the input looks like.
@@ -295,13 +296,14 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// NUL if it separates more than newlines do, or as much and the last byte is one. Neither a
-/// path nor any other text format holds NULs, so only damage or `-z` brings them; a damaged
-/// text still has more newlines.
+/// NUL if there are at least as many as newlines and each is followed by what a record can
+/// begin with (a digest, a tag, a backslash). Neither a path nor any other text format holds
+/// NULs, so only damage or `-z` brings them; damage comes in runs or hits the middle of a line.
 fn guess_end(head: &[u8]) -> End {
     let nuls = head.iter().filter(|&&b| b == 0).count();
     let newlines = head.iter().filter(|&&b| b == b'\n').count();
-    if nuls > newlines || (nuls > 0 && nuls == newlines && head.last() == Some(&0)) {
+    let begins = |pair: &[u8]| pair[0] != 0 || pair[1].is_ascii_alphanumeric() || pair[1] == b'\\';
+    if nuls > 0 && nuls >= newlines && head.windows(2).all(begins) {
         End::Nul
     } else {
         End::Newline
