@@ -76,72 +76,71 @@ impl Drop for Buffer {
     }
 }
 
-/// The buffers of one worker: small ones, of which each slot may hold one, and
-/// big ones, of which only a limited number exists. Last in, first out: a
-/// buffer just given back is the one still in the cache.
+/// The buffers of one worker, in classes of ascending size, each limited in
+/// number and mapped when first needed. Last in, first out: a buffer just given
+/// back is the one still in the cache.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    small: Class,
-    big: Class,
+    classes: Vec<Class>,
 }
 
 #[derive(Debug)]
 struct Class {
     size: usize,
+    /// How many more may be made.
     left: usize,
     free: Vec<Buffer>,
 }
 
-impl Class {
-    fn take(&mut self) -> Result<Option<Buffer>, Errno> {
-        if let Some(buffer) = self.free.pop() {
-            return Ok(Some(buffer));
-        }
-        if self.left == 0 {
-            return Ok(None);
-        }
-        let buffer = Buffer::new(self.size)?;
-        self.left -= 1;
-        Ok(Some(buffer))
-    }
-}
-
 impl Pool {
-    /// At most `small` buffers of `small_size` and `big` of `big_size` bytes.
-    pub(crate) fn new(small: usize, small_size: usize, big: usize, big_size: usize) -> Pool {
-        let class = |left, size: usize| Class {
-            size: size.max(1).next_multiple_of(PAGE),
-            left,
-            free: Vec::with_capacity(left),
-        };
-        Pool {
-            small: class(small, small_size),
-            big: class(big, big_size),
-        }
+    /// A pool of classes `(number, bytes)` in ascending order of bytes, at
+    /// least one.
+    pub(crate) fn new(classes: &[(usize, usize)]) -> Pool {
+        let classes: Vec<Class> = classes
+            .iter()
+            .map(|&(left, size)| Class {
+                size: size.max(1).next_multiple_of(PAGE),
+                left,
+                free: Vec::with_capacity(left),
+            })
+            .collect();
+        debug_assert!(!classes.is_empty() && classes.is_sorted_by(|a, b| a.size < b.size));
+        Pool { classes }
     }
 
-    /// Bytes of a big buffer.
-    pub(crate) fn big_size(&self) -> usize {
-        self.big.size
+    /// Bytes of a buffer of the largest class.
+    pub(crate) fn largest(&self) -> usize {
+        self.classes.last().map_or(PAGE, |class| class.size)
     }
 
-    /// A buffer for a file of `size` bytes and one more, which is what proves
-    /// its end; a big one if that does not fit either. `None`: all are taken.
+    /// The smallest buffer left that holds `size` bytes, or else one of the
+    /// largest class. `None`: those are all taken.
     pub(crate) fn take(&mut self, size: u64) -> Result<Option<Buffer>, Errno> {
-        if size < self.small.size as u64
-            && let Some(buffer) = self.small.take()?
-        {
-            return Ok(Some(buffer));
+        let last = self.classes.len() - 1;
+        for (at, class) in self.classes.iter_mut().enumerate() {
+            if at < last && size > class.size as u64 {
+                continue;
+            }
+            if let Some(buffer) = class.free.pop() {
+                return Ok(Some(buffer));
+            }
+            if class.left > 0 {
+                let buffer = Buffer::new(class.size)?;
+                class.left -= 1;
+                return Ok(Some(buffer));
+            }
         }
-        self.big.take()
+        Ok(None)
     }
 
     /// Gives a buffer back.
     pub(crate) fn put(&mut self, buffer: Buffer) {
-        if buffer.len() == self.small.size && self.small.size != self.big.size {
-            self.small.free.push(buffer);
-        } else {
-            self.big.free.push(buffer);
+        if let Some(class) = self
+            .classes
+            .iter_mut()
+            .find(|class| class.size == buffer.len())
+        {
+            class.free.push(buffer);
         }
     }
 }
@@ -165,13 +164,14 @@ mod tests {
 
     #[test]
     fn the_pool_is_bounded_and_hands_the_hottest_buffer_out_first() {
-        let mut pool = Pool::new(2, PAGE, 1, 4 * PAGE);
+        let mut pool = Pool::new(&[(2, PAGE), (1, 4 * PAGE)]);
+        assert_eq!(pool.largest(), 4 * PAGE);
         let first = pool.take(0).unwrap().unwrap();
-        let second = pool.take(PAGE as u64 - 1).unwrap().unwrap();
+        let second = pool.take(PAGE as u64).unwrap().unwrap();
         assert_eq!((first.len(), second.len()), (PAGE, PAGE));
-        let big = pool.take(PAGE as u64).unwrap().unwrap();
+        let big = pool.take(PAGE as u64 + 1).unwrap().unwrap();
         assert_eq!(big.len(), 4 * PAGE);
-        assert!(pool.take(PAGE as u64).unwrap().is_none());
+        assert!(pool.take(u64::MAX).unwrap().is_none());
         assert!(pool.take(1).unwrap().is_none());
         let address = second.as_ptr();
         pool.put(big);

@@ -17,7 +17,7 @@ pub(crate) enum Slot {
         entry: EntryId,
         want: Want,
     },
-    /// Opened, but all big buffers are in use.
+    /// Opened, but all buffers of its size are in use.
     Starved(Active),
     /// Being filled, in flight, or ready for the consumer.
     Active(Active),

@@ -117,7 +117,7 @@ fn ranges_and_ends() {
 
 #[test]
 fn pseudo_files_are_read_to_their_end() {
-    let paths: Vec<_> = ["/proc/version", "/proc/1/cmdline", "/proc/cpuinfo"]
+    let paths: Vec<_> = ["/proc/version", "/proc/cpuinfo"]
         .into_iter()
         .map(std::path::PathBuf::from)
         .collect();
