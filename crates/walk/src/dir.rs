@@ -35,6 +35,46 @@ pub(crate) struct Worker<'w> {
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
     last_dev: Option<(u64, u32)>,
+    spine: Spine,
+}
+
+/// Descriptors of the directory read last and of those above it: the next one is usually
+/// below one of them, so that opening it takes a step or two and not the whole path.
+#[derive(Default)]
+struct Spine {
+    top: u32,
+    /// Below the top; the directories' paths are beginnings of it, of these lengths.
+    path: Vec<u8>,
+    dirs: Vec<(usize, Arc<OwnedFd>)>,
+}
+
+/// Descriptors that a worker keeps: beyond a few levels up, what is next is somewhere else.
+const SPINE: usize = 8;
+
+impl Spine {
+    /// The nearest directory above the task's, and how much of the path it covers.
+    fn nearest(&mut self, task: &Task) -> Option<(Arc<OwnedFd>, usize)> {
+        if self.top != task.top {
+            self.dirs.clear();
+        }
+        while let Some((len, fd)) = self.dirs.last() {
+            let above = &self.path[..*len];
+            if task.path.get(*len) == Some(&b'/') && task.path.starts_with(above) {
+                return Some((Arc::clone(fd), len + 1));
+            }
+            self.dirs.pop();
+        }
+        None
+    }
+
+    fn push(&mut self, task: &Task, fd: &Arc<OwnedFd>) {
+        if self.dirs.len() == SPINE {
+            self.dirs.remove(0);
+        }
+        self.top = task.top;
+        self.path.clone_from(&task.path);
+        self.dirs.push((task.path.len(), Arc::clone(fd)));
+    }
 }
 
 /// The directory being read.
@@ -61,6 +101,7 @@ impl<'w> Worker<'w> {
             stats: Vec::new(),
             path: Vec::new(),
             last_dev: None,
+            spine: Spine::default(),
         }
     }
 
@@ -88,20 +129,30 @@ impl<'w> Worker<'w> {
             }
             return Ok(Some((fd, Some(stat))));
         };
-        let opener = context.opener;
-        let from = top_fd.as_fd();
-        let fd = match opener.open_below(from, &task.path, READ_DIR, Symlinks::Skip, Mounts::Refuse)
-        {
+        let opened = match self.spine.nearest(task) {
+            Some((above, covered)) => self.open_below(&above, &task.path[covered..]),
+            None => self.open_below(top_fd, &task.path),
+        };
+        let opened = match opened {
+            // Kept descriptors are no reason to fail for want of one.
+            Err(Errno::MFILE | Errno::NFILE) => {
+                self.spine.dirs.clear();
+                self.open_below(top_fd, &task.path)
+            }
+            opened => opened,
+        };
+        let fd = match opened {
             Err(Errno::XDEV) => {
                 self.defer_mount(task);
                 return Ok(None);
             }
-            opened => opened.map_err(system)?,
+            opened => Arc::new(opened.map_err(system)?),
         };
         let notices_mounts = context.opener.notices_mounts();
         let is_plain = top.fs_type == FsType::Plain;
         if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
-            return Ok(Some((Arc::new(fd), None)));
+            self.spine.push(task, &fd);
+            return Ok(Some((fd, None)));
         }
         let stat = FileStat::from(&fstat(&fd).map_err(system)?);
         // Behind a mount point that `openat2` could not notice, the entry's inode number is
@@ -115,7 +166,13 @@ impl<'w> Worker<'w> {
             self.shard.skipped.repeated += 1;
             return Ok(None);
         }
-        Ok(Some((Arc::new(fd), Some(stat))))
+        self.spine.push(task, &fd);
+        Ok(Some((fd, Some(stat))))
+    }
+
+    fn open_below(&self, from: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let opener = self.context.opener;
+        opener.open_below(from.as_fd(), path, READ_DIR, Symlinks::Skip, Mounts::Refuse)
     }
 
     fn open_top(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
@@ -238,7 +295,6 @@ impl<'w> Worker<'w> {
                 break;
             }
         }
-        drop(entries);
         self.buffer = buffer;
     }
 
@@ -300,6 +356,11 @@ impl<'w> Worker<'w> {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
                     if self.is_filtered_by_stat(kind, &found) {
+                        return Ok(());
+                    }
+                    // Listed as a root of its own.
+                    if inner_role == Role::Descend && self.context.inner_roots.contains(&found.id) {
+                        self.shard.skipped.repeated += 1;
                         return Ok(());
                     }
                     stat = self.stats.len() as u32;
@@ -398,7 +459,8 @@ impl<'w> Worker<'w> {
             |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
         let needed = options.metadata != Metadata::None
             || kind == Kind::File
-                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out));
+                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
+            || kind == Kind::Dir && !self.context.inner_roots.is_empty();
         if known.is_some() || !needed {
             return Ok(known);
         }

@@ -285,12 +285,7 @@ impl Builder<'_> {
 
     /// Puts out a root that is a file, in the same directory as the one before if that has the
     /// same path; returns the directory.
-    fn emit_file(
-        &mut self,
-        file: &ListedFile,
-        place: FilePlace<'_>,
-        before: Option<u32>,
-    ) -> u32 {
+    fn emit_file(&mut self, file: &ListedFile, place: FilePlace<'_>, before: Option<u32>) -> u32 {
         let FilePlace {
             own,
             bases,

@@ -55,6 +55,9 @@ pub(crate) struct Context<'w> {
     /// Identities of all tops: who meets one on the way down leaves it to that top. Two walks
     /// can only overlap from one's top downwards, so nothing else need be remembered.
     pub(crate) top_ids: &'w HashSet<Identity>,
+    /// The roots, if there are several and directories are listed: who meets one on the way
+    /// does not list it again.
+    pub(crate) inner_roots: &'w HashSet<Identity>,
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.
     pub(crate) watched: &'w HashSet<u64>,

@@ -19,7 +19,7 @@ use crate::merge::{Parts, merge};
 use crate::roots::{Given, Roots, resolve};
 use crate::shard::{Pending, Shard};
 use crate::tree::{Context, Listed, Shared, Task, Top};
-use crate::{Error, FileStat, FileSystems, Identity, Listing, Options, Skipped};
+use crate::{Entries, Error, FileStat, FileSystems, Identity, Listing, Options, Skipped};
 
 /// Walks this long on the caller's thread before it starts others: about what starting a
 /// thread costs, so a small tree never does and a large one loses nothing that counts.
@@ -104,6 +104,7 @@ struct Walk<'w> {
     bases: Vec<Base>,
     tops: Vec<Top>,
     top_ids: HashSet<Identity>,
+    inner_roots: HashSet<Identity>,
     listed: Listed,
     watched: HashSet<u64>,
     shared: Shared,
@@ -132,6 +133,10 @@ pub(crate) fn list_with(
         errors,
         skipped,
     } = roots;
+    let inner_roots = match options.entries {
+        Entries::All if tops.len() > 1 => tops.iter().map(|top| top.id).collect(),
+        _ => HashSet::new(),
+    };
     let mut walk = Walk {
         options,
         workers: workers.clamp(1, MAX_WORKERS),
@@ -141,6 +146,7 @@ pub(crate) fn list_with(
         bases,
         tops,
         top_ids: HashSet::new(),
+        inner_roots,
         listed,
         watched: HashSet::new(),
         shared,
@@ -189,6 +195,7 @@ impl Walk<'_> {
             bases: &self.bases,
             tops: &self.tops,
             top_ids: &self.top_ids,
+            inner_roots: &self.inner_roots,
             listed: &self.listed,
             watched: &self.watched,
             shared: &self.shared,
@@ -352,3 +359,6 @@ fn lock(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
 fn into_inner(shard: Mutex<Shard>) -> Shard {
     shard.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! What is left out, that it is counted, and that excluded directories are not even read.
+
+use super::*;
+use crate::{Globs, Hidden, Identity, IgnoreFiles};
+
+fn globs(patterns: &[&str]) -> Globs {
+    let patterns: Vec<_> = patterns.iter().map(|p| p.as_bytes().to_vec()).collect();
+    Globs::new(&patterns).unwrap()
+}
+
+#[test]
+fn hidden_names() {
+    let tree = Tree::with(&[".h/x", ".f", "a/.g", "a/b"]);
+    let (names, _) = walked(&tree, &[], &Options::default());
+    assert_eq!(names, [".f", ".h/x", "a/.g", "a/b"]);
+    let skip = Options {
+        hidden: Hidden::Skip,
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &skip);
+    assert_eq!(names, ["a/b"]);
+    assert_eq!(listing.skipped().hidden, 3);
+    // Roots have been named.
+    let (names, _) = walked(&tree, &[".h", ".f"], &skip);
+    assert_eq!(names, [".f", ".h/x"]);
+}
+
+#[test]
+fn includes_gate_files_and_excludes_win() {
+    let tree = Tree::with(&["a.c", "a.h", "sub/b.c", "sub/b.o", "c/x.c", "c/y.c"]);
+    let options = Options {
+        include: globs(&["*.c"]),
+        exclude: globs(&["c/x*", "sub/b.o"]),
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &options);
+    assert_eq!(names, ["a.c", "c/y.c", "sub/b.c"]);
+    assert_eq!(listing.skipped().excluded, 2);
+    assert_eq!(listing.skipped().not_included, 1);
+    let (names, _) = walked(&tree, &["a.h", "sub"], &options);
+    assert_eq!(names, ["sub/b.c"]);
+}
+
+#[test]
+fn excluded_directories_are_not_read() {
+    let tree = Tree::with(&["keep/x", "target/a/b", "deep/target/c", "out/d/e", "out/f"]);
+    let options = Options {
+        exclude: globs(&["target", "/out/**"]),
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &options);
+    assert_eq!(names, ["keep/x"]);
+    assert_eq!(listing.directories(), 3, "the root, keep, deep");
+    assert_eq!(listing.skipped().excluded, 3);
+}
+
+#[test]
+fn two_stars_in_front_prune_only_what_they_name() {
+    let tree = Tree::with(&["a/foo/x", "foo", "b/c/foo", "b/c/bar", "top.tmp", "b/x.tmp"]);
+    let options = Options {
+        exclude: globs(&["**/foo", "**/*.tmp"]),
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &options);
+    assert_eq!(names, ["b/c/bar"]);
+    assert_eq!(listing.skipped().excluded, 5);
+}
+
+#[test]
+fn sizes() {
+    let tree = Tree::new();
+    for size in [0_usize, 1, 10, 100] {
+        fs::write(tree.path(format!("{size:03}").as_bytes()), vec![b'x'; size]).unwrap();
+    }
+    let options = Options {
+        min_size: 1,
+        max_size: Some(10),
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &options);
+    assert_eq!(names, ["001", "010"]);
+    assert_eq!(
+        (listing.skipped().too_small, listing.skipped().too_large),
+        (1, 1)
+    );
+    let (names, _) = walked(&tree, &["000", "010"], &options);
+    assert_eq!(names, ["010"]);
+}
+
+#[test]
+fn depth() {
+    let tree = Tree::with(&["1", "a/2", "a/b/3", "a/b/c/4"]);
+    for (depth, expected, too_deep) in [
+        (0, &[][..], 1),
+        (1, &["1"][..], 1),
+        (2, &["1", "a/2"], 1),
+        (4, &["1", "a/2", "a/b/3", "a/b/c/4"], 0),
+    ] {
+        let options = Options {
+            max_depth: Some(depth),
+            ..Options::default()
+        };
+        let (names, listing) = walked(&tree, &[], &options);
+        assert_eq!(names, expected, "depth {depth}");
+        assert_eq!(listing.skipped().too_deep, too_deep, "depth {depth}");
+    }
+    let none = Options {
+        max_depth: Some(0),
+        ..Options::default()
+    };
+    assert_eq!(walked(&tree, &["1", "a"], &none).0, ["1"]);
+}
+
+#[test]
+fn left_out() {
+    use std::os::unix::fs::MetadataExt as _;
+    let tree = Tree::with(&["a", "out", "b/c"]);
+    let stat = fs::metadata(tree.path(b"out")).unwrap();
+    let right = Identity {
+        dev: stat.dev(),
+        ino: stat.ino(),
+    };
+    let wrong = Identity {
+        dev: stat.dev() + 1,
+        ..right
+    };
+    let options = |id| Options {
+        leave_out: vec![id],
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &options(right));
+    assert_eq!(names, ["a", "b/c"]);
+    assert_eq!(listing.skipped().left_out, 1);
+    let (names, _) = walked(&tree, &["a", "out"], &options(right));
+    assert_eq!(names, ["a"]);
+    let (names, _) = walked(&tree, &[], &options(wrong));
+    assert_eq!(names, ["a", "b/c", "out"]);
+}
+
+#[test]
+fn ignore_files() {
+    let tree = Tree::with(&[
+        "x.o",
+        "keep.o",
+        "build/a",
+        "src/build",
+        "src/x.o",
+        "src/y.log",
+        "src/in/y.log",
+        "src/in/z.o",
+        "other/anchored",
+        "anchored",
+        "odd/\u{e9}",
+    ]);
+    fs::write(
+        tree.path(b".gitignore"),
+        "*.o\r\n!keep.o\nbuild/\n/anchored\n# no\n\n[\n",
+    )
+    .unwrap();
+    fs::write(tree.path(b"src/.gitignore"), "*.log\n").unwrap();
+    fs::write(tree.path(b"src/in/.gitignore"), "!y.log\n!z.o\n").unwrap();
+    fs::write(tree.path(b"src/in/.ignore"), "z.o\n").unwrap();
+    fs::write(tree.path(b"odd/.ignore"), b"\xff\xfe\n").unwrap();
+    let honour = Options {
+        ignore_files: IgnoreFiles::Honour,
+        hidden: Hidden::Skip,
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &honour);
+    assert_eq!(
+        names,
+        [
+            "keep.o",
+            "odd/\u{e9}",
+            "other/anchored",
+            "src/build",
+            "src/in/y.log"
+        ]
+    );
+    assert_eq!(listing.skipped().ignored, 6);
+    assert_eq!(listing.directories(), 5);
+    // Only files inside the root count.
+    let (names, _) = walked(&tree, &["src/in"], &honour);
+    assert_eq!(names, ["src/in/y.log"]);
+    let (names, _) = walked(&tree, &[], &Options::default());
+    assert_eq!(names.len(), 16);
+}
+
+#[test]
+fn ignore_files_of_other_kinds_are_not_opened() {
+    use rustix::fs::{CWD, Mode, mknodat};
+    let tree = Tree::with(&["a/x", "b/.ignore/y", "c/z"]);
+    let fifo = tree.path(b"a/.gitignore");
+    mknodat(
+        CWD,
+        fifo,
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    fs::write(tree.path(b"patterns"), "*").unwrap();
+    tree.link("../patterns", "c/.gitignore");
+    let honour = Options {
+        ignore_files: IgnoreFiles::Honour,
+        ..Options::default()
+    };
+    let (names, listing) = walked(&tree, &[], &honour);
+    assert_eq!(names, ["a/x", "b/.ignore/y", "c/z", "patterns"]);
+    assert!(listing.errors().is_empty(), "{:?}", listing.errors());
+}

@@ -1,0 +1,231 @@
+//! Roots: how they print, what they may be, and that overlapping ones list each file once.
+
+use rustix::fs::{CWD, Mode, mknodat};
+
+use super::*;
+use crate::{ErrorKind, Globs};
+
+fn printed(roots: &[&[u8]], options: &Options) -> Vec<String> {
+    let roots: Vec<_> = roots.iter().map(|root| root.to_vec()).collect();
+    let listing = in_every_way(Given::Roots, &roots, options);
+    let text = |id| String::from_utf8(listing.path(id)).unwrap();
+    listing.ids().map(text).collect()
+}
+
+fn shallow() -> Options {
+    Options {
+        max_depth: Some(1),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn paths_begin_with_the_root_as_given() {
+    // Tests run in the package's directory.
+    for (root, expected) in [
+        (&b"."[..], "./Cargo.toml"),
+        (b"./", "./Cargo.toml"),
+        (b"src/..", "src/../Cargo.toml"),
+        (b".//", ".//Cargo.toml"),
+    ] {
+        assert!(printed(&[root], &shallow()).contains(&expected.to_owned()));
+    }
+    assert_eq!(printed(&[b"src/lib.rs"], &shallow()), ["src/lib.rs"]);
+    assert_eq!(printed(&[b".//Cargo.toml"], &shallow()), [".//Cargo.toml"]);
+    let mut top: Vec<_> = fs::read_dir("/")
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| entry.path().to_str().unwrap().to_owned())
+        .collect();
+    top.sort();
+    assert_eq!(printed(&[b"/"], &shallow()), top);
+}
+
+#[test]
+fn links_as_roots_are_followed() {
+    let tree = Tree::with(&["real/file", "plain"]);
+    tree.link("real", "to-dir");
+    tree.link("plain", "to-file");
+    let (names, listing) = walked(&tree, &["to-dir", "to-file"], &Options::default());
+    assert_eq!(names, ["to-dir/file", "to-file"]);
+    let follow: Vec<_> = listing.ids().map(|id| listing.follow(id)).collect();
+    assert_eq!(follow, [false, true]);
+    let roots: Vec<_> = listing.ids().map(|id| listing.root(id)).collect();
+    assert_eq!(roots, [0, 1]);
+}
+
+#[test]
+fn roots_that_cannot_be_walked_are_errors_and_the_others_are() {
+    let tree = Tree::with(&["d/file", "plain"]);
+    tree.link("nowhere", "broken");
+    mknodat(
+        CWD,
+        tree.path(b"fifo"),
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let roots = ["missing", "broken", "plain/", "fifo", "nul\0name", "d"];
+    let (names, listing) = walked(&tree, &roots, &Options::default());
+    assert_eq!(names, ["d/file"]);
+    let system = |errno: Errno| ErrorKind::System(errno.raw_os_error());
+    let mut expected = [
+        ("missing", "stat", system(Errno::NOENT)),
+        ("broken", "stat", system(Errno::NOENT)),
+        ("plain/", "stat", system(Errno::NOTDIR)),
+        ("fifo", "open", ErrorKind::NotRegular),
+        ("nul\0name", "stat", system(Errno::INVAL)),
+    ]
+    .map(|(path, op, kind)| Error::of_kind(tree.bytes(path), op, kind));
+    expected.sort_by(|a, b| a.path().cmp(b.path()));
+    assert_eq!(listing.errors(), expected);
+
+    let listing = in_every_way(Given::Roots, &[Vec::new()], &Options::default());
+    assert_eq!(listing.errors()[0].kind(), system(Errno::NOENT));
+    assert!(in_every_way(Given::Roots, &[], &Options::default()).is_empty());
+}
+
+#[test]
+fn overlapping_roots_list_each_file_once() {
+    let tree = Tree::with(&["t/a", "t/m/x", "t/m/y/z", "t/z"]);
+    tree.link("t/m", "to-m");
+    let everything = ["t/a", "t/m/x", "t/m/y/z", "t/z"];
+    let check = |roots: &[&str], roots_of: &[usize]| {
+        let (names, listing) = walked(&tree, roots, &Options::default());
+        assert_eq!(names, everything, "{roots:?}");
+        let found: Vec<_> = listing.ids().map(|id| listing.root(id)).collect();
+        assert_eq!(found, roots_of, "{roots:?}");
+        assert_eq!(
+            listing.skipped().repeated,
+            roots.len() as u64 - 1,
+            "{roots:?}"
+        );
+        for id in listing.ids() {
+            listing.open_dir(listing.dir(id)).unwrap();
+        }
+    };
+    check(&["t", "t"], &[0; 4]);
+    check(&["t", "t/"], &[0; 4]);
+    check(&["t", "t/m"], &[0, 1, 1, 0]);
+    check(&["t/m", "t"], &[1, 0, 0, 1]);
+    check(&["t/m/y", "t", "t/m"], &[1, 2, 0, 1]);
+    check(&["t", "t/m/x"], &[0, 1, 0, 0]);
+    check(&["t/z", "t", "t/a"], &[2, 1, 1, 0]);
+    check(&["t", "t/m", "t/m/y/z", "t/a"], &[3, 1, 2, 0]);
+
+    // Under the name of the root that leads there.
+    let (names, listing) = walked(&tree, &["t", "to-m"], &Options::default());
+    assert_eq!(names, ["t/a", "t/z", "to-m/x", "to-m/y/z"]);
+    assert_eq!(listing.skipped().repeated, 1);
+}
+
+#[test]
+fn order_spans_all_roots() {
+    let tree = Tree::with(&["b/1", "b-/1", "b.txt", "a/1", "c", "b/2/3"]);
+    let (names, _) = walked(&tree, &["c", "b", "b.txt", "a", "b-"], &Options::default());
+    assert_eq!(names, ["a/1", "b-/1", "b.txt", "b/1", "b/2/3", "c"]);
+    let options = Options {
+        entries: Entries::All,
+        ..Options::default()
+    };
+    let (names, _) = walked(&tree, &["c", "b", "b.txt", "a", "b-", "b/2"], &options);
+    assert_eq!(
+        names,
+        [
+            "a", "a/1", "b", "b-", "b-/1", "b.txt", "b/1", "b/2", "b/2/3", "c"
+        ]
+    );
+}
+
+#[test]
+fn hard_links_and_equal_names_elsewhere_are_not_repeated() {
+    let tree = Tree::with(&["a/x", "b/"]);
+    fs::hard_link(tree.path(b"a/x"), tree.path(b"a/y")).unwrap();
+    fs::hard_link(tree.path(b"a/x"), tree.path(b"b/x")).unwrap();
+    let (names, listing) = walked(&tree, &["a/x", "a/y", "b/x", "a"], &Options::default());
+    assert_eq!(names, ["a/x", "a/y", "b/x"]);
+    assert_eq!(listing.skipped().repeated, 2, "x and y met again in a");
+}
+
+#[test]
+fn a_root_left_out_by_a_filter_does_not_hide_the_file() {
+    let tree = Tree::with(&["t/sub/x.c"]);
+    let options = Options {
+        exclude: Globs::new(&[b"/x.c".to_vec()]).unwrap(),
+        ..Options::default()
+    };
+    // Directly in its root it matches, deeper it does not.
+    let (names, listing) = walked(&tree, &["t", "t/sub/x.c"], &options);
+    assert_eq!(names, ["t/sub/x.c"]);
+    assert_eq!(listing.skipped().excluded, 1);
+}
+
+#[test]
+fn more_roots_than_descriptors_are_kept() {
+    let tree = Tree::new();
+    let roots: Vec<String> = (0..150).map(|number| format!("root-{number:03}")).collect();
+    for root in &roots {
+        tree.add(format!("{root}/sub/file").as_bytes());
+    }
+    let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+    let (names, listing) = walked(&tree, &roots, &Options::default());
+    assert_eq!(names.len(), 150);
+    for id in listing.ids() {
+        listing.open_dir(listing.dir(id)).unwrap();
+    }
+    // The last root's descriptor is not kept: another directory in its place is noticed.
+    fs::rename(tree.path(b"root-149"), tree.path(b"moved")).unwrap();
+    tree.add(b"root-149/sub/file");
+    let last = listing.ids().next_back().unwrap();
+    let error = listing.open_dir(listing.dir(last)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Changed);
+    assert_eq!(error.path(), tree.bytes("root-149/sub"));
+}
+
+#[test]
+fn exactly_the_listed_files() {
+    let tree = Tree::with(&["a/x", "a/y", "b", "c/d"]);
+    tree.link("b", "link");
+    let paths = ["b", "a/x", "a/../a/x", "a/x", "c", "no", "link"].map(|path| tree.bytes(path));
+    let listing = in_every_way(Given::Exactly, &paths, &Options::default());
+    // The first of several ways to the same name counts.
+    assert_eq!(below(&tree, &listing), ["a/x", "b", "link"]);
+    let roots: Vec<_> = listing.ids().map(|id| listing.root(id)).collect();
+    assert_eq!(roots, [1, 0, 6]);
+    assert_eq!(listing.skipped().repeated, 2);
+    assert_eq!(listing.directories(), 0);
+    let errors: Vec<_> = listing
+        .errors()
+        .iter()
+        .map(|e| (e.op(), e.errno().unwrap()))
+        .collect();
+    assert_eq!(errors, [("open", 21), ("stat", 2)]);
+
+    let options = Options {
+        entries: Entries::All,
+        ..Options::default()
+    };
+    let listing = in_every_way(Given::Exactly, &paths, &options);
+    assert_eq!(below(&tree, &listing), ["a/x", "b", "c", "link"]);
+}
+
+#[test]
+fn a_long_list_is_looked_at_in_parallel() {
+    let tree = Tree::new();
+    let paths: Vec<_> = (0..4000)
+        .map(|number| {
+            let path = format!("{}/{number}", number % 7);
+            tree.add(path.as_bytes());
+            tree.bytes(&path)
+        })
+        .collect();
+    let listing = in_every_way(Given::Exactly, &paths, &Options::default());
+    assert_eq!(listing.len(), 4000);
+    for id in listing.ids() {
+        assert_eq!(listing.path(id), paths[listing.root(id)]);
+    }
+    // One directory record for each directory, not for each file.
+    assert_eq!(listing.dirs(), 7);
+}
