@@ -3,6 +3,9 @@
 
 use std::sync::OnceLock;
 
+use crate::Algorithm;
+use crate::lanes::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
+
 /// The instruction sets that hashing may use.
 ///
 /// Values exist only for what the running machine has, so holding one is the proof the SIMD
@@ -99,6 +102,27 @@ impl Kernels {
         }
     }
 
+    /// The kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the one for
+    /// many messages, if there is one, the one for a few, and the one for a single message. Empty
+    /// for algorithms that are always hashed one message at a time.
+    pub fn serving(self, algorithm: Algorithm) -> Vec<&'static str> {
+        match algorithm {
+            Algorithm::Md5 => Md5::select(self).names(),
+            Algorithm::Sha1 => Sha1::select(self).names(),
+            Algorithm::Sha224 | Algorithm::Sha256 => Sha256::select(self).names(),
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
+                Sha512::select(self).names()
+            }
+            Algorithm::Blake2b | Algorithm::Blake2b256 => Blake2b::select(self).names(),
+            Algorithm::Blake3
+            | Algorithm::Xxh32
+            | Algorithm::Xxh64
+            | Algorithm::Xxh3
+            | Algorithm::Xxh128
+            | Algorithm::Crc32c => Vec::new(),
+        }
+    }
+
     /// The CPU features found that some kernel here or in the crates underneath can use, by their
     /// names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
     pub fn features() -> Vec<&'static str> {
@@ -179,4 +203,58 @@ fn has_avx512() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn has_sha_ni() -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detection_is_the_union_of_what_is_available() {
+        let all = Kernels::detect();
+        assert_eq!(Kernels::detect(), all);
+        assert_eq!(all.may_avx2(), Kernels::avx2().is_some());
+        assert_eq!(all.may_avx512(), Kernels::avx512().is_some());
+        assert_eq!(all.may_sha_ni(), Kernels::sha_ni().is_some());
+        let available = Kernels::available();
+        assert_eq!(available[0], Kernels::portable());
+        assert!(available.contains(&all));
+    }
+
+    #[test]
+    fn narrow_kernels_use_nothing_else() {
+        let portable = Kernels::portable();
+        assert!(!portable.may_avx2() && !portable.may_avx512() && !portable.may_sha_ni());
+        assert_eq!(portable.describe(), "portable");
+        if let Some(k) = Kernels::avx2() {
+            assert!(k.may_avx2() && !k.may_avx512() && !k.may_sha_ni());
+            assert_eq!(k.describe(), "avx2");
+            assert!(Kernels::features().contains(&"avx2"));
+        }
+        if let Some(k) = Kernels::avx512() {
+            assert!(k.may_avx2() && k.may_avx512() && !k.may_sha_ni());
+            assert_eq!(k.describe(), "avx512 avx2");
+        }
+        if let Some(k) = Kernels::sha_ni() {
+            assert!(!k.may_avx2() && !k.may_avx512() && k.may_sha_ni());
+            assert_eq!(k.describe(), "sha-ni");
+        }
+    }
+
+    #[test]
+    fn kernels_are_named_after_their_function() {
+        for kernels in Kernels::available() {
+            for &algorithm in Algorithm::ALL {
+                let family = match algorithm {
+                    Algorithm::Sha224 => "sha256/",
+                    Algorithm::Sha384 | Algorithm::Sha512_256 => "sha512/",
+                    Algorithm::Blake2b256 => "blake2b/",
+                    other => &format!("{}/", other.name()),
+                };
+                for name in kernels.serving(algorithm) {
+                    assert!(name.starts_with(family), "{name} serves {algorithm}");
+                }
+            }
+        }
+    }
 }

@@ -1,4 +1,45 @@
-//! Digest algorithms: streaming, and many messages at once in the lanes of SIMD registers.
+//! Digest algorithms: one message as it arrives, or many at once in the lanes of SIMD registers.
+//!
+//! MD5, SHA-1, SHA-2 and BLAKE2b are serial within a message but independent between messages.
+//! [`Batch`] hashes up to 16 messages per core at once with AVX-512, 8 with AVX2, two interleaved
+//! with SHA-NI, and keeps the lanes full: as one message ends another takes its lane, whatever
+//! their lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
+//! from their crates. There is no I/O here.
+//!
+//! ```
+//! use bc_digest::{Algorithm, Hasher, hash, hash_many};
+//!
+//! // One message, at once or in pieces.
+//! let digest = hash(Algorithm::Sha256, b"abc");
+//! assert_eq!(
+//!     digest.to_string(),
+//!     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+//! );
+//! let mut hasher = Hasher::new(Algorithm::Sha256);
+//! hasher.update(b"a");
+//! hasher.update(b"bc");
+//! assert_eq!(hasher.finalize(), digest);
+//!
+//! // Many messages.
+//! let messages: Vec<Vec<u8>> = (0..50).map(|i| vec![b'x'; i * i]).collect();
+//! let slices: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+//! let digests = hash_many("sha512".parse::<Algorithm>()?, &slices);
+//! assert_eq!(digests[49], hash(Algorithm::Sha512, &messages[49]));
+//! # Ok::<(), bc_digest::UnknownAlgorithm>(())
+//! ```
+//!
+//! # Invariants
+//!
+//! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
+//!   runs on every CPU of its target. A [`Kernels`] value is the proof that its instruction sets
+//!   are there; nothing else leads to their code.
+//! - A digest depends on the message alone: not on the kernel, the pieces, nor on what else is in
+//!   the batch.
+//! - Nothing is allocated per message or per call of [`Batch::advance`], and no pointer into a
+//!   piece outlives that call.
+//! - `unsafe` is denied but in the files that call or are kernels; each says why it is allowed.
+//! - There is deliberately no keyed mode, no salt, no seed, and no comparison in constant time:
+//!   digests here identify content, they do not authenticate it.
 #![deny(unsafe_code)]
 
 mod algorithm;

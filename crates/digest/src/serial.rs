@@ -17,6 +17,8 @@ pub(crate) struct Serial {
 #[derive(Clone)]
 struct Message {
     progress: Progress,
+    /// Whether this algorithm is through with the current piece.
+    through: bool,
     /// Kept from message to message; untouched by messages of a single piece.
     hasher: Hasher,
 }
@@ -44,6 +46,7 @@ impl Serial {
         if messages > self.messages.len() {
             let new = Message {
                 progress: Progress::Fresh,
+                through: false,
                 hasher: Hasher::with_kernels(self.algorithm, self.kernels),
             };
             self.messages.resize(messages, new);
@@ -53,6 +56,7 @@ impl Serial {
 
     pub(crate) fn begin(&mut self, message: usize) {
         self.messages[message].progress = Progress::Fresh;
+        self.messages[message].through = false;
     }
 
     pub(crate) fn digest(&self, message: usize) -> Digest {
@@ -62,17 +66,34 @@ impl Serial {
         }
     }
 
-    /// Hashes every piece at once, while the caller's read has just brought it into the cache.
+    /// First part of a call: finds the pieces to hash. Returns the number of those that only other
+    /// algorithms still need.
+    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) -> usize {
+        self.waiting.clear();
+        for (i, feed) in feeds.iter().enumerate() {
+            let message = &mut self.messages[feed.message];
+            if !message.through || tally.is_new_piece(feed.message) {
+                message.through = false;
+                self.waiting.push(i as u32);
+            }
+        }
+        feeds.len() - self.waiting.len()
+    }
+
+    /// Hashes all these pieces, and returns their number.
     pub(crate) fn work(
         &mut self,
         feeds: &[Feed<'_>],
         tally: &mut Tally,
         consumed: &mut Vec<usize>,
-    ) -> bool {
-        let waiting = std::mem::take(&mut self.waiting);
-        for &feed in &waiting {
-            let feed = &feeds[feed as usize];
+    ) -> usize {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut count = 0;
+        for feed in waiting.drain(..).map(|i| &feeds[i as usize]) {
             let message = &mut self.messages[feed.message];
+            if message.through {
+                continue; // the same message twice among the feeds
+            }
             match (&message.progress, feed.end) {
                 (Progress::Fresh, true) => {
                     let digest = hash_with(self.algorithm, self.kernels, feed.data);
@@ -90,22 +111,11 @@ impl Serial {
                     };
                 }
             }
+            message.through = true;
+            count += 1;
             tally.through(feed.message, consumed);
         }
-        let worked = !waiting.is_empty();
         self.waiting = waiting;
-        self.waiting.clear();
-        worked
-    }
-
-    /// First part of a call: finds what is new.
-    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) {
-        self.waiting.clear();
-        for (i, feed) in feeds.iter().enumerate() {
-            // Every piece is hashed in the call that first shows it.
-            if tally.is_new_piece(feed.message) {
-                self.waiting.push(i as u32);
-            }
-        }
+        count
     }
 }

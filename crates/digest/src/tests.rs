@@ -362,7 +362,7 @@ fn buffers_may_move_between_calls() {
         batch.reserve(20);
         let messages: Vec<Vec<u8>> = (0..20).map(|i| vec![i as u8; 100 + 640 * i]).collect();
         (0..20).for_each(|i| batch.begin(i));
-        let mut done = vec![false; 20];
+        let mut done = [false; 20];
         let mut consumed = Vec::new();
         while done.contains(&false) {
             // Each call sees copies, which are then gone.

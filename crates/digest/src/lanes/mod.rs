@@ -1,7 +1,8 @@
 //! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
-//! algorithm on the instruction sets of a [`Kernels`] value.
+//! algorithm on the instruction sets of a [`Kernels`](crate::Kernels) value.
 
 pub(crate) mod family;
+#[cfg(target_arch = "x86_64")]
 mod kernels;
 mod message;
 mod portable;

@@ -142,8 +142,10 @@ impl<F: Family> Scheduler<F> {
         )
     }
 
-    /// First part of a call: finds the feeds of the lanes, and those that wait.
-    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) {
+    /// First part of a call: finds the feeds of the lanes, and those that wait. Returns the number
+    /// of those that only other algorithms still need.
+    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) -> usize {
+        let mut ahead = 0;
         self.feed[..self.width].fill(NONE);
         self.resumed.clear();
         self.fresh.clear();
@@ -160,7 +162,7 @@ impl<F: Family> Scheduler<F> {
                 FRESH => self.fresh.push(i as u32),
                 RESUMED => self.resumed.push(i as u32),
                 // This algorithm is through with the piece, but another one still needs it.
-                DONE | ENDED if !tally.is_new_piece(message) => {}
+                DONE | ENDED if !tally.is_new_piece(message) => ahead += 1,
                 DONE => {
                     self.place[message] = RESUMED;
                     self.resumed.push(i as u32);
@@ -176,17 +178,18 @@ impl<F: Family> Scheduler<F> {
                 }
             }
         }
+        ahead
     }
 
     /// Second part: hashes until a piece is used up and nothing is waiting for its lane, or until a
-    /// whole set of lanes' pieces is. Returns whether there was anything to do. The feeds are those
-    /// of [`Scheduler::attach`].
+    /// whole set of lanes' pieces is. Returns how many were; none if none was left. The feeds are
+    /// those of [`Scheduler::attach`].
     pub(crate) fn work(
         &mut self,
         feeds: &[Feed<'_>],
         tally: &mut Tally,
         consumed: &mut Vec<usize>,
-    ) -> bool {
+    ) -> usize {
         let mut pointers = [ptr::null::<u8>(); MAX_LANES];
         let mut through = 0;
         for lane in 0..self.width {
@@ -195,9 +198,6 @@ impl<F: Family> Scheduler<F> {
             } else {
                 through += self.refill(lane, feeds, &mut pointers, tally, consumed);
             }
-        }
-        if self.live == 0 {
-            return through > 0;
         }
         // Enough for the caller to fill in one go; beyond it, its reads would wait for us.
         let enough = self.width.max(2);
@@ -209,7 +209,7 @@ impl<F: Family> Scheduler<F> {
                 }
             }
         }
-        true
+        through
     }
 
     /// Compresses what is next: in all lanes, or with fewer messages in some or one.

@@ -1,5 +1,7 @@
 //! Which kernel serves which compression function on which instruction sets.
 
+#[cfg(target_arch = "x86_64")]
+use super::kernels;
 use super::{LaneKernel, StreamKernel, portable};
 use crate::Kernels;
 
@@ -25,24 +27,38 @@ impl<W: 'static> Selection<W> {
             few: None,
         }
     }
+
+    /// The kernels' names, without repetition.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        names.extend(self.lanes.map(|k| k.name));
+        names.extend(self.few.map(|k| k.name));
+        names.push(self.stream.name);
+        names.dedup();
+        names
+    }
 }
 
-pub(crate) fn md5(_kernels: Kernels) -> Selection<u32> {
-    Selection::serial(&portable::MD5)
+/// Takes what the folder of SIMD kernels has for the instruction sets, else the portable stream.
+macro_rules! selections {
+    ($($function:ident: $word:ty = $portable:ident;)*) => {$(
+        #[cfg(target_arch = "x86_64")]
+        pub(crate) fn $function(kernels: Kernels) -> Selection<$word> {
+            kernels::$function::select(kernels)
+                .unwrap_or(Selection::serial(&portable::$portable))
+        }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        pub(crate) fn $function(_kernels: Kernels) -> Selection<$word> {
+            Selection::serial(&portable::$portable)
+        }
+    )*};
 }
 
-pub(crate) fn sha1(_kernels: Kernels) -> Selection<u32> {
-    Selection::serial(&portable::SHA1)
-}
-
-pub(crate) fn sha256(_kernels: Kernels) -> Selection<u32> {
-    Selection::serial(&portable::SHA256)
-}
-
-pub(crate) fn sha512(_kernels: Kernels) -> Selection<u64> {
-    Selection::serial(&portable::SHA512)
-}
-
-pub(crate) fn blake2b(_kernels: Kernels) -> Selection<u64> {
-    Selection::serial(&portable::BLAKE2B)
+selections! {
+    md5: u32 = MD5;
+    sha1: u32 = SHA1;
+    sha256: u32 = SHA256;
+    sha512: u64 = SHA512;
+    blake2b: u64 = BLAKE2B;
 }
