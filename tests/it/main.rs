@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub)]
 
 mod common;
+mod denied;
 mod hash;
 mod hash_check;
 mod hash_diff;

@@ -1,0 +1,67 @@
+//! Systems that refuse system calls, as containers do, and the calls of tiny runs.
+
+use std::collections::BTreeMap;
+
+use bc_testkit::{TestTree, left_out, tool};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+use crate::common::Bc;
+
+/// Runs `test` on a thread where `calls` fail with `errno`; programs it starts inherit that.
+fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
+    let rules: BTreeMap<i64, _> = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno as u32),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            apply_filter(&program).unwrap();
+            test();
+        });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn without_io_uring_the_output_is_the_same() {
+    let t = TestTree::new();
+    bc_testkit::Synth { files: 200, bytes: 4 << 20, ..bc_testkit::Synth::default() }.build(t.path()).unwrap();
+    let expected = t.bc_line("hash . --threads=mono --io=sync").go();
+    for (errno, reason) in [(libc::EPERM, "(os error 1)"), (libc::ENOSYS, "(os error 38)")] {
+        without(&[libc::SYS_io_uring_setup], errno, || {
+            for threads in ["mono", "2", "8"] {
+                t.bc_line("hash . --threads").arg(threads).go().code(0).stderr_is("").stdout_is(&expected.stdout);
+            }
+            t.bc_line("hash . -v").go().code(0).stderr_has("io_uring is not used").stderr_has(reason);
+            t.bc_line("hash . --io=uring").go().code(2).stdout_is("").stderr_has("--io=uring").stderr_has(reason);
+        });
+    }
+    without(&[libc::SYS_openat2, libc::SYS_statx, libc::SYS_preadv2], libc::ENOSYS, || {
+        t.bc_line("hash .").go().code(0).stdout_is(&expected.stdout);
+    });
+}
+
+#[test]
+fn a_small_tree_starts_no_thread_and_no_ring() {
+    let Some(strace) = tool("strace") else {
+        return left_out("strace is not installed");
+    };
+    let t = TestTree::new();
+    for i in 0..10 {
+        t.write(format!("f{i}"), "x");
+    }
+    let log = t.scratch("strace.log");
+    let out = t.run(strace).args(["-f", "-o"]).arg(&log).arg(crate::common::BC).args(["hash", "."]).go();
+    if out.status.code() != Some(0) {
+        return left_out(&format!("strace cannot trace here: {}", out.error_text()));
+    }
+    let calls = std::fs::read_to_string(log).unwrap();
+    assert!(calls.contains("execve("), "{calls}");
+    for call in ["clone(", "clone3(", "io_uring_setup("] {
+        assert!(!calls.contains(call), "{call} in\n{calls}");
+    }
+}
