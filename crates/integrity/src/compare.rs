@@ -180,7 +180,8 @@ impl<'a> Comparison<'a> {
 
     /// Has enough been seen?
     pub(crate) fn flow(&self) -> Flow {
-        if self.detail == Detail::First && self.summary.any() { Flow::Stop } else { Flow::Continue }
+        let first = self.detail == Detail::First && self.summary.any();
+        if first && (!self.hold || self.matches > 0) { Flow::Stop } else { Flow::Continue }
     }
 
     /// Was there nothing at all that matches?
@@ -191,11 +192,6 @@ impl<'a> Comparison<'a> {
     /// Is there content that both sides have under different names?
     fn moves_possible(&self) -> bool {
         !pair(self.candidates.clone()).is_empty()
-    }
-
-    /// The counts so far.
-    pub(crate) fn summary(&self) -> &Summary {
-        &self.summary
     }
 
     /// Pairs moves, reports what waits, and sums up.
@@ -222,6 +218,9 @@ impl<'a> Comparison<'a> {
                     (self.sink)(&moved_change(change, spool.get(pair.added), self.rules))?;
                 }
                 None => (self.sink)(&change)?,
+            }
+            if self.detail == Detail::First {
+                break;
             }
         }
         Ok(())

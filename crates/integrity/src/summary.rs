@@ -62,6 +62,13 @@ impl Summary {
         self.counts[class as usize] += 1;
     }
 
+    /// The summary of two sides of so many entries without any difference.
+    pub(crate) fn all_ok(entries: u64) -> Summary {
+        let mut summary = Summary { old: entries, new: entries, complete: true, ..Summary::default() };
+        summary.counts[Class::Ok as usize] = entries;
+        summary
+    }
+
     /// A removal and an addition turned out to be a move.
     pub(crate) fn moved(&mut self) {
         self.counts[Class::Removed as usize] -= 1;

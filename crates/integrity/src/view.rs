@@ -145,6 +145,11 @@ fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: i
 /// What two entries of one path are to each other. Never `Added`, `Removed`
 /// or `Moved`.
 pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
+    // Not even the kind is certain of what could not be stat'ed.
+    let unknown = |side: &View<'_>| side.mode.is_none() && side.error.is_some();
+    if unknown(old) || unknown(new) {
+        return Class::Unreadable;
+    }
     if old.kind != new.kind {
         return Class::Replaced;
     }

@@ -1,0 +1,125 @@
+//! `manifest`: a tree written down.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_digest::Algorithm;
+use bc_hash::Totals;
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Header, Kind, Trailer, Writer};
+use bc_manifest::time::format_rfc3339;
+use bc_walk::{EntryId, Identity, Skipped};
+
+use crate::compare::Flow;
+use crate::error::{Error, ErrorKind};
+use crate::hashing;
+use crate::options::{Job, TreeOptions, Work};
+use crate::present::{Looker, to_entry};
+use crate::tree::Tree;
+
+/// What to write down.
+#[derive(Clone, Debug)]
+pub struct Create<'a> {
+    /// The root directory (or a single file).
+    pub root: &'a OsStr,
+    /// Which entries, and what of them.
+    pub tree: TreeOptions,
+    /// Digest of the files.
+    pub algorithm: Algorithm,
+    /// For the header: the time, in nanoseconds since 1970.
+    pub created_at: i64,
+    /// For the header: the host's name.
+    pub host: Option<String>,
+    /// Files not to list: the one written to.
+    pub leave_out: Vec<Identity>,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// Counts.
+    pub trailer: Trailer,
+    /// What filters left out.
+    pub skipped: Skipped,
+    /// Directories read.
+    pub directories: u64,
+    /// What was read.
+    pub totals: Totals,
+}
+
+/// Told of each entry that could not be read: its path below the root and why.
+/// The same is in the manifest.
+pub type OnFailure<'a> = dyn FnMut(&[u8], &Failure) + 'a;
+
+/// Walks and reads a tree and writes its manifest to `out`; gives `out` back
+/// flushed. The same tree gives the same bytes, but for the header's time.
+///
+/// # Errors
+/// A missing root, a failed write, a cancellation: `out` then holds half a
+/// manifest, which has no trailer.
+pub fn create<W: Write>(
+    what: &Create<'_>,
+    work: &Work<'_>,
+    out: W,
+    on_failure: &mut OnFailure<'_>,
+) -> Result<(W, Created), Error> {
+    let tree = Tree::walk(what.root, &what.tree, &what.leave_out, work)?;
+    let mut header = Header::new(what.algorithm.name(), env!("CARGO_PKG_VERSION"));
+    header.created_at = Some(format_rfc3339(what.created_at));
+    header.host.clone_from(&what.host);
+    header.root = Some(what.root.as_bytes().to_vec());
+    header.root_dev = tree.root().map(|stat| stat.id.dev);
+    header.options = what.tree.to_json();
+    let mut writer = Writer::new(out, &header).map_err(writing)?;
+    let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
+    let options = hash_options(&tree, is_file, what.algorithm, work);
+    let mut looker = Looker::new(&tree, what.tree.xattrs, None);
+    let totals =
+        hashing::in_order(&tree.listing, is_file, &options, work.cancel, work.progress, |range, window| {
+            looker.each(range, Some(window), |present| {
+                if let Some(failure) = present.view.error {
+                    on_failure(present.path, failure);
+                }
+                writer.write(&to_entry(present)).map_err(writing)?;
+                Ok(Flow::Continue)
+            })
+        })?;
+    let (out, trailer) = writer.finish().map_err(writing)?;
+    let skipped = tree.listing.skipped().clone();
+    Ok((out, Created { trailer, skipped, directories: tree.listing.directories(), totals }))
+}
+
+/// How to hash those entries.
+pub(crate) fn hash_options(
+    tree: &Tree,
+    wanted: impl Fn(EntryId) -> bool,
+    algorithm: Algorithm,
+    work: &Work<'_>,
+) -> bc_hash::Options {
+    let mut job = Job { files: 0, bytes: 0 };
+    for id in tree.listing.ids().filter(|&id| wanted(id)) {
+        job.files += 1;
+        job.bytes += tree.listing.meta(id).map_or(0, |meta| meta.stamp.size);
+    }
+    let reading = (work.reading)(job);
+    bc_hash::Options {
+        algorithms: vec![algorithm],
+        kernels: work.kernels,
+        read: reading.read,
+        workers: reading.workers.max(1),
+    }
+}
+
+/// A failure of the manifest that is written.
+pub(crate) fn writing(error: bc_manifest::Error) -> Error {
+    match error.io_error() {
+        Some(error) => Error::new(ErrorKind::Io, format!("write: {error}")),
+        None => Error::new(ErrorKind::Io, format!("write: {error}")),
+    }
+}
+
+/// Whether an entry of this kind is read.
+pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
+    crate::tree::kind(tree.listing.kind(id)) == Kind::File
+}

@@ -1,0 +1,89 @@
+//! `diff`: two manifests, offline.
+
+use bc_manifest::integrity::{Kind, ROOT, path_order};
+
+use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::error::{Error, ErrorKind};
+use crate::fields::{Field, Rules};
+use crate::input::{ManifestFile, Trust};
+use crate::summary::Summary;
+use crate::verify::report_failed;
+use crate::view::View;
+
+/// What to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Diff<'a> {
+    /// The older manifest.
+    pub old: &'a ManifestFile,
+    /// The newer one.
+    pub new: &'a ManifestFile,
+    /// What counts as a difference.
+    pub rules: Rules,
+    /// Which changes to report.
+    pub detail: Detail,
+    /// What to do with damaged manifests.
+    pub trust: Trust,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub struct Diffed {
+    /// The counts.
+    pub summary: Summary,
+    /// What was passed over in damaged manifests, and options that the two
+    /// were not both made with, in words.
+    pub problems: Vec<String>,
+}
+
+/// Compares two manifests and gives the changes to `sink` in path order.
+///
+/// # Errors
+/// Manifests that cannot be trusted, or whose digests are of different
+/// algorithms while digests are compared; a failed write.
+pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
+    if what.trust == Trust::Checked {
+        what.old.check()?;
+        what.new.check()?;
+    }
+    let mut old = what.old.entries(what.trust)?;
+    let mut new = what.new.entries(what.trust)?;
+    let (old_dev, new_dev) = (old.header().root_dev, new.header().root_dev);
+    let (was, is) = (&old.header().algorithm, &new.header().algorithm);
+    if was != is && what.rules.compares(Field::Digest, Kind::File) {
+        let message = format!("digests are {is}, those of the other manifest {was}: --ignore=digest compares the rest");
+        return Err(Error::at(ErrorKind::Usage, what.new.name(), message));
+    }
+    let mut problems = Vec::new();
+    if old.header().options != new.header().options {
+        problems.push("the manifests were made with different walk options".to_string());
+    }
+    let mut comparison = Comparison::new(what.rules, what.detail, sink);
+    while comparison.flow() == Flow::Continue {
+        // Which side is next; on a tie both are.
+        let order = match (old.peek()?, new.peek()?) {
+            (None, None) => break,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(old), Some(new)) => path_order(&old.path, &new.path),
+        };
+        let before = if order.is_le() { old.take()? } else { None };
+        let after = if order.is_ge() { new.take()? } else { None };
+        let reported = match (&before, &after) {
+            (Some(before), Some(after)) => {
+                let (mut one, mut other) = (View::from(&**before), View::from(&**after));
+                if before.path == ROOT {
+                    (one.dev, other.dev) = (old_dev, new_dev);
+                }
+                comparison.both(&before.path, &one, &other).map(drop)
+            }
+            (Some(before), None) => comparison.removed(&before.path, &View::from(&**before)),
+            (None, Some(after)) => comparison.added(&after.path, &View::from(&**after)),
+            (None, None) => Ok(()),
+        };
+        reported.map_err(|error| report_failed(&error))?;
+    }
+    problems.extend(old.problems());
+    problems.extend(new.problems());
+    let summary = comparison.finish().map_err(|error| report_failed(&error))?;
+    Ok(Diffed { summary, problems })
+}

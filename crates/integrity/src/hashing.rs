@@ -1,0 +1,274 @@
+//! Digests of a tree's files, delivered in path order while the rest is still
+//! being read.
+//!
+//! Entries are cut into windows. All workers read from one plan that runs
+//! through the windows in order, without a barrier between them; the caller's
+//! thread takes each window when its last file is done. So lanes stay full,
+//! a huge file holds back results but not reading, and memory is a digest per
+//! file that was read ahead.
+
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::{Progress, Sink, Totals, hash_with};
+use bc_pool::Cancel;
+use bc_read::Plan;
+use bc_walk::{EntryId, FileStat, Listing};
+
+use crate::compare::Flow;
+use crate::error::{Error, ErrorKind};
+
+/// Entries in a window: what is left to merge when the last file is read
+/// should cost little, and a large file should find enough small ones to be
+/// read beside it.
+const WINDOW: u32 = 8192;
+
+/// Files from this size on come first in their window, so that none of them
+/// is left for the end.
+const LARGE: u64 = 256 << 10;
+
+/// How often a caller that waits looks for a cancellation.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// The results of one window's files.
+pub(crate) struct Window {
+    start: u32,
+    stride: usize,
+    left: usize,
+    /// By entry: 0 unread, 1 digest. Empty before the first result.
+    have: Vec<bool>,
+    digests: Vec<u8>,
+    /// Stats that differ from the walked ones.
+    stats: Vec<(EntryId, FileStat)>,
+    errors: Vec<(EntryId, bc_walk::Error)>,
+}
+
+/// What came of one file.
+pub(crate) enum Outcome<'a> {
+    /// The digest, and the stat of the descriptor read if it is not the walked one.
+    Digest(&'a [u8], Option<&'a FileStat>),
+    Failed(&'a bc_walk::Error),
+    NotRead,
+}
+
+impl Window {
+    fn new(range: &Range<u32>, stride: usize, left: usize) -> Window {
+        Window {
+            start: range.start,
+            stride,
+            left,
+            have: Vec::new(),
+            digests: Vec::new(),
+            stats: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    pub(crate) fn outcome(&self, entry: EntryId) -> Outcome<'_> {
+        let at = (entry.0 - self.start) as usize;
+        if self.have.get(at) == Some(&true) {
+            let stat = self.stats.binary_search_by_key(&entry, |(entry, _)| *entry);
+            let stat = stat.ok().map(|found| &self.stats[found].1);
+            return Outcome::Digest(&self.digests[at * self.stride..][..self.stride], stat);
+        }
+        match self.errors.binary_search_by_key(&entry, |(entry, _)| *entry) {
+            Ok(found) => Outcome::Failed(&self.errors[found].1),
+            Err(_) => Outcome::NotRead,
+        }
+    }
+
+    fn put(&mut self, entry: EntryId, len: usize, digest: &Digest) {
+        if self.have.is_empty() {
+            self.have = vec![false; len];
+            self.digests = vec![0; len * self.stride];
+        }
+        let at = (entry.0 - self.start) as usize;
+        self.have[at] = true;
+        self.digests[at * self.stride..][..self.stride].copy_from_slice(digest.as_bytes());
+    }
+
+    fn sort(&mut self) {
+        self.stats.sort_unstable_by_key(|(entry, _)| *entry);
+        self.errors.sort_unstable_by_key(|(entry, _)| *entry);
+    }
+}
+
+/// Results of all windows, shared by the workers and the thread that waits.
+struct Board<'a> {
+    listing: &'a Listing,
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+struct State {
+    windows: Vec<Window>,
+    /// No more results will come.
+    over: bool,
+}
+
+impl Board<'_> {
+    fn file(&self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
+        let nth = (entry.0 / WINDOW) as usize;
+        let newer = match &result {
+            Ok((stat, _)) if self.listing.stat(entry).as_ref() != Some(*stat) => {
+                Some(FileStat::clone(stat))
+            }
+            _ => None,
+        };
+        let len = range_of(nth, self.listing.len()).len();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = &mut state.windows[nth];
+        match result {
+            Ok((_, digests)) => {
+                // One algorithm was asked for.
+                digests.iter().for_each(|digest| window.put(entry, len, digest));
+                window.stats.extend(newer.map(|stat| (entry, stat)));
+            }
+            Err(error) => window.errors.push((entry, error)),
+        }
+        window.left -= 1;
+        if window.left == 0 {
+            window.sort();
+            self.ready.notify_one();
+        }
+    }
+}
+
+/// A worker's way to the board.
+struct ToBoard<'a>(&'a Board<'a>);
+
+impl Sink for ToBoard<'_> {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
+        self.0.file(entry, result);
+    }
+}
+
+fn range_of(nth: usize, len: usize) -> Range<u32> {
+    let start = nth as u32 * WINDOW;
+    start..(start + WINDOW).min(len as u32)
+}
+
+/// Reads the files of `listing` for which `wanted` holds and gives the windows
+/// to `take`, in order and each exactly once, until it says stop. Windows
+/// without any wanted file come too.
+pub(crate) fn in_order(
+    listing: &Listing,
+    wanted: impl Fn(EntryId) -> bool,
+    options: &bc_hash::Options,
+    cancel: &Cancel,
+    progress: &Progress,
+    mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+) -> Result<Totals, Error> {
+    let stride = options.algorithms.first().map_or(0, |algorithm: &Algorithm| algorithm.digest_len());
+    let count = listing.len().div_ceil(WINDOW as usize);
+    let mut order = Vec::new();
+    let mut ends = Vec::with_capacity(count);
+    let mut windows = Vec::with_capacity(count);
+    for nth in 0..count {
+        let range = range_of(nth, listing.len());
+        let begun = order.len();
+        order.extend(range.clone().map(EntryId).filter(|&id| wanted(id)));
+        large_first(listing, &mut order[begun..]);
+        windows.push(Window::new(&range, stride, order.len() - begun));
+        ends.push(order.len());
+    }
+    let board = Board { listing, state: Mutex::new(State { windows, over: false }), ready: Condvar::new() };
+    if options.workers <= 1 || order.len() <= 1 {
+        return alone(&board, order, &ends, options, cancel, progress, take);
+    }
+    let stop = Cancel::new();
+    let plan = Plan::new(order, options.workers);
+    std::thread::scope(|scope| {
+        let (board, stop) = (&board, &stop);
+        let reading = std::thread::Builder::new().name("read".into()).spawn_scoped(scope, move || {
+            let done = hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board));
+            board.state.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+            board.ready.notify_one();
+            done
+        });
+        let reading = reading
+            .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
+        let mut result = Ok(());
+        for nth in 0..count {
+            let taken = wait_for(board, nth, cancel, stop)
+                .and_then(|window| take(range_of(nth, listing.len()), &window));
+            match taken {
+                Ok(Flow::Continue) => {}
+                Ok(Flow::Stop) => break,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        stop.cancel(1);
+        match reading.join() {
+            Ok(totals) => {
+                let (_, totals) = totals?;
+                result.map(|()| totals)
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Blocks until all files of window `nth` are done.
+fn wait_for(board: &Board<'_>, nth: usize, cancel: &Cancel, stop: &Cancel) -> Result<Window, Error> {
+    let cancelled = || Error::new(ErrorKind::Cancelled, "cancelled");
+    let mut state = board.state.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if let Some(reason) = cancel.reason() {
+            stop.cancel(reason);
+            return Err(cancelled());
+        }
+        if state.windows[nth].left == 0 {
+            let empty = Window::new(&(0..0), 0, 0);
+            return Ok(std::mem::replace(&mut state.windows[nth], empty));
+        }
+        if state.over {
+            // A worker panicked: the join tells.
+            return Err(cancelled());
+        }
+        let waited = board.ready.wait_timeout(state, GLANCE);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// One thread: a window is read, then taken.
+fn alone(
+    board: &Board<'_>,
+    order: Vec<EntryId>,
+    ends: &[usize],
+    options: &bc_hash::Options,
+    cancel: &Cancel,
+    progress: &Progress,
+    mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+) -> Result<Totals, Error> {
+    let mut totals = Totals::default();
+    let mut begun = 0;
+    for (nth, &end) in ends.iter().enumerate() {
+        if begun < end {
+            let plan = Plan::new(order[begun..end].to_vec(), 1);
+            let sink = |_| ToBoard(board);
+            let (_, read) = hash_with(board.listing, &plan, options, cancel, progress, sink)?;
+            totals.merge(read);
+            begun = end;
+        }
+        let window = wait_for(board, nth, cancel, &Cancel::new())?;
+        if take(range_of(nth, board.listing.len()), &window)? == Flow::Stop {
+            break;
+        }
+    }
+    Ok(totals)
+}
+
+/// Large files by size, largest first, then the others as they are.
+fn large_first(listing: &Listing, order: &mut [EntryId]) {
+    let size = |id: &EntryId| listing.meta(*id).map_or(0, |meta| meta.stamp.size);
+    order.sort_by_cached_key(|id| {
+        let size = size(id);
+        std::cmp::Reverse(if size >= LARGE { size } else { 0 })
+    });
+}

@@ -1,0 +1,291 @@
+//! Manifests as input: opened once, readable as often as needed, checked
+//! against their trailer before anything is done with them.
+
+use std::fs::File;
+use std::io::{self, BufRead, Cursor, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_manifest::compress;
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, path_order};
+use bc_walk::Identity;
+
+use crate::error::{Error, ErrorKind};
+
+/// What to do with a manifest whose trailer is missing or wrong.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Trust {
+    /// Refuse it.
+    #[default]
+    Checked,
+    /// Take what can be read and note what is wrong.
+    Forced,
+}
+
+impl Trust {
+    const fn policy(self) -> Policy {
+        match self {
+            Trust::Checked => Policy::Strict,
+            Trust::Forced => Policy::Force,
+        }
+    }
+}
+
+/// An integrity manifest to read, compressed or not.
+#[derive(Clone, Debug)]
+pub struct ManifestFile {
+    name: Vec<u8>,
+    source: Source,
+    /// The file, and the directory that its name is in.
+    identity: Option<(Identity, Identity)>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    File(Arc<File>),
+    Memory(Arc<[u8]>),
+}
+
+/// Reads a file from its beginning without moving its offset, so that two can
+/// read at once.
+struct FromStart {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+impl ManifestFile {
+    /// Opens a manifest. What is no regular file is read into memory at once.
+    ///
+    /// # Errors
+    /// Of opening or reading.
+    pub fn open(path: &Path) -> Result<ManifestFile, Error> {
+        let name = path.as_os_str().as_bytes();
+        let failed = |operation: &'static str| {
+            move |error: io::Error| Error::io(name, operation, &error)
+        };
+        let file = File::open(path).map_err(failed("open"))?;
+        let meta = file.metadata().map_err(failed("stat"))?;
+        if meta.is_dir() {
+            return Err(Error::at(ErrorKind::Io, name, "is a directory, not a manifest"));
+        }
+        if !meta.is_file() || meta.file_type().is_block_device() {
+            return ManifestFile::from_reader(name, file);
+        }
+        let real = path.canonicalize().ok();
+        let beside = real.as_deref().and_then(Path::parent).and_then(|dir| dir.metadata().ok());
+        let identity = |meta: &std::fs::Metadata| Identity { dev: meta.dev(), ino: meta.ino() };
+        Ok(ManifestFile {
+            name: name.to_vec(),
+            source: Source::File(Arc::new(file)),
+            identity: beside.map(|dir| (identity(&meta), identity(&dir))),
+        })
+    }
+
+    /// Reads a manifest into memory.
+    ///
+    /// # Errors
+    /// Of reading.
+    pub fn from_reader(name: &[u8], mut input: impl Read) -> Result<ManifestFile, Error> {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map_err(|error| Error::io(name, "read", &error))?;
+        let source = Source::Memory(bytes.into());
+        Ok(ManifestFile { name: name.to_vec(), source, identity: None })
+    }
+
+    /// The name it was opened by.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Which file it is, if it is one: to be left out of the walk.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity.map(|(file, _)| file)
+    }
+
+    /// The directory it is in.
+    pub(crate) fn directory(&self) -> Option<Identity> {
+        self.identity.map(|(_, directory)| directory)
+    }
+
+    /// What the manifest says of itself.
+    ///
+    /// # Errors
+    /// If it is no integrity manifest, or its schema is unknown.
+    pub fn header(&self) -> Result<Header, Error> {
+        Ok(self.entries(Trust::Checked)?.reader.header().clone())
+    }
+
+    /// The algorithm of its digests.
+    ///
+    /// # Errors
+    /// As [`header`](Self::header), or if the algorithm is unknown.
+    pub fn algorithm(&self) -> Result<Algorithm, Error> {
+        self.algorithm_of(&self.header()?)
+    }
+
+    pub(crate) fn algorithm_of(&self, header: &Header) -> Result<Algorithm, Error> {
+        header.algorithm.parse().map_err(|error| self.bad(format!("{error}")))
+    }
+
+    fn lines(&self) -> Result<Box<dyn BufRead + Send>, Error> {
+        let lines = match &self.source {
+            Source::File(file) => compress::open(FromStart { file: Arc::clone(file), offset: 0 }),
+            Source::Memory(bytes) => compress::open(Cursor::new(Arc::clone(bytes))),
+        };
+        lines.map_err(|error| Error::io(&self.name, "read", &error))
+    }
+
+    /// The entries from the first on.
+    pub(crate) fn entries(&self, trust: Trust) -> Result<OldSide<'_>, Error> {
+        let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
+        Ok(OldSide { file: self, reader, next: Next::Unread })
+    }
+
+    /// Compares the trailer's SHA-256 with the lines before it: finds what was
+    /// cut off or changed without taking the lines apart.
+    ///
+    /// # Errors
+    /// If they do not fit, or reading fails.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut input = self.lines()?;
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        // The last line so far: it may be the trailer, which is not hashed.
+        let mut held: Vec<u8> = Vec::new();
+        loop {
+            let chunk = match input.fill_buf() {
+                Ok([]) => break,
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.unreadable(&error)),
+            };
+            let len = chunk.len();
+            match chunk[..len - 1].iter().rposition(|&byte| byte == b'\n') {
+                Some(newline) => {
+                    hasher.update(&held);
+                    hasher.update(&chunk[..=newline]);
+                    held.clear();
+                    held.extend_from_slice(&chunk[newline + 1..]);
+                }
+                None => {
+                    if held.last() == Some(&b'\n') || held.len() > bc_manifest::MAX_LINE {
+                        hasher.update(&held);
+                        held.clear();
+                    }
+                    held.extend_from_slice(chunk);
+                }
+            }
+            input.consume(len);
+        }
+        let line = held.strip_suffix(b"\n");
+        let Some(line) = line.filter(|line| line.starts_with(b"{\"type\":\"trailer\"")) else {
+            return Err(self.bad("truncated: no complete trailer"));
+        };
+        let hex = line.strip_suffix(b"\"}").and_then(|line| line.rsplit(|&b| b == b'"').next());
+        if hex.and_then(Digest::from_hex) != Some(hasher.finalize()) {
+            return Err(self.bad("altered: the SHA-256 in the trailer does not match"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn bad(&self, message: impl Into<String>) -> Error {
+        Error::at(ErrorKind::Manifest, &self.name, message)
+    }
+
+    fn refused(&self, error: &bc_manifest::Error) -> Error {
+        match error.io_error() {
+            Some(error) => self.unreadable(error),
+            None => self.bad(error.to_string()),
+        }
+    }
+
+    /// Damaged compression looks like a reading error.
+    fn unreadable(&self, error: &io::Error) -> Error {
+        match error.raw_os_error() {
+            Some(_) => Error::io(&self.name, "read", error),
+            None => self.bad(format!("not readable: {error}")),
+        }
+    }
+}
+
+/// Streams a manifest's entries beside another sorted side.
+pub(crate) struct OldSide<'a> {
+    file: &'a ManifestFile,
+    reader: Reader<Box<dyn BufRead + Send>>,
+    next: Next,
+}
+
+enum Next {
+    Unread,
+    Entry(Box<Entry>),
+    End,
+}
+
+impl OldSide<'_> {
+    pub(crate) fn header(&self) -> &Header {
+        self.reader.header()
+    }
+
+    /// The next entry, without taking it.
+    pub(crate) fn peek(&mut self) -> Result<Option<&Entry>, Error> {
+        if let Next::Unread = self.next {
+            self.next = match self.reader.read() {
+                Ok(Some(entry)) => Next::Entry(Box::new(entry)),
+                Ok(None) => Next::End,
+                Err(error) => return Err(self.file.refused(&error)),
+            };
+        }
+        match &self.next {
+            Next::Entry(entry) => Ok(Some(entry)),
+            Next::Unread | Next::End => Ok(None),
+        }
+    }
+
+    /// The next entry.
+    pub(crate) fn take(&mut self) -> Result<Option<Box<Entry>>, Error> {
+        self.peek()?;
+        match std::mem::replace(&mut self.next, Next::Unread) {
+            Next::Entry(entry) => Ok(Some(entry)),
+            Next::Unread | Next::End => {
+                self.next = Next::End;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The next entry if its path comes before `path`.
+    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<Box<Entry>>, Error> {
+        match self.peek()? {
+            Some(entry) if path_order(&entry.path, path).is_lt() => self.take(),
+            _ => Ok(None),
+        }
+    }
+
+    /// The next entry if it has this path.
+    pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<Box<Entry>>, Error> {
+        match self.peek()? {
+            Some(entry) if entry.path == path => self.take(),
+            _ => Ok(None),
+        }
+    }
+
+    /// What was passed over, in words.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.reader.problems().iter().map(ToString::to_string).collect();
+        let more = self.reader.problem_count() - all.len() as u64;
+        if more > 0 {
+            all.push(format!("{more} more problems"));
+        }
+        all
+    }
+}

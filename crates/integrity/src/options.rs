@@ -1,0 +1,247 @@
+//! What belongs to a tree, and how it is worked through.
+
+use bc_digest::Kernels;
+use bc_pool::Cancel;
+use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind};
+
+/// Whether extended attributes are recorded.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Xattrs {
+    /// No.
+    #[default]
+    Skip,
+    /// All that can be seen: user attributes, ACLs, capabilities, labels.
+    Record,
+}
+
+/// Which entries a manifest holds: recorded in it, so that every later command
+/// looks at the same ones.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TreeOptions {
+    /// Names that start with a dot.
+    pub hidden: Hidden,
+    /// Symbolic links below the root.
+    pub symlinks: Symlinks,
+    /// Other file systems.
+    pub file_systems: FileSystems,
+    /// Levels below the root.
+    pub max_depth: Option<u32>,
+    /// Globs of files to list.
+    pub include: Vec<Vec<u8>>,
+    /// Globs of what to leave out.
+    pub exclude: Vec<Vec<u8>>,
+    /// Smallest file, in bytes.
+    pub min_size: u64,
+    /// Largest file, in bytes.
+    pub max_size: Option<u64>,
+    /// `.gitignore` and `.ignore` files.
+    pub ignore_files: IgnoreFiles,
+    /// Files only (as imported manifests have it), or everything.
+    pub entries: Entries,
+    /// Extended attributes.
+    pub xattrs: Xattrs,
+}
+
+impl Default for TreeOptions {
+    fn default() -> TreeOptions {
+        TreeOptions {
+            hidden: Hidden::Include,
+            symlinks: Symlinks::Skip,
+            file_systems: FileSystems::Cross,
+            max_depth: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            min_size: 0,
+            max_size: None,
+            ignore_files: IgnoreFiles::Off,
+            entries: Entries::All,
+            xattrs: Xattrs::Skip,
+        }
+    }
+}
+
+impl TreeOptions {
+    /// As the walk wants them.
+    ///
+    /// # Errors
+    /// A glob that cannot be understood.
+    pub fn to_walk(&self) -> Result<bc_walk::Options, Error> {
+        let globs = |patterns: &[Vec<u8>]| {
+            Globs::new(patterns).map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
+        };
+        Ok(bc_walk::Options {
+            hidden: self.hidden,
+            symlinks: self.symlinks,
+            file_systems: self.file_systems,
+            max_depth: self.max_depth,
+            include: globs(&self.include)?,
+            exclude: globs(&self.exclude)?,
+            min_size: self.min_size,
+            max_size: self.max_size,
+            ignore_files: self.ignore_files,
+            metadata: Metadata::Full,
+            entries: self.entries,
+            leave_out: Vec::new(),
+        })
+    }
+
+    /// As the header keeps them; every option, so that a default that changes
+    /// one day does not change what a manifest means.
+    pub(crate) fn to_json(&self) -> Map<String, Value> {
+        let texts = |patterns: &[Vec<u8>]| -> Vec<String> {
+            // Patterns are UTF-8, or they would not have compiled.
+            patterns.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect()
+        };
+        let options = json!({
+            "hidden": self.hidden == Hidden::Include,
+            "follow_symlinks": self.symlinks == Symlinks::Follow,
+            "one_file_system": self.file_systems == FileSystems::One,
+            "max_depth": self.max_depth,
+            "include": texts(&self.include),
+            "exclude": texts(&self.exclude),
+            "min_size": self.min_size,
+            "max_size": self.max_size,
+            "ignore_files": self.ignore_files == IgnoreFiles::Honour,
+            "entries": if self.entries == Entries::All { "all" } else { "files" },
+            "xattrs": self.xattrs == Xattrs::Record,
+        });
+        match options {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        }
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote. Absent options have their
+    /// defaults; `None` for options that this version does not know, since
+    /// they may change which entries there are, and for values of another type.
+    pub(crate) fn from_json(map: &Map<String, Value>) -> Result<TreeOptions, Error> {
+        let mut options = TreeOptions::default();
+        for (key, value) in map {
+            let known = options.set(key, value);
+            if known.is_none() {
+                let text = format!("the manifest was made with an option unknown here: {key}={value}");
+                return Err(Error::new(ErrorKind::Manifest, text));
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &Value) -> Option<()> {
+        fn pick<T>(value: &Value, yes: T, no: T) -> Option<T> {
+            Some(if value.as_bool()? { yes } else { no })
+        }
+        fn optional(value: &Value) -> Option<Option<u64>> {
+            if value.is_null() { Some(None) } else { value.as_u64().map(Some) }
+        }
+        fn patterns(value: &Value) -> Option<Vec<Vec<u8>>> {
+            let texts = value.as_array()?.iter();
+            texts.map(|text| Some(text.as_str()?.as_bytes().to_vec())).collect()
+        }
+        match key {
+            "hidden" => self.hidden = pick(value, Hidden::Include, Hidden::Skip)?,
+            "follow_symlinks" => self.symlinks = pick(value, Symlinks::Follow, Symlinks::Skip)?,
+            "one_file_system" => {
+                self.file_systems = pick(value, FileSystems::One, FileSystems::Cross)?;
+            }
+            "max_depth" => {
+                self.max_depth = match optional(value)? {
+                    Some(depth) => Some(u32::try_from(depth).ok()?),
+                    None => None,
+                };
+            }
+            "include" => self.include = patterns(value)?,
+            "exclude" => self.exclude = patterns(value)?,
+            "min_size" => self.min_size = value.as_u64()?,
+            "max_size" => self.max_size = optional(value)?,
+            "ignore_files" => {
+                self.ignore_files = pick(value, IgnoreFiles::Honour, IgnoreFiles::Off)?;
+            }
+            "entries" => {
+                self.entries = match value.as_str()? {
+                    "all" => Entries::All,
+                    "files" => Entries::Files,
+                    _ => return None,
+                };
+            }
+            "xattrs" => self.xattrs = pick(value, Xattrs::Record, Xattrs::Skip)?,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// What has to be read, known once the tree is walked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Job {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How to read it.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// Threads that read and hash, at least 1.
+    pub workers: usize,
+    /// How they read.
+    pub read: bc_read::Options,
+}
+
+/// The means for working through a tree.
+pub struct Work<'a> {
+    /// Threads that the walk may use.
+    pub walk_workers: usize,
+    /// Asked at most once a command, after the walk.
+    pub reading: &'a dyn Fn(Job) -> Reading,
+    /// Instruction sets to use.
+    pub kernels: Kernels,
+    /// Ends the work early.
+    pub cancel: &'a Cancel,
+    /// Counts files and bytes as they are read.
+    pub progress: &'a bc_hash::Progress,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_survive_the_header() {
+        let options = TreeOptions {
+            hidden: Hidden::Skip,
+            symlinks: Symlinks::Follow,
+            file_systems: FileSystems::One,
+            max_depth: Some(3),
+            include: vec![b"*.c".to_vec()],
+            exclude: vec![b"\xc3\xa9/**".to_vec(), b"x".to_vec()],
+            min_size: 1,
+            max_size: Some(u64::MAX),
+            ignore_files: IgnoreFiles::Honour,
+            entries: Entries::Files,
+            xattrs: Xattrs::Record,
+        };
+        assert_eq!(TreeOptions::from_json(&options.to_json()).unwrap(), options);
+        let default = TreeOptions::default();
+        assert_eq!(TreeOptions::from_json(&default.to_json()).unwrap(), default);
+        assert_eq!(TreeOptions::from_json(&Map::new()).unwrap(), default);
+    }
+
+    #[test]
+    fn unknown_options_and_types_are_refused() {
+        for (key, value) in [
+            ("sparse", json!(true)),
+            ("hidden", json!(1)),
+            ("max_depth", json!(-1)),
+            ("include", json!("*.c")),
+            ("entries", json!("some")),
+        ] {
+            let map = Map::from_iter([(key.to_string(), value)]);
+            let error = TreeOptions::from_json(&map).unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+}

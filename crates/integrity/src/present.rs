@@ -1,0 +1,265 @@
+//! Entries of the tree with everything that is wanted of them: the walk's
+//! stat, the digest, the link's target, extended attributes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Entry, Kind, Meta};
+use bc_pool::Cancel;
+use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, Identity, Listing};
+use rustix::io::Errno;
+
+use crate::compare::Flow;
+use crate::error::{Error, ErrorKind};
+use crate::hashing::{Outcome, Window};
+use crate::options::Xattrs;
+use crate::tree::{Item, Tree, failure};
+use crate::view::View;
+
+/// One entry of the tree.
+pub(crate) struct Present<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) view: View<'a>,
+    /// `None` for what the walk could not even stat.
+    pub(crate) id: Option<EntryId>,
+    /// It is the directory that the manifest is in.
+    pub(crate) holds_manifest: bool,
+}
+
+impl<'a> Present<'a> {
+    /// The view to compare: writing the manifest changed the directory it is
+    /// in, which is no difference.
+    pub(crate) fn compared(&self) -> View<'a> {
+        if self.holds_manifest {
+            return View { mtime_ns: None, ctime_ns: None, size: None, ..self.view };
+        }
+        self.view
+    }
+}
+
+/// Looks at entries in order.
+pub(crate) struct Looker<'a> {
+    pub(crate) tree: &'a Tree,
+    xattrs: Xattrs,
+    /// The directory with the manifest: writing the manifest changed it.
+    touched: Option<Identity>,
+    dir: Option<(DirId, OwnedFd)>,
+    path: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// The kernel's limits for one value and for the list of names, from
+/// `linux/limits.h`.
+const XATTR_MAX: usize = 64 << 10;
+
+impl<'a> Looker<'a> {
+    pub(crate) fn new(tree: &'a Tree, xattrs: Xattrs, touched: Option<Identity>) -> Looker<'a> {
+        Looker { tree, xattrs, touched, dir: None, path: Vec::new(), value: Vec::new() }
+    }
+
+    /// Gives each entry of the tree to `see`, none of them read.
+    pub(crate) fn all(
+        &mut self,
+        cancel: &Cancel,
+        mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+    ) -> Result<Flow, Error> {
+        /// Entries between two looks for a cancellation.
+        const STEP: u32 = 8192;
+        let end = self.tree.listing.len() as u32;
+        for start in (0..end).step_by(STEP as usize) {
+            if cancel.is_cancelled() {
+                return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+            }
+            if self.each(start..end.min(start + STEP), None, &mut see)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Gives each entry of `range` to `see`, with what `window` has of it.
+    pub(crate) fn each(
+        &mut self,
+        range: Range<u32>,
+        window: Option<&Window>,
+        mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+    ) -> Result<Flow, Error> {
+        let tree = self.tree;
+        for item in tree.items_of(range) {
+            let mut path = std::mem::take(&mut self.path);
+            tree.path(item, &mut path);
+            let flow = match item {
+                Item::Stray(stray) => {
+                    let view = View { error: Some(&stray.failure), ..View::new(Kind::File) };
+                    see(&Present { path: &path, view, id: None, holds_manifest: false })
+                }
+                Item::Entry(id) => self.entry(id, &path, window, &mut see),
+            };
+            self.path = path;
+            if flow? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn entry(
+        &mut self,
+        id: EntryId,
+        path: &[u8],
+        window: Option<&Window>,
+        see: &mut impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+    ) -> Result<Flow, Error> {
+        let tree = self.tree;
+        let outcome = window.map_or(Outcome::NotRead, |window| window.outcome(id));
+        let stat = match outcome {
+            Outcome::Digest(_, stat) => stat,
+            _ => None,
+        };
+        let mut view = tree.view(id, stat);
+        let failed: Failure;
+        let target;
+        let xattrs;
+        match outcome {
+            Outcome::Digest(digest, _) => view.digest = Some(digest),
+            Outcome::Failed(error) => {
+                failed = failure(error);
+                view.error = Some(&failed);
+            }
+            Outcome::NotRead if view.kind == Kind::Symlink => match self.target(id) {
+                Ok(found) => {
+                    target = found;
+                    view.target = Some(&target);
+                }
+                Err(error) => {
+                    failed = failure(&error);
+                    view.error = Some(&failed);
+                }
+            },
+            Outcome::NotRead => {}
+        }
+        let holds_manifest = view.kind == Kind::Dir
+            && self.touched.is_some()
+            && self.touched == tree.listing.meta(id).map(|meta| meta.id);
+        let attributes_failed;
+        if self.xattrs == Xattrs::Record {
+            match self.attributes(id, view.kind) {
+                Ok(found) => {
+                    xattrs = found;
+                    view.xattrs = Some(&xattrs);
+                }
+                Err(error) if view.error.is_none() => {
+                    attributes_failed = failure(&error);
+                    view.error = Some(&attributes_failed);
+                }
+                Err(_) => {}
+            }
+        }
+        see(&Present { path, view, id: Some(id), holds_manifest })
+    }
+
+    fn in_dir(&mut self, id: EntryId) -> Result<BorrowedFd<'_>, bc_walk::Error> {
+        let dir = self.tree.listing.dir(id);
+        if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
+            self.dir = Some((dir, self.tree.listing.open_dir(dir)?));
+        }
+        match &self.dir {
+            Some((_, fd)) => Ok(fd.as_fd()),
+            None => Err(bc_walk::Error::of_kind(self.tree.listing.path(id), "open", WalkErrorKind::Changed)),
+        }
+    }
+
+    fn target(&mut self, id: EntryId) -> Result<Vec<u8>, bc_walk::Error> {
+        let listing = &self.tree.listing;
+        let dir = self.in_dir(id)?;
+        let target = rustix::fs::readlinkat(dir, listing.name(id), Vec::new());
+        target.map(|target| target.into_bytes()).map_err(|errno| system(listing, id, "readlink", errno))
+    }
+
+    /// All extended attributes that may be seen, ACLs and capabilities among
+    /// them. Files are opened as for reading; everything else, which must not
+    /// be opened, is reached through `/proc/self/fd`.
+    fn attributes(
+        &mut self,
+        id: EntryId,
+        kind: Kind,
+    ) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, bc_walk::Error> {
+        let listing = &self.tree.listing;
+        let mut value = std::mem::take(&mut self.value);
+        value.resize(XATTR_MAX, 0);
+        let found = if kind == Kind::File {
+            let (file, _) = bc_read::open_checked(listing, id)?;
+            collect(
+                &mut value,
+                |list| rustix::fs::flistxattr(&file, list),
+                |name, value| rustix::fs::fgetxattr(&file, name, value),
+            )
+        } else {
+            let mut path = format!("/proc/self/fd/{}/", self.in_dir(id)?.as_raw_fd()).into_bytes();
+            path.extend_from_slice(listing.name(id).to_bytes());
+            let path = path.as_slice();
+            collect(
+                &mut value,
+                |list| rustix::fs::llistxattr(path, list),
+                |name, value| rustix::fs::lgetxattr(path, name, value),
+            )
+        };
+        self.value = value;
+        found.map_err(|errno| system(listing, id, "getxattr", errno))
+    }
+}
+
+fn collect(
+    value: &mut [u8],
+    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
+) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
+    let count = match list(value) {
+        // A file system without them has none.
+        Err(Errno::NOTSUP) => 0,
+        other => other?,
+    };
+    let names = value[..count].to_vec();
+    let mut all = BTreeMap::new();
+    for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        match get(name, value) {
+            Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
+            // Removed meanwhile, or listed but not for us to see (trusted.*).
+            Err(Errno::NODATA | Errno::NOTSUP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(all)
+}
+
+fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_walk::Error {
+    bc_walk::Error::new(listing.path(id), op, errno)
+}
+
+/// The line of a manifest for what is there.
+pub(crate) fn to_entry(present: &Present<'_>) -> Entry {
+    let view = &present.view;
+    let mut entry = Entry::new(present.path.to_vec(), view.kind);
+    entry.meta = meta(view);
+    entry.rdev = view.rdev;
+    entry.digest = view.digest.and_then(bc_manifest::Digest::new);
+    entry.target = view.target.map(<[u8]>::to_vec);
+    entry.xattrs = view.xattrs.cloned();
+    entry.error = view.error.cloned();
+    entry
+}
+
+fn meta(view: &View<'_>) -> Option<Meta> {
+    Some(Meta {
+        size: view.size?,
+        mode: view.mode?,
+        uid: view.uid?,
+        gid: view.gid?,
+        mtime_ns: view.mtime_ns?,
+        ctime_ns: view.ctime_ns?,
+        ino: view.ino?,
+        nlink: view.nlink?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Which unchanged files an update reads all the same: those verified longest
+//! ago, as much of them as was asked for.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bc_walk::EntryId;
+
+/// How much to read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Reread {
+    /// Nothing that looks unchanged.
+    #[default]
+    None,
+    /// This part of the unchanged files, from 0 to 1.
+    Fraction(f64),
+    /// So many bytes.
+    Bytes(u64),
+    /// For so long.
+    For(Duration),
+}
+
+/// A text that is no [`Reread`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownReread(String);
+
+impl fmt::Display for UnknownReread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is neither a part (5%, 0.05), a size (20G) nor a time (90s, 30m, 2h, 1d)", self.0)
+    }
+}
+
+impl std::error::Error for UnknownReread {}
+
+impl FromStr for Reread {
+    type Err = UnknownReread;
+
+    /// `5%` or `0.05`: a part; `20G`, `500MB` or a plain number: bytes, with
+    /// binary and decimal units as everywhere; `90s`, `30m`, `2h`, `1d`: a time.
+    fn from_str(text: &str) -> Result<Reread, UnknownReread> {
+        parse(text).ok_or_else(|| UnknownReread(text.to_string()))
+    }
+}
+
+fn parse(text: &str) -> Option<Reread> {
+    let part = |number: f64| (0.0..=1.0).contains(&number).then_some(Reread::Fraction(number));
+    if let Some(percent) = text.strip_suffix('%') {
+        return part(percent.parse::<f64>().ok()? / 100.0);
+    }
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if unit.is_empty() && number.contains('.') {
+        return part(number.parse().ok()?);
+    }
+    let number: u64 = number.parse().ok()?;
+    let seconds = |unit: u64| Some(Reread::For(Duration::from_secs(number.checked_mul(unit)?)));
+    let bytes = |unit: u64| Some(Reread::Bytes(number.checked_mul(unit)?));
+    match unit {
+        "s" => seconds(1),
+        "m" | "min" => seconds(60),
+        "h" => seconds(3600),
+        "d" => seconds(86_400),
+        "" | "B" => bytes(1),
+        "K" | "KiB" => bytes(1 << 10),
+        "M" | "MiB" => bytes(1 << 20),
+        "G" | "GiB" => bytes(1 << 30),
+        "T" | "TiB" => bytes(1 << 40),
+        "kB" => bytes(1000),
+        "MB" => bytes(1_000_000),
+        "GB" => bytes(1_000_000_000),
+        "TB" => bytes(1_000_000_000_000),
+        _ => None,
+    }
+}
+
+/// An unchanged file. 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Nanoseconds since 1970.
+    pub(crate) verified_at: i64,
+    pub(crate) size: u64,
+    pub(crate) entry: EntryId,
+}
+
+/// Those to read, the least recently verified first; of a time limit all, to
+/// be read in this order until it is over.
+pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread) -> Vec<EntryId> {
+    // Ties in path order, so that a scrub goes on where the last one stopped.
+    candidates.sort_unstable_by_key(|c| (c.verified_at, c.entry));
+    // A byte for the name: a part of many empty files is a part all the same.
+    let cost = |c: &Candidate| u128::from(c.size) + 1;
+    let total: u128 = candidates.iter().map(cost).sum();
+    let limit = match reread {
+        Reread::None => 0,
+        Reread::Fraction(part) => (total as f64 * part.clamp(0.0, 1.0)).ceil() as u128,
+        Reread::Bytes(bytes) => u128::from(bytes),
+        Reread::For(_) => total,
+    };
+    let limit = if reread == Reread::Fraction(1.0) { total } else { limit };
+    let mut sum = 0;
+    let chosen = candidates.iter().take_while(|candidate| {
+        let takes = sum < limit;
+        sum += match reread {
+            Reread::Bytes(_) => u128::from(candidate.size),
+            _ => cost(candidate),
+        };
+        takes
+    });
+    chosen.map(|candidate| candidate.entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_sizes_and_times() {
+        for (text, expected) in [
+            ("5%", Reread::Fraction(0.05)),
+            ("100%", Reread::Fraction(1.0)),
+            ("0.25", Reread::Fraction(0.25)),
+            ("20G", Reread::Bytes(20 << 30)),
+            ("1MB", Reread::Bytes(1_000_000)),
+            ("4096", Reread::Bytes(4096)),
+            ("30m", Reread::For(Duration::from_secs(1800))),
+            ("2h", Reread::For(Duration::from_secs(7200))),
+            ("90s", Reread::For(Duration::from_secs(90))),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for bad in ["", "%", "101%", "-1", "1.5", "5x", "m", "1.5G", "99999999999T", "NaN%"] {
+            assert!(bad.parse::<Reread>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_least_recently_verified_come_first() {
+        let candidate = |verified_at, size, entry| Candidate { verified_at, size, entry: EntryId(entry) };
+        let all = vec![candidate(9, 10, 0), candidate(5, 10, 1), candidate(5, 10, 2), candidate(7, 0, 3)];
+        let ids = |reread| choose(all.clone(), reread).iter().map(|id| id.0).collect::<Vec<_>>();
+        assert_eq!(ids(Reread::None), []);
+        assert_eq!(ids(Reread::Bytes(1)), [1]);
+        assert_eq!(ids(Reread::Bytes(11)), [1, 2]);
+        assert_eq!(ids(Reread::Fraction(0.5)), [1, 2]);
+        assert_eq!(ids(Reread::Fraction(1.0)), [1, 2, 3, 0]);
+        assert_eq!(ids(Reread::For(Duration::ZERO)), [1, 2, 3, 0]);
+    }
+}

@@ -1,0 +1,235 @@
+//! The tree as it is now: the walk's listing seen as sorted entries with paths
+//! relative to the root, each with what the walk could not find out about it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Kind, ROOT, path_order};
+use bc_walk::{EntryId, FileStat, Identity, Listing};
+
+use crate::error::{Error, ErrorKind};
+use crate::options::{TreeOptions, Work};
+use crate::view::View;
+
+/// A walked tree.
+pub(crate) struct Tree {
+    pub(crate) listing: Listing,
+    /// Entries whose directory could not be read, and why.
+    failures: BTreeMap<EntryId, Failure>,
+    /// Paths that the walk met and could not even stat.
+    strays: Vec<Stray>,
+    /// Directories in `failures`, each with a closing slash; everything below
+    /// them is unknown.
+    unlisted: Vec<(Vec<u8>, EntryId)>,
+}
+
+/// A path of which nothing is known but that it is there.
+pub(crate) struct Stray {
+    pub(crate) path: Vec<u8>,
+    pub(crate) failure: Failure,
+    /// The entry it comes before.
+    before: u32,
+}
+
+/// One path of the tree, in path order.
+#[derive(Clone, Copy)]
+pub(crate) enum Item<'a> {
+    Entry(EntryId),
+    Stray(&'a Stray),
+}
+
+impl Tree {
+    /// Walks `root`, leaving out the files in `leave_out`.
+    pub(crate) fn walk(
+        root: &OsStr,
+        options: &TreeOptions,
+        leave_out: &[Identity],
+        work: &Work<'_>,
+    ) -> Result<Tree, Error> {
+        let mut walk = options.to_walk()?;
+        walk.leave_out = leave_out.to_vec();
+        let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
+        if work.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+        }
+        if let (true, [error, ..]) = (listing.is_empty(), listing.errors()) {
+            let message = format!("{}: {}", error.op(), error.message());
+            return Err(Error::at(ErrorKind::Refused, error.path(), message));
+        }
+        let mut tree = Tree {
+            failures: BTreeMap::new(),
+            strays: Vec::new(),
+            unlisted: Vec::new(),
+            listing,
+        };
+        tree.place_errors(root.as_bytes());
+        Ok(tree)
+    }
+
+    fn place_errors(&mut self, root: &[u8]) {
+        let mut path = Vec::new();
+        for error in self.listing.errors() {
+            let relative = relative(error.path(), root);
+            let at = partition_point(self.listing.len(), |id| {
+                path.clear();
+                self.listing.write_relative(id, &mut path);
+                path_order(&path, relative).is_lt()
+            });
+            path.clear();
+            if (at as usize) < self.listing.len() {
+                self.listing.write_relative(EntryId(at), &mut path);
+            }
+            let failure = failure(error);
+            if path == relative {
+                let mut below = relative.to_vec();
+                below.push(b'/');
+                self.unlisted.push((below, EntryId(at)));
+                self.failures.entry(EntryId(at)).or_insert(failure);
+            } else if self.strays.last().is_none_or(|last| last.path != relative) {
+                self.strays.push(Stray { path: relative.to_vec(), failure, before: at });
+            }
+        }
+        self.strays.sort_by(|a, b| path_order(&a.path, &b.path));
+        self.strays.dedup_by(|a, b| a.path == b.path);
+        self.unlisted.sort();
+    }
+
+    /// The paths of a range of entries, strays before each included; those
+    /// behind the last entry of all come with the range that ends there.
+    pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
+        let from = self.strays.partition_point(|stray| stray.before < range.start);
+        let end = range.end;
+        let is_last = end as usize == self.listing.len();
+        let mut strays = self.strays[from..].iter().peekable();
+        let mut ids = range.peekable();
+        std::iter::from_fn(move || {
+            let next = ids.peek().copied();
+            let due = |stray: &&Stray| match next {
+                Some(id) => stray.before <= id,
+                None => is_last,
+            };
+            match strays.next_if(due) {
+                Some(stray) => Some(Item::Stray(stray)),
+                None => ids.next().map(|id| Item::Entry(EntryId(id))),
+            }
+        })
+    }
+
+    /// Replaces `out` by the path of an item.
+    pub(crate) fn path(&self, item: Item<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        match item {
+            Item::Entry(id) => self.listing.write_relative(id, out),
+            Item::Stray(stray) => out.extend_from_slice(&stray.path),
+        }
+    }
+
+    /// What the walk knows of an entry; `stat` is the newer one of the
+    /// descriptor that was read, if it differs.
+    pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> View<'_> {
+        let walked;
+        let stat = match stat {
+            Some(stat) => stat,
+            None => match self.listing.stat(id) {
+                Some(stat) => {
+                    walked = stat;
+                    &walked
+                }
+                None => return View::new(kind(self.listing.kind(id))),
+            },
+        };
+        let mut view = View {
+            error: self.failures.get(&id),
+            ..stat_view(stat)
+        };
+        if self.listing.name(id).to_bytes() == ROOT {
+            view.dev = Some(stat.id.dev);
+        }
+        view
+    }
+
+    /// Why nothing can be said about a path that is not in the listing: the
+    /// directory above it that could not be read.
+    pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
+        self.unlisted.iter().find_map(|(below, id)| {
+            let below_root = below == b"./";
+            (below_root || path.starts_with(below))
+                .then(|| (&self.failures[id], &below[..below.len() - 1]))
+        })
+    }
+
+    /// The root's own stat, if the root is a directory.
+    pub(crate) fn root(&self) -> Option<FileStat> {
+        let first = EntryId(0);
+        let is_root = !self.listing.is_empty() && self.listing.name(first).to_bytes() == ROOT;
+        if is_root { self.listing.stat(first) } else { None }
+    }
+
+    /// Is there nothing but the root itself?
+    pub(crate) fn is_empty(&self) -> bool {
+        let entries = self.listing.len() - usize::from(self.root().is_some());
+        entries == 0 && self.strays.is_empty() && self.failures.is_empty()
+    }
+}
+
+/// The view of what `stat` says.
+pub(crate) fn stat_view(stat: &FileStat) -> View<'static> {
+    let kind = kind(stat.kind());
+    View {
+        size: Some(stat.stamp.size),
+        mode: Some(stat.mode),
+        uid: Some(stat.uid),
+        gid: Some(stat.gid),
+        mtime_ns: Some(stat.stamp.mtime_ns),
+        ctime_ns: Some(stat.stamp.ctime_ns),
+        ino: Some(stat.id.ino),
+        nlink: Some(stat.nlink),
+        rdev: matches!(kind, Kind::Block | Kind::Char).then_some(stat.rdev),
+        ..View::new(kind)
+    }
+}
+
+/// The walk's kind as the manifest's.
+pub(crate) const fn kind(kind: bc_walk::Kind) -> Kind {
+    match kind {
+        bc_walk::Kind::File => Kind::File,
+        bc_walk::Kind::Dir => Kind::Dir,
+        bc_walk::Kind::Symlink => Kind::Symlink,
+        bc_walk::Kind::Fifo => Kind::Fifo,
+        bc_walk::Kind::Socket => Kind::Socket,
+        bc_walk::Kind::Block => Kind::Block,
+        bc_walk::Kind::Char => Kind::Char,
+    }
+}
+
+/// An error as a manifest keeps it.
+pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
+    Failure { op: error.op().to_string(), errno: error.errno(), message: error.message() }
+}
+
+/// A printed path below the printed root.
+fn relative<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
+    match path.strip_prefix(root) {
+        Some(rest) => match rest.strip_prefix(b"/").unwrap_or(rest) {
+            b"" => ROOT,
+            rest => rest,
+        },
+        None => path,
+    }
+}
+
+/// The first id below `len` for which `before` is false.
+fn partition_point(len: usize, mut before: impl FnMut(EntryId) -> bool) -> u32 {
+    let (mut low, mut high) = (0, len as u32);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(EntryId(middle)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,514 @@
+//! `update`: a manifest brought up to date in place, reading only what changed.
+//!
+//! Two passes over the old manifest. The first compares what `stat` tells and
+//! decides which files to read; it also proves the manifest before anything is
+//! done. If nothing at all changed, that was all, and the file stays as it is.
+//! The second writes the new manifest beside the old one while the files are
+//! being read.
+
+use std::ffi::OsStr;
+use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Instant;
+
+use bc_hash::Totals;
+use bc_manifest::compress::Compressor;
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer, Writer};
+use bc_manifest::time::{format_rfc3339, parse_rfc3339};
+use bc_walk::{EntryId, Skipped};
+
+use crate::atomic::{AtomicFile, lock};
+use crate::change::Class;
+use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::create::{hash_options, writing};
+use crate::error::{Error, ErrorKind};
+use crate::fields::{Fields, Mode, Rules};
+use crate::hashing;
+use crate::input::{ManifestFile, OldSide, Trust};
+use crate::options::{TreeOptions, Work};
+use crate::present::{Looker, Present, to_entry};
+use crate::reread::{Candidate, Reread, choose};
+use crate::summary::Summary;
+use crate::tree::Tree;
+use crate::verify::{RootCheck, is_elsewhere, refuse_if_empty, refused, report_failed, tree_options};
+use crate::view::{View, describe, judge};
+
+/// What becomes of entries whose content changed behind an unchanged mtime.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Damaged {
+    /// They keep their old entry, so that every later run finds them again.
+    #[default]
+    Keep,
+    /// Their present content is recorded as right.
+    Accept,
+}
+
+/// What to update.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// The root directory.
+    pub root: &'a OsStr,
+    /// Its manifest, which is replaced.
+    pub manifest: &'a Path,
+    /// Which unchanged files to read all the same.
+    pub reread: Reread,
+    /// What to do about damage.
+    pub damaged: Damaged,
+    /// Which changes to report.
+    pub detail: Detail,
+    /// What to do with a damaged manifest.
+    pub trust: Trust,
+    /// What to do with a suspicious root.
+    pub root_check: RootCheck,
+    /// The time now, in nanoseconds since 1970: recorded as `verified_at`.
+    pub now: i64,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub struct Updated {
+    /// What had changed since.
+    pub summary: Summary,
+    /// The new manifest's counts; `None` if there was nothing to write.
+    pub written: Option<Trailer>,
+    /// What was passed over in a damaged manifest, in words.
+    pub problems: Vec<String>,
+    /// What filters left out of the tree.
+    pub skipped: Skipped,
+    /// Directories read.
+    pub directories: u64,
+    /// What was read.
+    pub totals: Totals,
+}
+
+/// Every field but the digest: whether there is anything to write at all.
+const EVERYTHING: Rules = Rules { mode: Mode::Meta, ignore: Fields::NONE };
+
+/// Brings a manifest up to date and gives what changed to `sink` in path order.
+///
+/// Files whose size, mtime, ctime and inode are as recorded keep their digest
+/// unread. What cannot be read keeps its old entry.
+///
+/// # Errors
+/// As [`verify`](crate::verify()), or if another update of the same manifest is
+/// running. The old manifest is then as it was.
+pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Updated, Error> {
+    let name = what.manifest.as_os_str().as_bytes();
+    let _lock = lock(what.manifest).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::at(ErrorKind::Refused, name, "another update of this manifest is running")
+        }
+        _ => Error::io(name, "open", &error),
+    })?;
+    let manifest = ManifestFile::open(what.manifest)?;
+    let Some(identity) = manifest.identity() else {
+        return Err(Error::at(ErrorKind::Usage, name, "not a file that could be replaced"));
+    };
+    let header = manifest.header()?;
+    let algorithm = manifest.algorithm_of(&header)?;
+    let options = tree_options(&header, what.trust)?;
+    let tree = Tree::walk(what.root, &options, &[identity], work)?;
+    refuse_if_empty(&tree, &manifest, what.root, what.root_check)?;
+
+    let mut plan = Plan::new(&tree);
+    plan.make(&manifest, &header, &options, what, work)?;
+    let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
+    if elsewhere && plan.matches == 0 && plan.leaves > 0 {
+        return Err(refused(what.root, "is on another device than recorded, and nothing in it matches"));
+    }
+    let chosen = choose(std::mem::take(&mut plan.candidates), what.reread);
+    plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
+
+    chosen.iter().for_each(|id| plan.read(*id));
+    let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work);
+    let mut updater = Updater { what, manifest: &manifest, tree: &tree, options, hash, header };
+    let mut scrubbed = Scrubbed::default();
+    if let Reread::For(time) = what.reread {
+        chosen.iter().for_each(|id| plan.wanted[id.0 as usize] = false);
+        scrubbed = updater.scrub(&chosen, time, work)?;
+    }
+    if !plan.differs && what.detail != Detail::All {
+        let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
+        let summary = Summary::all_ok(plan.seen);
+        let (problems, totals) = (plan.problems, Totals::default());
+        return Ok(Updated { summary, written: None, problems, skipped, directories, totals });
+    }
+    updater.write(&plan, &scrubbed, work, sink)
+}
+
+/// What the first pass found out.
+struct Plan<'a> {
+    tree: &'a Tree,
+    /// By entry: is it to be read?
+    wanted: Vec<bool>,
+    candidates: Vec<Candidate>,
+    /// Entries of both sides.
+    seen: u64,
+    /// Is there anything to write?
+    differs: bool,
+    /// Old entries of files and links, and how many of them are as recorded.
+    leaves: u64,
+    matches: u64,
+    problems: Vec<String>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(tree: &'a Tree) -> Plan<'a> {
+        Plan {
+            tree,
+            wanted: vec![false; tree.listing.len()],
+            candidates: Vec::new(),
+            seen: 0,
+            differs: false,
+            leaves: 0,
+            matches: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, id: EntryId) {
+        self.wanted[id.0 as usize] = true;
+    }
+
+    fn make(
+        &mut self,
+        manifest: &ManifestFile,
+        header: &Header,
+        options: &TreeOptions,
+        what: &Update<'_>,
+        work: &Work<'_>,
+    ) -> Result<(), Error> {
+        let mut old = manifest.entries(what.trust)?;
+        // Without a time of its own an entry was last verified when the
+        // manifest was made.
+        let made = header.created_at.as_deref().and_then(parse_rfc3339).unwrap_or(i64::MIN);
+        let mut looker = Looker::new(self.tree, options.xattrs, manifest.directory());
+        looker.all(work.cancel, |new| {
+            while let Some(entry) = old.take_before(new.path)? {
+                self.gone(&entry);
+            }
+            match old.take_at(new.path)? {
+                Some(entry) => self.both(&entry, new, made, what.reread),
+                None => {
+                    self.differs = true;
+                    if let (Some(id), Kind::File) = (new.id, new.view.kind) {
+                        self.read(id);
+                    }
+                }
+            }
+            Ok(Flow::Continue)
+        })?;
+        while let Some(entry) = old.take()? {
+            self.gone(&entry);
+        }
+        self.problems = old.problems();
+        self.differs |= !self.problems.is_empty();
+        Ok(())
+    }
+
+    fn gone(&mut self, entry: &Entry) {
+        self.differs = true;
+        self.leaves += u64::from(matches!(entry.kind, Kind::File | Kind::Symlink));
+    }
+
+    fn both(&mut self, entry: &Entry, new: &Present<'_>, made: i64, reread: Reread) {
+        self.seen += 1;
+        let old = View::from(entry);
+        let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
+        // An imported entry has digests only; what it lacks is filled in.
+        self.differs |= !same || old.mode.is_none() || entry.error.is_some();
+        if !matches!(entry.kind, Kind::File | Kind::Symlink) {
+            return;
+        }
+        self.leaves += 1;
+        self.matches += u64::from(same);
+        let (Some(id), Kind::File) = (new.id, new.view.kind) else { return };
+        if !is_unchanged(&old, &new.view) {
+            self.read(id);
+            self.differs = true;
+        } else if reread != Reread::None {
+            let verified_at = entry.verified_at.unwrap_or(made);
+            let size = new.view.size.unwrap_or(0);
+            self.candidates.push(Candidate { verified_at, size, entry: id });
+        }
+    }
+}
+
+/// May the file keep its digest unread?
+fn is_unchanged(old: &View<'_>, new: &View<'_>) -> bool {
+    old.kind == new.kind
+        && old.digest.is_some()
+        && old.size.is_some()
+        && (old.size, old.mtime_ns, old.ctime_ns, old.ino)
+            == (new.size, new.mtime_ns, new.ctime_ns, new.ino)
+}
+
+/// What was read again before a time limit was over, in order of entries.
+#[derive(Default)]
+struct Scrubbed {
+    results: Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>,
+    totals: Totals,
+}
+
+impl Scrubbed {
+    fn get(&self, id: EntryId) -> Option<&Result<bc_manifest::Digest, bc_walk::Error>> {
+        let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.results[found].1)
+    }
+}
+
+struct Updater<'a> {
+    what: &'a Update<'a>,
+    manifest: &'a ManifestFile,
+    tree: &'a Tree,
+    options: TreeOptions,
+    hash: bc_hash::Options,
+    header: Header,
+}
+
+impl Updater<'_> {
+    /// Reads `order` until the time is over, in slices small enough to stop
+    /// about then.
+    fn scrub(
+        &self,
+        order: &[EntryId],
+        time: std::time::Duration,
+        work: &Work<'_>,
+    ) -> Result<Scrubbed, Error> {
+        const FILES: usize = 1024;
+        const BYTES: u64 = 256 << 20;
+        let begun = Instant::now();
+        let size = |id: EntryId| self.tree.listing.meta(id).map_or(0, |meta| meta.stamp.size);
+        let mut scrubbed = Scrubbed::default();
+        let mut left = order;
+        while !left.is_empty() && begun.elapsed() < time {
+            let mut bytes = 0;
+            let fits = left.iter().take(FILES).take_while(|&&id| {
+                let first = bytes == 0;
+                bytes += size(id);
+                first || bytes <= BYTES
+            });
+            let (slice, rest) = left.split_at(fits.count().max(1));
+            left = rest;
+            let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
+            let sink = |_| Collect(Vec::new());
+            let (sinks, totals) =
+                bc_hash::hash_with(&self.tree.listing, &plan, &self.hash, work.cancel, work.progress, sink)?;
+            scrubbed.totals.merge(totals);
+            scrubbed.results.extend(sinks.into_iter().flat_map(|sink| sink.0));
+            if work.cancel.is_cancelled() {
+                return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+            }
+        }
+        scrubbed.results.sort_unstable_by_key(|(id, _)| *id);
+        Ok(scrubbed)
+    }
+
+    fn write(
+        &mut self,
+        plan: &Plan<'_>,
+        scrubbed: &Scrubbed,
+        work: &Work<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Updated, Error> {
+        let what = self.what;
+        let was_on = self.header.root_dev;
+        self.header.root_dev = self.tree.root().map(|stat| stat.id.dev).or(was_on);
+        self.header.version = env!("CARGO_PKG_VERSION").to_string();
+        let now = format_rfc3339(what.now);
+        self.header.extra.insert("updated_at".to_string(), now.into());
+        let mut output = Output::create(what.manifest, &self.header, plan.differs)?;
+
+        let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
+        let mut old = self.manifest.entries(what.trust)?;
+        let mut looker = Looker::new(self.tree, self.options.xattrs, self.manifest.directory());
+        let wanted = |id: EntryId| plan.wanted[id.0 as usize];
+        let listing = &self.tree.listing;
+        let mut totals =
+            hashing::in_order(listing, wanted, &self.hash, work.cancel, work.progress, |range, window| {
+                looker.each(range, Some(window), |new| {
+                    self.merge(new, &mut old, scrubbed, was_on, &mut comparison, &mut output)?;
+                    Ok(Flow::Continue)
+                })
+            })?;
+        while let Some(entry) = old.take()? {
+            self.gone(&entry, &mut comparison, &mut output)?;
+        }
+        totals.merge(scrubbed.totals.clone());
+        let written = output.finish(what.manifest)?;
+        let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
+        (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
+        Ok(Updated {
+            summary,
+            written,
+            problems: plan.problems.clone(),
+            skipped: listing.skipped().clone(),
+            directories: listing.directories(),
+            totals,
+        })
+    }
+
+    fn merge(
+        &self,
+        new: &Present<'_>,
+        old: &mut OldSide<'_>,
+        scrubbed: &Scrubbed,
+        was_on: Option<u64>,
+        comparison: &mut Comparison<'_>,
+        output: &mut Output,
+    ) -> Result<(), Error> {
+        while let Some(entry) = old.take_before(new.path)? {
+            self.gone(&entry, comparison, output)?;
+        }
+        let Some(entry) = old.take_at(new.path)? else {
+            let mut fresh = to_entry(new);
+            fresh.verified_at = fresh.digest.map(|_| self.what.now);
+            comparison.added(new.path, &new.view).map_err(|error| report_failed(&error))?;
+            return output.put(&fresh);
+        };
+        let mut before = View::from(&*entry);
+        if entry.path == ROOT {
+            before.dev = was_on;
+        }
+        let (mut now, mut compared) = (new.view, new.compared());
+        let mut verified_at = now.digest.map(|_| self.what.now);
+        let failure;
+        if now.kind == Kind::File && now.digest.is_none() && now.error.is_none() {
+            match new.id.and_then(|id| scrubbed.get(id)) {
+                Some(Ok(digest)) => {
+                    now.digest = Some(digest.as_bytes());
+                    verified_at = Some(self.what.now);
+                }
+                Some(Err(error)) => {
+                    failure = crate::tree::failure(error);
+                    now.error = Some(&failure);
+                }
+                // Unchanged: as it was.
+                None => {
+                    now.digest = before.digest;
+                    verified_at = entry.verified_at;
+                }
+            }
+            (compared.digest, compared.error) = (now.digest, now.error);
+        }
+        let class = comparison.both(new.path, &before, &compared);
+        let class = class.map_err(|error| report_failed(&error))?;
+        let keeps = match class {
+            Class::Damaged => self.what.damaged == Damaged::Keep,
+            // Better what was last known than nothing.
+            Class::Unreadable => now.error.is_some() && before.error.is_none(),
+            _ => false,
+        };
+        if keeps {
+            return output.put(&entry);
+        }
+        let present = Present { view: now, ..*new };
+        let mut fresh = to_entry(&present);
+        fresh.verified_at = if fresh.digest.is_some() { verified_at } else { None };
+        fresh.extra = entry.extra;
+        output.put(&fresh)
+    }
+
+    /// A path of the old manifest that the tree does not have, or that could
+    /// not be looked for.
+    fn gone(
+        &self,
+        entry: &Entry,
+        comparison: &mut Comparison<'_>,
+        output: &mut Output,
+    ) -> Result<(), Error> {
+        let view = View::from(entry);
+        let Some((failure, above)) = self.tree.why_unseen(&entry.path) else {
+            return comparison.removed(&entry.path, &view).map_err(|error| report_failed(&error));
+        };
+        let reason = format!("in {}: {}", bc_manifest::escape(above), describe(failure));
+        let reported = comparison.unseen(&entry.path, &view, &reason);
+        reported.map_err(|error| report_failed(&error))?;
+        output.put(entry)
+    }
+}
+
+/// A worker's results.
+struct Collect(Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>);
+
+impl bc_hash::Sink for Collect {
+    fn file(
+        &mut self,
+        entry: EntryId,
+        result: Result<(&bc_walk::FileStat, &[bc_digest::Digest]), bc_walk::Error>,
+    ) {
+        let result = match result {
+            // One algorithm was asked for.
+            Ok((_, digests)) => {
+                match digests.first().and_then(|d| bc_manifest::Digest::new(d.as_bytes())) {
+                    Some(digest) => Ok(digest),
+                    None => return,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        self.0.push((entry, result));
+    }
+}
+
+/// The new manifest beside the old one, or nothing.
+struct Output(Option<(Writer<Encoder>, AtomicFile)>);
+
+enum Encoder {
+    Plain(BufWriter<std::fs::File>),
+    Zstd(Compressor<BufWriter<std::fs::File>>),
+}
+
+impl Write for Encoder {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Encoder::Plain(out) => out.write(bytes),
+            Encoder::Zstd(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Encoder::Plain(out) => out.flush(),
+            Encoder::Zstd(out) => out.flush(),
+        }
+    }
+}
+
+impl Output {
+    fn create(path: &Path, header: &Header, wanted: bool) -> Result<Output, Error> {
+        if !wanted {
+            return Ok(Output(None));
+        }
+        let failed = |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
+        let file = AtomicFile::create(path).map_err(failed)?;
+        let out = BufWriter::new(file.file().try_clone().map_err(failed)?);
+        let encoder = match path.extension() {
+            Some(extension) if extension == "zst" => {
+                Encoder::Zstd(Compressor::new(out).map_err(failed)?)
+            }
+            _ => Encoder::Plain(out),
+        };
+        Ok(Output(Some((Writer::new(encoder, header).map_err(writing)?, file))))
+    }
+
+    fn put(&mut self, entry: &Entry) -> Result<(), Error> {
+        match &mut self.0 {
+            Some((writer, _)) => writer.write(entry).map_err(writing),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(self, path: &Path) -> Result<Option<Trailer>, Error> {
+        let Some((writer, file)) = self.0 else { return Ok(None) };
+        let failed = |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
+        let (encoder, trailer) = writer.finish().map_err(writing)?;
+        match encoder {
+            Encoder::Plain(mut out) => out.flush().map_err(failed)?,
+            Encoder::Zstd(out) => out.finish().and_then(|mut out| out.flush()).map_err(failed)?,
+        }
+        file.commit().map_err(failed)?;
+        Ok(Some(trailer))
+    }
+}

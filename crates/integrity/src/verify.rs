@@ -1,0 +1,234 @@
+//! `verify`: a tree against its manifest.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_hash::Totals;
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
+use bc_walk::{FileStat, Identity, Skipped};
+
+use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::create::{hash_options, is_read};
+use crate::error::{Error, ErrorKind};
+use crate::fields::{Field, Rules};
+use crate::hashing;
+use crate::input::{ManifestFile, OldSide, Trust};
+use crate::options::{TreeOptions, Work};
+use crate::present::{Looker, Present};
+use crate::summary::Summary;
+use crate::tree::Tree;
+use crate::view::{View, describe};
+
+/// Whether a root that looks like an unmounted disk is taken at its word.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RootCheck {
+    /// No: an empty root, or one on another device where nothing matches, is
+    /// refused.
+    #[default]
+    Careful,
+    /// Yes.
+    Forced,
+}
+
+/// What to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Verify<'a> {
+    /// The root directory.
+    pub root: &'a OsStr,
+    /// Its manifest.
+    pub manifest: &'a ManifestFile,
+    /// What counts as a difference.
+    pub rules: Rules,
+    /// Which changes to report.
+    pub detail: Detail,
+    /// What to do with a damaged manifest.
+    pub trust: Trust,
+    /// What to do with a suspicious root.
+    pub root_check: RootCheck,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The counts.
+    pub summary: Summary,
+    /// What was passed over in a damaged manifest, in words.
+    pub problems: Vec<String>,
+    /// What filters left out of the tree.
+    pub skipped: Skipped,
+    /// Directories read.
+    pub directories: u64,
+    /// What was read.
+    pub totals: Totals,
+}
+
+/// Compares a tree with its manifest and gives the changes to `sink` in path
+/// order. Algorithm and walk options are the manifest's.
+///
+/// # Errors
+/// A manifest that cannot be trusted, a root that looks unmounted, a failed
+/// write, a cancellation.
+pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Verified, Error> {
+    let header = what.manifest.header()?;
+    let algorithm = what.manifest.algorithm_of(&header)?;
+    let options = tree_options(&header, what.trust)?;
+    let tree = walk_and_check(what.root, &options, what.manifest, what.trust, work)?;
+    refuse_if_empty(&tree, what.manifest, what.root, what.root_check)?;
+    let old = what.manifest.entries(what.trust)?;
+
+    let mut comparison = Comparison::new(what.rules, what.detail, sink);
+    let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
+    if elsewhere {
+        comparison.hold();
+    }
+    let mut merge = Merge { tree: &tree, old, comparison, root_dev: header.root_dev };
+    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory());
+    let mut flow = Flow::Continue;
+    let mut totals = Totals::default();
+    if what.rules.compares(Field::Digest, Kind::File) {
+        let wanted = |id| is_read(&tree, id);
+        let hash = hash_options(&tree, wanted, algorithm, work);
+        totals = hashing::in_order(&tree.listing, wanted, &hash, work.cancel, work.progress, |range, window| {
+            flow = looker.each(range, Some(window), |present| merge.present(present))?;
+            Ok(flow)
+        })?;
+    } else {
+        flow = looker.all(work.cancel, |present| merge.present(present))?;
+    }
+    if flow == Flow::Continue {
+        merge.rest()?;
+    }
+    let Merge { old, comparison, .. } = merge;
+    if elsewhere && comparison.nothing_matches() {
+        return Err(refused(what.root, "is on another device than recorded, and nothing in it matches"));
+    }
+    let problems = old.problems();
+    let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
+    (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
+    let skipped = tree.listing.skipped().clone();
+    Ok(Verified { summary, problems, skipped, directories: tree.listing.directories(), totals })
+}
+
+/// The walk options that a manifest was made with.
+pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions, Error> {
+    match (TreeOptions::from_json(&header.options), trust) {
+        (Err(_), Trust::Forced) => Ok(TreeOptions::default()),
+        (options, _) => options,
+    }
+}
+
+/// Walks the tree, and checks the manifest's trailer meanwhile.
+fn walk_and_check(
+    root: &OsStr,
+    options: &TreeOptions,
+    manifest: &ManifestFile,
+    trust: Trust,
+    work: &Work<'_>,
+) -> Result<Tree, Error> {
+    let leave_out: Vec<Identity> = manifest.identity().into_iter().collect();
+    let check = || match trust {
+        Trust::Checked => manifest.check(),
+        Trust::Forced => Ok(()),
+    };
+    if work.walk_workers <= 1 {
+        check()?;
+        return Tree::walk(root, options, &leave_out, work);
+    }
+    std::thread::scope(|scope| {
+        let checking = std::thread::Builder::new().name("check".into()).spawn_scoped(scope, check);
+        let tree = Tree::walk(root, options, &leave_out, work);
+        match checking.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(checked)) => checked?,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => check()?,
+        }
+        tree
+    })
+}
+
+/// Is the root on another device than when it was recorded?
+pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
+    let now = tree.root().map(|stat: FileStat| stat.id.dev);
+    matches!((header.root_dev, now), (Some(then), Some(now)) if then != now)
+}
+
+/// An empty root where entries should be looks like a disk that is not mounted.
+pub(crate) fn refuse_if_empty(
+    tree: &Tree,
+    manifest: &ManifestFile,
+    root: &OsStr,
+    check: RootCheck,
+) -> Result<(), Error> {
+    if !tree.is_empty() || check == RootCheck::Forced {
+        return Ok(());
+    }
+    let mut old = manifest.entries(Trust::Forced)?;
+    old.take_at(ROOT)?;
+    match old.peek()? {
+        None => Ok(()),
+        Some(_) => Err(refused(root, "is empty")),
+    }
+}
+
+pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
+    let message = format!("{what}: not mounted? --force to go on");
+    Error::at(ErrorKind::Refused, root.as_bytes(), message)
+}
+
+pub(crate) fn report_failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("write report: {error}"))
+}
+
+/// The two sides side by side.
+struct Merge<'a, 's> {
+    tree: &'a Tree,
+    old: OldSide<'a>,
+    comparison: Comparison<'s>,
+    root_dev: Option<u64>,
+}
+
+impl Merge<'_, '_> {
+    fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
+        while let Some(entry) = self.old.take_before(new.path)? {
+            self.gone(&entry)?;
+            if self.comparison.flow() == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        let reported = match self.old.take_at(new.path)? {
+            Some(entry) => {
+                let mut old = View::from(&*entry);
+                if entry.path == ROOT {
+                    old.dev = self.root_dev;
+                }
+                self.comparison.both(new.path, &old, &new.compared()).map(drop)
+            }
+            None => self.comparison.added(new.path, &new.view),
+        };
+        reported.map_err(|error| report_failed(&error))?;
+        Ok(self.comparison.flow())
+    }
+
+    fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
+        let view = View::from(entry);
+        let reported = match self.tree.why_unseen(&entry.path) {
+            Some((failure, above)) => {
+                let above = bc_manifest::escape(above);
+                let reason = format!("in {above}: {}", describe(failure));
+                self.comparison.unseen(&entry.path, &view, &reason)
+            }
+            None => self.comparison.removed(&entry.path, &view),
+        };
+        reported.map_err(|error| report_failed(&error))
+    }
+
+    fn rest(&mut self) -> Result<(), Error> {
+        while let Some(entry) = self.old.take()? {
+            self.gone(&entry)?;
+            if self.comparison.flow() == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
