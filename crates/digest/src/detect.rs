@@ -131,18 +131,21 @@ impl Kernels {
 
     /// Whether AVX2 kernels may run.
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx2(self) -> bool {
         self.avx2
     }
 
     /// Whether kernels of AVX-512 F, BW, VL and DQ may run.
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx512(self) -> bool {
         self.avx512
     }
 
     /// Whether kernels of SHA-NI, SSSE3 and SSE4.1 may run.
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_sha_ni(self) -> bool {
         self.sha_ni
     }
