@@ -46,3 +46,8 @@ fn loom_two_items() {
 fn loom_child() {
     explore(1, 1, 1);
 }
+
+#[test]
+fn loom_more_children_than_room() {
+    explore(1, 1, 2);
+}
