@@ -1,0 +1,214 @@
+//! `export`: a manifest in the format of another tool.
+
+use std::io::Write;
+
+use bc_manifest::integrity::{Entry, Kind, ROOT};
+use bc_manifest::{End, gnu};
+use bc_walk::Entries;
+
+use crate::error::{Error, ErrorKind};
+use crate::input::{ManifestFile, Trust};
+use crate::verify::tree_options;
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Foreign {
+    /// `sha256sum -c` and its kin, in the root.
+    Gnu,
+    /// `hashdeep -r -l -a -k FILE .`, in the root.
+    Hashdeep,
+    /// `mtree -p ROOT -f FILE` (that of NetBSD).
+    Mtree,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Exported {
+    /// Lines for entries.
+    pub entries: u64,
+    /// Files without a digest: left out where the format has nothing else.
+    pub without_digest: u64,
+    /// Paths that the format has no way to write.
+    pub inexpressible: Vec<Vec<u8>>,
+    /// What was passed over in a damaged manifest, in words.
+    pub problems: Vec<String>,
+}
+
+/// Writes a manifest in another tool's format; gives `out` back unflushed.
+///
+/// # Errors
+/// A manifest that cannot be trusted, an algorithm that the tool does not
+/// know, a failed write.
+pub fn export<W: Write>(
+    manifest: &ManifestFile,
+    format: Foreign,
+    trust: Trust,
+    mut out: W,
+) -> Result<(W, Exported), Error> {
+    if trust == Trust::Checked {
+        manifest.check()?;
+    }
+    let mut entries = manifest.entries(trust)?;
+    let header = entries.header();
+    let algorithm = header.algorithm.clone();
+    let known: &[&str] = match format {
+        Foreign::Gnu => &[],
+        Foreign::Hashdeep => &["md5", "sha1", "sha256"],
+        Foreign::Mtree => &["md5", "sha1", "sha256", "sha384", "sha512"],
+    };
+    if !known.is_empty() && !known.contains(&algorithm.as_str()) {
+        let message = format!("the format has no {algorithm}, only {}", known.join(", "));
+        return Err(Error::at(ErrorKind::Usage, manifest.name(), message));
+    }
+    let parents = match tree_options(header, trust)?.entries {
+        Entries::Files => Parents::Missing,
+        Entries::All => Parents::Listed,
+    };
+    let mut writer = Lines { algorithm, parents, last_dir: Vec::new(), done: Exported::default() };
+    let mut line = Vec::new();
+    writer.begin(format, &mut line);
+    loop {
+        out.write_all(&line).map_err(|error| Error::new(ErrorKind::Io, format!("write: {error}")))?;
+        line.clear();
+        match entries.take()? {
+            Some(entry) => writer.entry(format, &entry, &mut line),
+            None => break,
+        }
+    }
+    writer.done.problems = entries.problems();
+    Ok((out, writer.done))
+}
+
+/// Whether the manifest holds directories.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Parents {
+    Listed,
+    Missing,
+}
+
+struct Lines {
+    algorithm: String,
+    parents: Parents,
+    /// With a closing slash; empty for the root.
+    last_dir: Vec<u8>,
+    done: Exported,
+}
+
+impl Lines {
+    fn begin(&self, format: Foreign, line: &mut Vec<u8>) {
+        match format {
+            Foreign::Gnu => {}
+            Foreign::Hashdeep => {
+                line.extend_from_slice(b"%%%% HASHDEEP-1.0\n%%%% size,");
+                line.extend_from_slice(self.algorithm.as_bytes());
+                line.extend_from_slice(b",filename\n");
+            }
+            Foreign::Mtree => {
+                line.extend_from_slice(b"#mtree\n");
+                if self.parents == Parents::Missing {
+                    line.extend_from_slice(b". type=dir\n");
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, format: Foreign, entry: &Entry, line: &mut Vec<u8>) {
+        if entry.kind == Kind::File && entry.digest.is_none() {
+            self.done.without_digest += 1;
+        }
+        match (format, &entry.digest) {
+            (Foreign::Mtree, _) => self.mtree(entry, line),
+            (_, None) => return,
+            (Foreign::Gnu, Some(digest)) => {
+                // A bare dash would be read as standard input.
+                let path = if entry.path == b"-" { b"./-" } else { &entry.path[..] };
+                gnu::write_line(line, digest.as_bytes(), path, End::Newline);
+            }
+            (Foreign::Hashdeep, Some(digest)) => {
+                // It ends paths at the newline and knows no escapes.
+                let (Some(meta), false) = (&entry.meta, entry.path.contains(&b'\n')) else {
+                    self.done.inexpressible.push(entry.path.clone());
+                    return;
+                };
+                line.extend_from_slice(format!("{},{digest},./", meta.size).as_bytes());
+                line.extend_from_slice(&entry.path);
+                line.push(b'\n');
+            }
+        }
+        self.done.entries += 1;
+    }
+
+    /// Full paths with octal escapes, which mtree undoes before it looks for
+    /// wildcards. Sizes and links of directories belong to the file system.
+    fn mtree(&mut self, entry: &Entry, line: &mut Vec<u8>) {
+        if self.parents == Parents::Missing {
+            self.declare_parents(&entry.path, line);
+        }
+        mtree_path(line, &entry.path);
+        let mut word = |key: &str, value: &str| {
+            line.push(b' ');
+            line.extend_from_slice(key.as_bytes());
+            line.push(b'=');
+            line.extend_from_slice(value.as_bytes());
+        };
+        let is_link = entry.kind == Kind::Symlink;
+        word("type", if is_link { "link" } else { entry.kind.name() });
+        if let Some(meta) = &entry.meta {
+            word("uid", &meta.uid.to_string());
+            word("gid", &meta.gid.to_string());
+            word("mode", &format!("{:04o}", meta.mode & 0o7777));
+            if entry.kind != Kind::Dir {
+                word("nlink", &meta.nlink.to_string());
+            }
+            if entry.kind == Kind::File {
+                word("size", &meta.size.to_string());
+            }
+            let (seconds, fraction) =
+                (meta.mtime_ns.div_euclid(1_000_000_000), meta.mtime_ns.rem_euclid(1_000_000_000));
+            word("time", &format!("{seconds}.{fraction:09}"));
+        }
+        if let Some(target) = &entry.target {
+            let mut escaped = Vec::new();
+            octal(&mut escaped, target);
+            // Only ASCII comes out.
+            word("link", &String::from_utf8_lossy(&escaped));
+        }
+        if let Some(digest) = &entry.digest {
+            word(&self.algorithm, &digest.to_string());
+        }
+        line.push(b'\n');
+    }
+
+    /// mtree wants every directory above a path declared. More than once is
+    /// fine, so only the one before is remembered.
+    fn declare_parents(&mut self, path: &[u8], line: &mut Vec<u8>) {
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for (slash, _) in slashes {
+            if !self.last_dir.starts_with(&path[..=slash]) {
+                mtree_path(line, &path[..slash]);
+                line.extend_from_slice(b" type=dir\n");
+            }
+        }
+        let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        self.last_dir.clear();
+        self.last_dir.extend_from_slice(&path[..end]);
+    }
+}
+
+fn mtree_path(line: &mut Vec<u8>, path: &[u8]) {
+    if path != ROOT {
+        line.extend_from_slice(b"./");
+    }
+    octal(line, path);
+}
+
+/// As vis(3) with octal digits, for everything that could mean something.
+fn octal(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(format!("\\{byte:03o}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `import`: a manifest from the file of another tool. It knows digests and
+//! paths, nothing else, and says so in each entry; an update fills in the rest
+//! of what proves unchanged.
+
+use std::io::{BufRead, Write};
+
+use bc_digest::Algorithm;
+use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path, path_order};
+use bc_manifest::time::format_rfc3339;
+use bc_manifest::{Digest, Failure, Item, Options, Reader};
+use bc_walk::Entries;
+
+use crate::create::writing;
+use crate::error::{Error, ErrorKind};
+use crate::options::TreeOptions;
+use crate::view::IMPORTED;
+
+/// What to import.
+#[derive(Clone, Copy, Debug)]
+pub struct Import<'a> {
+    /// The file's name, for messages.
+    pub name: &'a [u8],
+    /// Algorithm of the digests, or which of several to take. By default what
+    /// the lines name, or what the digests' length stands for.
+    pub algorithm: Option<Algorithm>,
+    /// Taken off the front of paths, which must be relative then.
+    pub strip_prefix: &'a [u8],
+    /// For the header: the time, in nanoseconds since 1970.
+    pub created_at: i64,
+}
+
+/// Digests by path.
+type Lines = Vec<(Vec<u8>, Digest)>;
+
+/// Reads a GNU, BSD-tagged or hashdeep file (told apart by what is in it) and
+/// writes a manifest to `out`; gives `out` back flushed. Holds all paths in
+/// memory: such files are not sorted.
+///
+/// # Errors
+/// A line that cannot be understood, a path that leaves the root, two digests
+/// for one path, an algorithm that cannot be told, a failed read or write.
+pub fn import<W: Write>(
+    what: &Import<'_>,
+    mut input: impl BufRead,
+    out: W,
+) -> Result<(W, Trailer), Error> {
+    let failed = |error: std::io::Error| Error::io(what.name, "read", &error);
+    let is_hashdeep = input.fill_buf().map_err(failed)?.starts_with(b"%%%% HASHDEEP");
+    let (algorithm, mut lines) =
+        if is_hashdeep { hashdeep(what, input)? } else { checksums(what, input)? };
+    lines.sort_by(|a, b| path_order(&a.0, &b.0).then(a.1.cmp(&b.1)));
+    lines.dedup();
+    if let Some(twice) = lines.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let path = bc_manifest::escape(&twice[0].0);
+        return Err(bad(what, format!("two different digests for {path}")));
+    }
+    let mut header = Header::new(algorithm.name(), env!("CARGO_PKG_VERSION"));
+    header.created_at = Some(format_rfc3339(what.created_at));
+    header.options = TreeOptions { entries: Entries::Files, ..TreeOptions::default() }.to_json();
+    let mut writer = Writer::new(out, &header).map_err(writing)?;
+    for (path, digest) in lines {
+        let mut entry = Entry::new(path, Kind::File);
+        entry.digest = Some(digest);
+        entry.error = Some(Failure {
+            op: IMPORTED.to_string(),
+            errno: None,
+            message: "the imported file holds no metadata".to_string(),
+        });
+        writer.write(&entry).map_err(writing)?;
+    }
+    writer.finish().map_err(writing)
+}
+
+fn bad(what: &Import<'_>, message: impl Into<String>) -> Error {
+    Error::at(ErrorKind::Manifest, what.name, message)
+}
+
+fn at_line(what: &Import<'_>, line: u64, message: &str) -> Error {
+    bad(what, format!("line {line}: {message}"))
+}
+
+/// A path as an entry has it.
+fn path(what: &Import<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut path = path.strip_prefix(what.strip_prefix).unwrap_or(path);
+    if !what.strip_prefix.is_empty() {
+        path = path.strip_prefix(b"/").unwrap_or(path);
+    }
+    while let Some(rest) = path.strip_prefix(b"./") {
+        path = rest;
+    }
+    if path == b"." {
+        return Err(at_line(what, line, "not the path of a file"));
+    }
+    check_path(path).map_err(|why| {
+        let path = bc_manifest::escape(path);
+        at_line(what, line, &format!("{why}: {path}; give the prefix to strip"))
+    })?;
+    Ok(path.to_vec())
+}
+
+fn checksums(what: &Import<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
+    let mut options = Options::default();
+    if let Some(algorithm) = what.algorithm {
+        options.lengths = vec![algorithm.digest_len()];
+    }
+    let mut algorithm = what.algorithm;
+    let mut lines = Lines::new();
+    let mut reader = Reader::new(input, options).map_err(|error| bad(what, error.to_string()))?;
+    while let Some(item) = reader.read().map_err(|error| bad(what, error.to_string()))? {
+        let record = match item {
+            Item::Record(record) => record,
+            Item::Malformed { line, why } => return Err(at_line(what, line, why)),
+            _ => continue,
+        };
+        let Some(digest) = pick(&record.digests, &mut algorithm) else {
+            // A line with the digest of another algorithm than the one asked for.
+            if what.algorithm.is_some() && record.digests.iter().all(|(name, _)| name.is_some()) {
+                continue;
+            }
+            let why = "which algorithm? name it, or keep to one";
+            return Err(at_line(what, record.line, why));
+        };
+        lines.push((path(what, record.line, &record.path)?, digest));
+    }
+    match (algorithm, lines.is_empty()) {
+        (Some(algorithm), false) => Ok((algorithm, lines)),
+        _ => Err(bad(what, "no digest lines")),
+    }
+}
+
+/// The digest of the algorithm, which the first line settles if nobody did.
+fn pick(
+    digests: &[(Option<bc_manifest::Name>, Digest)],
+    algorithm: &mut Option<Algorithm>,
+) -> Option<Digest> {
+    for (name, digest) in digests {
+        let named: Option<Algorithm> = match name {
+            Some(name) => name.parse().ok(),
+            None => match *algorithm {
+                Some(algorithm) => Some(algorithm),
+                None => by_length(digest.as_bytes().len()),
+            },
+        };
+        let Some(named) = named else { continue };
+        if named.digest_len() == digest.as_bytes().len() && *algorithm.get_or_insert(named) == named {
+            return Some(*digest);
+        }
+    }
+    None
+}
+
+/// What the checksum tools of coreutils write without a tag.
+fn by_length(bytes: usize) -> Option<Algorithm> {
+    Some(match bytes {
+        16 => Algorithm::Md5,
+        20 => Algorithm::Sha1,
+        28 => Algorithm::Sha224,
+        32 => Algorithm::Sha256,
+        48 => Algorithm::Sha384,
+        64 => Algorithm::Sha512,
+        _ => return None,
+    })
+}
+
+/// `%%%% size,md5,sha256,filename` names the columns; lines with `##` are
+/// comments; names run to the end of the line as they are.
+fn hashdeep(what: &Import<'_>, mut input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
+    let mut column: Option<(usize, Algorithm)> = None;
+    let mut columns = 0;
+    let mut lines = Lines::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let count = input.read_until(b'\n', &mut line);
+        if count.map_err(|error| Error::io(what.name, "read", &error))? == 0 {
+            break;
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if number == 1 || text.starts_with(b"##") {
+            continue;
+        }
+        if let Some(names) = text.strip_prefix(b"%%%% ") {
+            let names: Vec<&[u8]> = names.split(|&byte| byte == b',').collect();
+            if names.first() != Some(&&b"size"[..]) || names.last() != Some(&&b"filename"[..]) {
+                return Err(at_line(what, number, "not hashdeep's line of columns"));
+            }
+            let known = |name: &str| names.iter().position(|column| *column == name.as_bytes());
+            let wanted = what.algorithm.map(Algorithm::name);
+            column = ["sha256", "sha1", "md5"]
+                .into_iter()
+                .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
+                .find_map(|name| Some((known(name)?, name.parse().ok()?)));
+            if column.is_none() {
+                return Err(at_line(what, number, "no column of a known algorithm"));
+            }
+            columns = names.len();
+            continue;
+        }
+        let Some((at, algorithm)) = column else {
+            return Err(at_line(what, number, "no line of columns before it"));
+        };
+        let fields: Vec<&[u8]> = text.splitn(columns, |&byte| byte == b',').collect();
+        let digest = fields.get(at).and_then(|hex| Digest::from_hex(hex));
+        let digest = digest.filter(|digest| digest.as_bytes().len() == algorithm.digest_len());
+        let (Some(digest), Some(name)) = (digest, fields.get(columns - 1)) else {
+            return Err(at_line(what, number, "not a line of hashdeep"));
+        };
+        lines.push((path(what, number, name)?, digest));
+    }
+    match column {
+        Some((_, algorithm)) if !lines.is_empty() => Ok((algorithm, lines)),
+        _ => Err(bad(what, "no digest lines")),
+    }
+}
