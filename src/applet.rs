@@ -19,21 +19,31 @@ pub struct Applet {
     pub about: &'static str,
     /// The command tree, for parsing, `--describe`, completions and manual pages.
     pub command: fn() -> clap::Command,
-    /// The subcommand meant when none is named.
-    pub default: &'static str,
+    /// The subcommand meant when none is named, if one is.
+    pub default: Option<&'static str>,
     /// Runs it with parsed arguments.
     pub run: fn(&clap::ArgMatches) -> Exit,
 }
 
 /// All applets, in the order the overview shows them.
-pub const APPLETS: &[Applet] = &[Applet {
-    name: "hash",
-    called: &["bchash", "bc-hash"],
-    about: "Hash trees, check manifests, compare manifests",
-    command: crate::hash::command,
-    default: "hash",
-    run: crate::hash::run,
-}];
+pub const APPLETS: &[Applet] = &[
+    Applet {
+        name: "hash",
+        called: &["bchash", "bc-hash"],
+        about: "Hash trees, check manifests, compare manifests",
+        command: crate::hash::command,
+        default: Some("hash"),
+        run: crate::hash::run,
+    },
+    Applet {
+        name: "integrity",
+        called: &["bcintegrity", "bc-integrity"],
+        about: "Record trees, verify them, tell decay from edits",
+        command: crate::integrity::command,
+        default: None,
+        run: crate::integrity::run,
+    },
+];
 
 /// The applet that a program name stands for.
 pub fn by_program(base: &[u8]) -> Option<&'static Applet> {

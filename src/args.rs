@@ -193,7 +193,7 @@ impl FromStr for Size {
 /// stand anywhere, and `bc hash DIR` means `bc hash hash DIR`.
 pub fn subcommand_first(
     command: &clap::Command,
-    default: &str,
+    default: Option<&str>,
     args: &[OsString],
 ) -> Vec<OsString> {
     let mut rest = args.to_vec();
@@ -207,14 +207,14 @@ pub fn subcommand_first(
                 let name = rest.remove(at);
                 rest.insert(0, name);
             } else {
-                rest.insert(0, default.into());
+                rest.splice(0..0, default.map(OsString::from));
             }
         }
         // `bc hash --help` speaks about the applet, everything else is the default's business.
         None if args
             .iter()
             .any(|a| a == "--help" || a == "-h" || a == "--version" || a == "-V") => {}
-        None => rest.insert(0, default.into()),
+        None => drop(rest.splice(0..0, default.map(OsString::from))),
     }
     rest
 }
@@ -339,7 +339,7 @@ mod tests {
         let command = crate::hash::command();
         let run = |line: &str| {
             let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            subcommand_first(&command, "hash", &args)
+            subcommand_first(&command, Some("hash"), &args)
                 .iter()
                 .map(|a| a.to_string_lossy().into_owned())
                 .collect::<Vec<_>>()

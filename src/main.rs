@@ -14,6 +14,7 @@ mod describe;
 mod exit;
 mod hash;
 mod install;
+mod integrity;
 mod metrics;
 mod output;
 mod progress;

@@ -35,6 +35,17 @@ pub struct Display {
 /// Reads how far the work is: (files, bytes).
 pub type Reading = Box<dyn Fn() -> (u64, u64) + Send>;
 
+/// Reads an engine's counters.
+pub fn reading(progress: &Arc<bc_hash::Progress>) -> Reading {
+    let progress = Arc::clone(progress);
+    Box::new(move || {
+        (
+            progress.files.load(Ordering::Relaxed),
+            progress.bytes.load(Ordering::Relaxed),
+        )
+    })
+}
+
 impl Display {
     /// Starts a display if the options and the terminal want one.
     pub fn start(common: &Common, phase: &'static str, reading: Reading) -> Display {

@@ -189,7 +189,7 @@ impl Session {
 
     /// Threads that the walk may use; it starts on one and takes the others
     /// only once the tree proves large.
-    fn walk_workers(&self) -> usize {
+    pub fn walk_workers(&self) -> usize {
         match self.common.threads {
             Threads::Mono => 1,
             Threads::Exactly(count) => count,
@@ -305,4 +305,16 @@ fn left_out(skipped: &bc_walk::Skipped) -> String {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     words.join(", ")
+}
+
+/// A path below `root`, as it is shown.
+pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
+    let mut full = root.as_encoded_bytes().to_vec();
+    if path != b"." {
+        if full.last() != Some(&b'/') {
+            full.push(b'/');
+        }
+        full.extend_from_slice(path);
+    }
+    full
 }

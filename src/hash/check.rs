@@ -39,7 +39,7 @@ struct Counts {
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let mut session = Session::start("hash", "check", &args.common)?;
     let progress = Arc::new(Progress::default());
-    let display = Display::start(&args.common, "check", super::reading(&progress));
+    let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mut exit = Exit::Done;
     let mut listed = HashSet::new();

@@ -54,7 +54,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         .cloned()
         .partition(|path| crate::args::is_dash(path));
     let progress = std::sync::Arc::new(Progress::default());
-    let display = Display::start(&args.common, "walk", reading(&progress));
+    let display = Display::start(&args.common, "walk", crate::progress::reading(&progress));
     let listing = if roots.is_empty() && !dashes.is_empty() && args.walk.files_from.is_none() {
         None
     } else {
@@ -134,13 +134,6 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Err(text) => session.fatal(&text),
     };
     Ok(session.end(exit))
-}
-
-/// Closure by which the progress display reads the counters.
-fn reading(progress: &std::sync::Arc<Progress>) -> crate::progress::Reading {
-    use std::sync::atomic::Ordering::Relaxed;
-    let progress = std::sync::Arc::clone(progress);
-    Box::new(move || (progress.files.load(Relaxed), progress.bytes.load(Relaxed)))
 }
 
 fn layout(args: &HashArgs, session: &Session) -> Outcome<Layout> {

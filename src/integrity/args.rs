@@ -38,10 +38,6 @@ pub enum IntegrityCommand {
     Diff(Box<DiffArgs>),
     /// Refresh a manifest in place, reading only what changed
     Update(Box<UpdateArgs>),
-    /// Write a manifest in the format of another tool
-    Export(Box<ExportArgs>),
-    /// Make a manifest from the file of another tool
-    Import(Box<ImportArgs>),
 }
 
 /// Arguments of `bc integrity manifest`.
@@ -87,8 +83,6 @@ pub enum Format {
     Text,
     /// JSON lines: header, changes, summary
     Json,
-    /// A page for the browser
-    Html,
 }
 
 /// Arguments of `bc integrity verify`.
@@ -103,10 +97,22 @@ Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unr
 ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
-    #[arg(long, value_enum, value_name = "MODE", default_value = "strict", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        default_value = "strict",
+        hide_possible_values = true
+    )]
     pub mode: Mode,
-    /// text, json or html
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    /// text or json
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     pub format: Format,
     /// Fields that may differ, separated by commas (e.g. uid,gid,mtime); given, it replaces the default
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
@@ -132,10 +138,18 @@ pub struct VerifyArgs {
 
 /// Arguments of `bc integrity diff`.
 #[derive(Args)]
-#[command(after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst")]
+#[command(
+    after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst"
+)]
 pub struct DiffArgs {
-    /// text, json or html
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    /// text or json
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     pub format: Format,
     /// Fields that may differ, separated by commas; given, it replaces the default
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
@@ -179,60 +193,6 @@ pub struct UpdateArgs {
     /// Its manifest, rewritten atomically
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
-    #[command(flatten)]
-    pub common: Common,
-}
-
-/// Formats of other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Foreign {
-    /// For sha256sum -c and its kin
-    Gnu,
-    /// For hashdeep -a -k
-    Hashdeep,
-    /// For mtree -p
-    Mtree,
-}
-
-/// Arguments of `bc integrity export`.
-#[derive(Args)]
-#[command(after_long_help = "\
-Examples:
-  bc integrity export --format=gnu srv.jsonl > SHA256SUMS && (cd /srv && sha256sum -c ~/SHA256SUMS)
-  bc integrity export --format=mtree srv.jsonl > srv.mtree && mtree -p /srv -f srv.mtree")]
-pub struct ExportArgs {
-    /// gnu, hashdeep or mtree
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    pub format: Foreign,
-    /// Read a truncated or altered manifest with a warning
-    #[arg(long)]
-    pub force: bool,
-    /// Write to FILE, which appears whole or not at all
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// The manifest
-    #[arg(value_name = "MANIFEST")]
-    pub manifest: PathBuf,
-    #[command(flatten)]
-    pub common: Common,
-}
-
-/// Arguments of `bc integrity import`.
-#[derive(Args)]
-#[command(after_long_help = "Example:\n  bc integrity import SHA256SUMS --output=srv.jsonl && bc integrity verify --mode=content /srv srv.jsonl")]
-pub struct ImportArgs {
-    /// gnu or hashdeep [default: by the file's first line]
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    pub format: Option<Foreign>,
-    /// Algorithm of the digests, where the lines do not tell
-    #[arg(long, value_name = "ALG")]
-    pub algorithm: Option<Algorithm>,
-    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// The file to read; '-' is standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
     #[command(flatten)]
     pub common: Common,
 }
