@@ -1,5 +1,6 @@
 //! Published test vectors, through the public interface: whole, byte by byte, and in batches.
 //! `vectors/*.json` name their sources.
+#![forbid(unsafe_code)]
 
 use bc_digest::{Algorithm, Batch, Digest, Feed, Hasher, Kernels, hash, hash_many};
 use serde_json::Value;

@@ -24,7 +24,7 @@ const MAX_FEW: usize = 4;
 /// Where a message is: in the lane of this number, or one of the constants.
 type Place = u8;
 const LANES_END: Place = MAX_LANES as Place;
-/// Between pieces, or before the first one of a message that has already been partly hashed.
+/// Partly hashed, and in no lane.
 const RESUMED: Place = 0xfc;
 /// Begun, nothing seen yet.
 const FRESH: Place = 0xfd;
