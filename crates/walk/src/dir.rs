@@ -1,22 +1,23 @@
 //! Reading one directory: the inner loop of the walk.
 
+mod entry;
+mod spine;
+
+use self::spine::Spine;
 use std::collections::HashSet;
-use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{RawDir, fstat};
 use rustix::io::Errno;
 
-use crate::fd::{Mounts, READ_DIR, open_following, stat_at};
+use crate::fd::{Mounts, READ_DIR, open_following};
 use crate::fstype::FsType;
-use crate::ignores::{Ignores, Subject};
+use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::shard::{Found, Item, NO_CHILD, NO_STAT, Pending, RawDir as Record, Role, Shard, sort};
+use crate::shard::{Found, Item, NO_CHILD, Pending, RawDir as Record, Role, Shard, sort};
 use crate::tree::{Context, Task};
-use crate::{
-    Entries, Error, ErrorKind, FileStat, Hidden, Identity, IgnoreFiles, Kind, Metadata, Symlinks,
-};
+use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Symlinks};
 
 /// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
 /// a small tree pays for a page.
@@ -36,45 +37,6 @@ pub(crate) struct Worker<'w> {
     path: Vec<u8>,
     last_dev: Option<(u64, u32)>,
     spine: Spine,
-}
-
-/// Descriptors of the directory read last and of those above it: the next one is usually
-/// below one of them, so that opening it takes a step or two and not the whole path.
-#[derive(Default)]
-struct Spine {
-    top: u32,
-    /// Below the top; the directories' paths are beginnings of it, of these lengths.
-    path: Vec<u8>,
-    dirs: Vec<(usize, Arc<OwnedFd>)>,
-}
-
-/// Descriptors that a worker keeps: beyond a few levels up, what is next is somewhere else.
-const SPINE: usize = 8;
-
-impl Spine {
-    /// The nearest directory above the task's, and how much of the path it covers.
-    fn nearest(&mut self, task: &Task) -> Option<(Arc<OwnedFd>, usize)> {
-        if self.top != task.top {
-            self.dirs.clear();
-        }
-        while let Some((len, fd)) = self.dirs.last() {
-            let above = &self.path[..*len];
-            if task.path.get(*len) == Some(&b'/') && task.path.starts_with(above) {
-                return Some((Arc::clone(fd), len + 1));
-            }
-            self.dirs.pop();
-        }
-        None
-    }
-
-    fn push(&mut self, task: &Task, fd: &Arc<OwnedFd>) {
-        if self.dirs.len() == SPINE {
-            self.dirs.remove(0);
-        }
-        self.top = task.top;
-        self.path.clone_from(&task.path);
-        self.dirs.push((task.path.len(), Arc::clone(fd)));
-    }
 }
 
 /// The directory being read.
@@ -136,7 +98,7 @@ impl<'w> Worker<'w> {
         let opened = match opened {
             // Kept descriptors are no reason to fail for want of one.
             Err(Errno::MFILE | Errno::NFILE) => {
-                self.spine.dirs.clear();
+                self.spine.clear();
                 self.open_below(top_fd, &task.path)
             }
             opened => opened,
@@ -296,216 +258,6 @@ impl<'w> Worker<'w> {
             }
         }
         self.buffer = buffer;
-    }
-
-    /// Decides about one entry. An error ends the reading of the directory.
-    fn consider(
-        &mut self,
-        task: &Task,
-        reading: &Reading<'_>,
-        name: &CStr,
-        ino: u64,
-        kind: Option<Kind>,
-    ) -> Result<(), ErrorKind> {
-        let options = self.context.options;
-        let bytes = name.to_bytes();
-        if bytes == b"." || bytes == b".." {
-            return Ok(());
-        }
-        if options.hidden == Hidden::Skip && bytes[0] == b'.' {
-            self.shard.skipped.hidden += 1;
-            return Ok(());
-        }
-        if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
-            self.shard.skipped.repeated += 1;
-            return Ok(());
-        }
-        let mut known = None;
-        let mut kind = match kind {
-            Some(kind) => kind,
-            None => match stat_at(reading.fd, name, Symlinks::Skip, options.metadata) {
-                Ok(stat) => known.insert(stat).kind(),
-                Err(errno) => {
-                    self.fail(task, Some(bytes), "stat", system(errno));
-                    return Ok(());
-                }
-            },
-        };
-        let mut tag = Tag::new(kind);
-        let mut inner_role = Role::Descend;
-        if kind == Kind::Symlink && options.symlinks == Symlinks::Follow {
-            match stat_at(reading.fd, name, Symlinks::Follow, options.metadata) {
-                Ok(stat) => {
-                    kind = known.insert(stat).kind();
-                    tag = Tag::following(kind);
-                    inner_role = Role::Defer;
-                }
-                // Broken: an entry like one that is not followed.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                Err(errno) => {
-                    self.fail(task, Some(bytes), "stat", system(errno));
-                    return Ok(());
-                }
-            }
-        }
-        if self.is_filtered(reading, bytes, kind) {
-            return Ok(());
-        }
-        let mut stat = NO_STAT;
-        if kind == Kind::File || options.entries == Entries::All {
-            match self.stat_if_needed(reading, name, ino, kind, known) {
-                Ok(Some(found)) => {
-                    if self.is_filtered_by_stat(kind, &found) {
-                        return Ok(());
-                    }
-                    // Listed as a root of its own.
-                    if inner_role == Role::Descend && self.context.inner_roots.contains(&found.id) {
-                        self.shard.skipped.repeated += 1;
-                        return Ok(());
-                    }
-                    stat = self.stats.len() as u32;
-                    self.stats.push(found);
-                }
-                Ok(None) => {}
-                Err(reason) => {
-                    self.fail(task, Some(bytes), "stat", reason);
-                    return Ok(());
-                }
-            }
-        }
-        let descends = kind == Kind::Dir && self.descends(reading);
-        let lists = kind == Kind::File || options.entries == Entries::All;
-        if !lists && !descends {
-            return Ok(());
-        }
-        let at = self.shard.push_name(tag, bytes) - reading.names;
-        let offset = u32::try_from(at)
-            .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
-        if lists {
-            let ino = self
-                .stats
-                .get(stat as usize)
-                .map_or(ino, |stat| stat.id.ino);
-            let mut found = Found::new(bytes, offset, ino, Role::Entry);
-            found.stat = stat;
-            self.found.push(found);
-        }
-        if descends {
-            self.found.push(Found::new(bytes, offset, ino, inner_role));
-        }
-        Ok(())
-    }
-
-    /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
-    /// any pattern could look at it.
-    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: Kind) -> bool {
-        let options = self.context.options;
-        let skipped = &mut self.shard.skipped;
-        let patterns = !options.exclude.is_empty() || !options.include.is_empty();
-        if patterns || reading.ignores.is_some() {
-            self.path.truncate(reading.prefix);
-            self.path.extend_from_slice(name);
-            let (excluded, subject) = match kind {
-                Kind::Dir => (
-                    options.exclude.matches_directory(&self.path),
-                    Subject::Directory,
-                ),
-                _ => (options.exclude.matches_file(&self.path), Subject::File),
-            };
-            if excluded {
-                skipped.excluded += 1;
-                return true;
-            }
-            let ignores = reading.ignores.as_ref();
-            if ignores.is_some_and(|ignores| ignores.ignores(&self.path, subject)) {
-                skipped.ignored += 1;
-                return true;
-            }
-            if kind == Kind::File
-                && !options.include.is_empty()
-                && !options.include.matches_file(&self.path)
-            {
-                skipped.not_included += 1;
-                return true;
-            }
-        }
-        if options.entries == Entries::Files {
-            match kind {
-                Kind::File | Kind::Dir => {}
-                Kind::Symlink => {
-                    skipped.symlinks += 1;
-                    return true;
-                }
-                Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
-                    skipped.special += 1;
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    fn stat_if_needed(
-        &self,
-        reading: &Reading<'_>,
-        name: &CStr,
-        ino: u64,
-        kind: Kind,
-        known: Option<FileStat>,
-    ) -> Result<Option<FileStat>, ErrorKind> {
-        let options = self.context.options;
-        // Where directory entries do not carry the true inode number, it has to be looked up.
-        let may_be_left_out =
-            |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
-        let needed = options.metadata != Metadata::None
-            || kind == Kind::File
-                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
-            || kind == Kind::Dir && !self.context.inner_roots.is_empty();
-        if known.is_some() || !needed {
-            return Ok(known);
-        }
-        let stat = stat_at(reading.fd, name, Symlinks::Skip, options.metadata).map_err(system)?;
-        if stat.kind() != kind {
-            return Err(ErrorKind::Changed);
-        }
-        Ok(Some(stat))
-    }
-
-    /// By size and identity; counts the reason.
-    fn is_filtered_by_stat(&mut self, kind: Kind, stat: &FileStat) -> bool {
-        let options = self.context.options;
-        let skipped = &mut self.shard.skipped;
-        if kind != Kind::File {
-            return false;
-        }
-        let counter = if options.leave_out.contains(&stat.id) {
-            &mut skipped.left_out
-        } else if stat.stamp.size < options.min_size {
-            &mut skipped.too_small
-        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
-            &mut skipped.too_large
-        } else {
-            return false;
-        };
-        *counter += 1;
-        true
-    }
-
-    /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
-    fn descends(&mut self, reading: &Reading<'_>) -> bool {
-        let options = self.context.options;
-        if options
-            .max_depth
-            .is_some_and(|most| reading.depth + 1 >= most)
-        {
-            self.shard.skipped.too_deep += 1;
-            return false;
-        }
-        if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
-            self.shard.skipped.excluded += 1;
-            return false;
-        }
-        true
     }
 
     /// Moves what was found, now in order, into the shard; returns the number of children.

@@ -1,0 +1,226 @@
+//! Deciding about one directory entry: what it is, whether it is listed, walked or left out.
+
+use std::ffi::CStr;
+
+use rustix::io::Errno;
+
+use super::{Reading, Worker, system};
+use crate::fd::stat_at;
+use crate::fstype::FsType;
+use crate::ignores::Subject;
+use crate::listing::Tag;
+use crate::shard::{Found, NO_STAT, Role};
+use crate::tree::Task;
+use crate::{Entries, ErrorKind, FileStat, Hidden, Identity, Kind, Metadata, Symlinks};
+
+impl Worker<'_> {
+    /// Decides about one entry. An error ends the reading of the directory.
+    pub(super) fn consider(
+        &mut self,
+        task: &Task,
+        reading: &Reading<'_>,
+        name: &CStr,
+        ino: u64,
+        kind: Option<Kind>,
+    ) -> Result<(), ErrorKind> {
+        let options = self.context.options;
+        let bytes = name.to_bytes();
+        if bytes == b"." || bytes == b".." {
+            return Ok(());
+        }
+        if options.hidden == Hidden::Skip && bytes[0] == b'.' {
+            self.shard.skipped.hidden += 1;
+            return Ok(());
+        }
+        if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
+            self.shard.skipped.repeated += 1;
+            return Ok(());
+        }
+        let mut known = None;
+        let mut kind = match kind {
+            Some(kind) => kind,
+            None => match stat_at(reading.fd, name, Symlinks::Skip, options.metadata) {
+                Ok(stat) => known.insert(stat).kind(),
+                Err(errno) => {
+                    self.fail(task, Some(bytes), "stat", system(errno));
+                    return Ok(());
+                }
+            },
+        };
+        let mut tag = Tag::new(kind);
+        let mut inner_role = Role::Descend;
+        if kind == Kind::Symlink && options.symlinks == Symlinks::Follow {
+            match stat_at(reading.fd, name, Symlinks::Follow, options.metadata) {
+                Ok(stat) => {
+                    kind = known.insert(stat).kind();
+                    tag = Tag::following(kind);
+                    inner_role = Role::Defer;
+                }
+                // Broken: an entry like one that is not followed.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => {
+                    self.fail(task, Some(bytes), "stat", system(errno));
+                    return Ok(());
+                }
+            }
+        }
+        if self.is_filtered(reading, bytes, kind) {
+            return Ok(());
+        }
+        let mut stat = NO_STAT;
+        if kind == Kind::File || options.entries == Entries::All {
+            match self.stat_if_needed(reading, name, ino, kind, known) {
+                Ok(Some(found)) => {
+                    if self.is_filtered_by_stat(kind, &found) {
+                        return Ok(());
+                    }
+                    // Listed as a root of its own.
+                    if inner_role == Role::Descend && self.context.inner_roots.contains(&found.id) {
+                        self.shard.skipped.repeated += 1;
+                        return Ok(());
+                    }
+                    stat = self.stats.len() as u32;
+                    self.stats.push(found);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    self.fail(task, Some(bytes), "stat", reason);
+                    return Ok(());
+                }
+            }
+        }
+        let descends = kind == Kind::Dir && self.descends(reading);
+        let lists = kind == Kind::File || options.entries == Entries::All;
+        if !lists && !descends {
+            return Ok(());
+        }
+        let at = self.shard.push_name(tag, bytes) - reading.names;
+        let offset = u32::try_from(at)
+            .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
+        if lists {
+            let ino = self
+                .stats
+                .get(stat as usize)
+                .map_or(ino, |stat| stat.id.ino);
+            let mut found = Found::new(bytes, offset, ino, Role::Entry);
+            found.stat = stat;
+            self.found.push(found);
+        }
+        if descends {
+            self.found.push(Found::new(bytes, offset, ino, inner_role));
+        }
+        Ok(())
+    }
+
+    /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
+    /// any pattern could look at it.
+    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: Kind) -> bool {
+        let options = self.context.options;
+        let skipped = &mut self.shard.skipped;
+        let patterns = !options.exclude.is_empty() || !options.include.is_empty();
+        if patterns || reading.ignores.is_some() {
+            self.path.truncate(reading.prefix);
+            self.path.extend_from_slice(name);
+            let (excluded, subject) = match kind {
+                Kind::Dir => (
+                    options.exclude.matches_directory(&self.path),
+                    Subject::Directory,
+                ),
+                _ => (options.exclude.matches_file(&self.path), Subject::File),
+            };
+            if excluded {
+                skipped.excluded += 1;
+                return true;
+            }
+            let ignores = reading.ignores.as_ref();
+            if ignores.is_some_and(|ignores| ignores.ignores(&self.path, subject)) {
+                skipped.ignored += 1;
+                return true;
+            }
+            if kind == Kind::File
+                && !options.include.is_empty()
+                && !options.include.matches_file(&self.path)
+            {
+                skipped.not_included += 1;
+                return true;
+            }
+        }
+        if options.entries == Entries::Files {
+            match kind {
+                Kind::File | Kind::Dir => {}
+                Kind::Symlink => {
+                    skipped.symlinks += 1;
+                    return true;
+                }
+                Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
+                    skipped.special += 1;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn stat_if_needed(
+        &self,
+        reading: &Reading<'_>,
+        name: &CStr,
+        ino: u64,
+        kind: Kind,
+        known: Option<FileStat>,
+    ) -> Result<Option<FileStat>, ErrorKind> {
+        let options = self.context.options;
+        // Where directory entries do not carry the true inode number, it has to be looked up.
+        let may_be_left_out =
+            |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
+        let needed = options.metadata != Metadata::None
+            || kind == Kind::File
+                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
+            || kind == Kind::Dir && !self.context.inner_roots.is_empty();
+        if known.is_some() || !needed {
+            return Ok(known);
+        }
+        let stat = stat_at(reading.fd, name, Symlinks::Skip, options.metadata).map_err(system)?;
+        if stat.kind() != kind {
+            return Err(ErrorKind::Changed);
+        }
+        Ok(Some(stat))
+    }
+
+    /// By size and identity; counts the reason.
+    fn is_filtered_by_stat(&mut self, kind: Kind, stat: &FileStat) -> bool {
+        let options = self.context.options;
+        let skipped = &mut self.shard.skipped;
+        if kind != Kind::File {
+            return false;
+        }
+        let counter = if options.leave_out.contains(&stat.id) {
+            &mut skipped.left_out
+        } else if stat.stamp.size < options.min_size {
+            &mut skipped.too_small
+        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
+            &mut skipped.too_large
+        } else {
+            return false;
+        };
+        *counter += 1;
+        true
+    }
+
+    /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
+    fn descends(&mut self, reading: &Reading<'_>) -> bool {
+        let options = self.context.options;
+        if options
+            .max_depth
+            .is_some_and(|most| reading.depth + 1 >= most)
+        {
+            self.shard.skipped.too_deep += 1;
+            return false;
+        }
+        if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
+            self.shard.skipped.excluded += 1;
+            return false;
+        }
+        true
+    }
+}
