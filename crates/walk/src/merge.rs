@@ -75,6 +75,11 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         shared,
         ..
     } = parts;
+    let items: usize = shards.iter().map(|shard| shard.items.len()).sum();
+    assert!(
+        items + files.len() <= u32::MAX as usize,
+        "more than 4294967295 entries"
+    );
     let directories = shards.iter().map(|shard| shard.dirs.len() as u64).sum();
     for shard in &mut shards {
         skipped.add(&shard.skipped);
@@ -88,7 +93,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let mut builder = Builder {
         places: places(&shards, shared.tickets()),
-        entries: Vec::with_capacity(shards.iter().map(|shard| shard.items.len()).sum()),
+        entries: Vec::with_capacity(items),
         runs: Vec::new(),
         dirs: Vec::with_capacity(shards.iter().map(|shard| shard.dirs.len()).sum()),
         shards: &shards,

@@ -45,6 +45,10 @@ const QUEUE: usize = 64;
 /// # Errors
 ///
 /// Only if a worker panics. Failures of the system are in [`Listing::errors`].
+///
+/// # Panics
+///
+/// Beyond 2^32 entries: some 100 GB of memory.
 pub fn walk(
     roots: &[OsString],
     options: &Options,
