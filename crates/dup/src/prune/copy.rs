@@ -1,0 +1,129 @@
+//! Copies that are proven before they are given a name: for moving to another
+//! file system and for undo.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity};
+
+use super::guard::{compare, identity_at};
+use super::meta::Metadata;
+use super::step::Skip;
+use super::sys;
+use super::temp::Temps;
+
+/// A finished copy under a temporary name of its directory.
+pub(crate) struct Copy {
+    pub(crate) name: CString,
+    pub(crate) id: Identity,
+    /// Of the bytes that were copied.
+    pub(crate) digest: Digest,
+    /// What of the metadata the system refused to set.
+    pub(crate) refused: Vec<String>,
+}
+
+/// Bytes copied at a time. A piece of zeros is left a hole.
+const PIECE: usize = 256 << 10;
+
+/// Copies all of `source`, which has `size` bytes, into `dir`: written, given
+/// the metadata, made durable, read again and compared. Nothing stays behind
+/// on failure.
+pub(crate) fn copy(
+    source: &OwnedFd,
+    size: u64,
+    metadata: &Metadata,
+    dir: &OwnedFd,
+    temps: &mut Temps,
+    cancel: &Cancel,
+) -> Result<Copy, Skip> {
+    let mut created = None;
+    let name = temps.part(|name| {
+        created = Some(sys::create(dir, name)?);
+        Ok(())
+    })?;
+    // Set whenever `part` succeeds.
+    let file = created.ok_or(Skip::Changed)?;
+    let written = write(source, size, &file, cancel).and_then(|()| {
+        let refused = metadata.apply(&file);
+        sys::sync(&file)?;
+        // From the disk, as far as the kernel lets go of the pages.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        compare(source, &file, size, cancel)?;
+        // Reading changed the access time.
+        let _ = metadata.apply_times(&file);
+        let id = FileStat::from(&sys::stat(&file)?).id;
+        let digest = digest(&file, size, cancel)?;
+        Ok((id, digest, refused))
+    });
+    match written {
+        Ok((id, digest, refused)) => Ok(Copy {
+            name,
+            id,
+            digest,
+            refused,
+        }),
+        Err(why) => {
+            drop_part(dir, &name, &file);
+            Err(why)
+        }
+    }
+}
+
+/// Removes an unfinished copy if the name still leads to it; the next run
+/// removes what stays.
+fn drop_part(dir: &OwnedFd, name: &CStr, file: &OwnedFd) {
+    let ours = rustix::fs::fstat(file).map(|stat| FileStat::from(&stat).id);
+    if let (Ok(ours), Ok(Some(id))) = (ours, identity_at(dir, name))
+        && ours == id
+    {
+        let _ = sys::unlink(dir, name);
+    }
+}
+
+fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result<(), Skip> {
+    let mut buffer = vec![0; PIECE.min(size as usize + 1)];
+    let mut offset = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let read = sys::read_at(source, &mut buffer, offset)?;
+        let piece = &buffer[..read];
+        if piece.iter().any(|byte| *byte != 0) {
+            sys::write_all_at(file, piece, offset)?;
+        }
+        offset += read as u64;
+        if read < buffer.len() {
+            break;
+        }
+    }
+    if offset != size {
+        return Err(Skip::Changed);
+    }
+    Ok(sys::set_len(file, size)?)
+}
+
+/// The XXH128 of a file's `size` bytes, as the journal records it.
+pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
+    let mut hasher = Hasher::new(Algorithm::Xxh128);
+    let mut buffer = vec![0; PIECE.min(size as usize + 1)];
+    let mut offset = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let read = sys::read_at(file, &mut buffer, offset)?;
+        hasher.update(&buffer[..read]);
+        offset += read as u64;
+        if read < buffer.len() {
+            break;
+        }
+    }
+    if offset == size {
+        Ok(hasher.finalize())
+    } else {
+        Err(Skip::Changed)
+    }
+}

@@ -1,0 +1,29 @@
+//! delete: the target's name goes, while a distinct, verified file with the
+//! same content is held open and still has its name.
+
+use super::guard::{Held, identity_at};
+use super::step::Skip;
+use super::sys;
+use super::temp::{Temps, remove};
+
+pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+    if keeper.stat.id == target.stat.id {
+        return Err(Skip::AlreadyLinked);
+    }
+    remove(target, temps, || {
+        keeper
+            .check_content()
+            .and_then(|()| keeper.check_name())
+            .map_err(Skip::of_keeper)
+    })
+}
+
+/// Removes a leftover name that is another name of the keeper.
+pub(crate) fn extra_link(keeper: &Held, target: &Held) -> Result<(), Skip> {
+    keeper.check_name().map_err(Skip::of_keeper)?;
+    match identity_at(&target.dir, &target.name)? {
+        Some(id) if id == keeper.stat.id => Ok(sys::unlink(&target.dir, &target.name)?),
+        Some(_) => Err(Skip::Changed),
+        None => Err(Skip::Gone),
+    }
+}

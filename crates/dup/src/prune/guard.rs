@@ -1,0 +1,260 @@
+//! The proofs that must hold before anything is changed: the name still leads
+//! to the scanned file in the scanned state, and its bytes are the keeper's.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, UNIX_EPOCH};
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Kind, Stamp};
+
+use super::meta::{Metadata, nanoseconds};
+use super::plan::{FileRef, split};
+use super::step::Skip;
+use super::sys::{self, Access};
+
+/// A file held open, and the directory and name it was opened by.
+pub(crate) struct Held {
+    pub(crate) path: Vec<u8>,
+    pub(crate) dir: OwnedFd,
+    pub(crate) name: CString,
+    pub(crate) file: OwnedFd,
+    /// As of the last check.
+    pub(crate) stat: FileStat,
+    pub(crate) atime_ns: i64,
+    /// Names that would be left if those that a dry run would remove were gone.
+    pub(crate) links: u64,
+    /// Whether its content is known to be on the disk.
+    pub(crate) settled: bool,
+}
+
+/// Opens the directory that holds `file`: its root as given, no links below it.
+pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
+    let (parent, name) = split(&file.path);
+    let name = sys::name(name)?;
+    let dir = if file.root_len < file.path.len() && file.root_len <= parent.len() {
+        let (root, below) = parent.split_at(file.root_len);
+        // A root of `/` or `dir/` ends in the slash.
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        sys::open_below(sys::open_root(root)?, below)?
+    } else {
+        sys::open_root(parent)?
+    };
+    Ok((dir, name))
+}
+
+/// Opens the file and proves that it is the one that `file` names, in the
+/// state given (which is the scanned one but for what this run did to it).
+pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
+    let (dir, name) = open_parent(file)?;
+    let opened = sys::open_file(&dir, &name, Access::Read)?;
+    let (stat, atime_ns) = full_stat(&opened)?;
+    if stat.kind() != Kind::File {
+        return Err(Skip::NotRegular);
+    }
+    let held = Held {
+        path: file.path.clone(),
+        dir,
+        name,
+        file: opened,
+        links: stat.nlink,
+        stat,
+        atime_ns,
+        settled: false,
+    };
+    if held.stat.id != file.id || held.stat.stamp != stamp {
+        return Err(Skip::Changed);
+    }
+    wait_for_clock(stamp.mtime_ns);
+    Ok(held)
+}
+
+/// The kernel's clock for file times stands still between two ticks, 10 ms at
+/// most. Two writes within one tick leave the same mtime, so a file written
+/// just now is compared only once a further write is sure to show.
+const TICK: Duration = Duration::from_millis(20);
+
+fn wait_for_clock(mtime_ns: i64) {
+    let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());
+    if let Ok(age) = since.elapsed()
+        && let Some(rest) = TICK.checked_sub(age)
+    {
+        std::thread::sleep(rest);
+    }
+}
+
+fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
+    let stat = sys::stat(file)?;
+    let atime_ns = nanoseconds(stat.st_atime, stat.st_atime_nsec);
+    Ok((FileStat::from(&stat), atime_ns))
+}
+
+impl Held {
+    /// Proves that the file is still in the state it was opened in and that
+    /// its name still leads to it.
+    pub(crate) fn check(&self) -> Result<(), Skip> {
+        let (now, _) = full_stat(&self.file)?;
+        if now.stamp != self.stat.stamp || now.mode != self.stat.mode {
+            return Err(Skip::Changed);
+        }
+        self.check_name()
+    }
+
+    /// Proves that the name leads to this very file.
+    pub(crate) fn check_name(&self) -> Result<(), Skip> {
+        match identity_at(&self.dir, &self.name)? {
+            Some(id) if id == self.stat.id => Ok(()),
+            Some(_) => Err(Skip::Changed),
+            None => Err(Skip::Gone),
+        }
+    }
+
+    /// Proves that the content is as it was at the last check. The ctime does
+    /// not count: renaming and linking the file change it.
+    pub(crate) fn check_content(&self) -> Result<(), Skip> {
+        let (now, _) = full_stat(&self.file)?;
+        if self.same_content(&now) {
+            Ok(())
+        } else {
+            Err(Skip::Changed)
+        }
+    }
+
+    fn same_content(&self, now: &FileStat) -> bool {
+        now.stamp.size == self.stat.stamp.size && now.stamp.mtime_ns == self.stat.stamp.mtime_ns
+    }
+
+    /// Takes the state that our own change of its names left the file in.
+    pub(crate) fn refresh(&mut self) -> Result<(), Skip> {
+        let (now, _) = full_stat(&self.file)?;
+        if !self.same_content(&now) {
+            return Err(Skip::Changed);
+        }
+        self.stat = now;
+        self.links = self.stat.nlink;
+        Ok(())
+    }
+
+    /// Everything about it that is not its content.
+    pub(crate) fn metadata(&self) -> Result<Metadata, Skip> {
+        Metadata::read(&self.file, &self.stat, self.atime_ns)
+    }
+
+    /// The absolute path, as the kernel knows the directory.
+    pub(crate) fn real_path(&self) -> Option<Vec<u8>> {
+        let mut path = sys::real_path(&self.dir)?;
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(self.name.as_bytes());
+        Some(path)
+    }
+}
+
+/// Which file a name of a directory is; `None` if there is no such name.
+pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Identity>, Skip> {
+    match sys::stat_at(dir, name) {
+        Ok(stat) => Ok(Some(FileStat::from(&stat).id)),
+        Err(failed) if failed.errno == rustix::io::Errno::NOENT => Ok(None),
+        Err(failed) => Err(failed.into()),
+    }
+}
+
+/// Bytes compared at a time, per file.
+const PIECE: usize = 256 << 10;
+
+/// Compares two open files byte for byte over `size` bytes and proves that both
+/// end there. Gives the XXH128 of what was compared, for the journal.
+pub(crate) fn compare(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    size: u64,
+    cancel: &Cancel,
+) -> Result<Digest, Skip> {
+    // One byte more than the file has, so that a longer file shows.
+    let piece = (size + 1).min(PIECE as u64) as usize;
+    let (mut a, mut b) = (vec![0; piece], vec![0; piece]);
+    let mut hasher = Hasher::new(Algorithm::Xxh128);
+    let mut offset = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let read = sys::read_at(one, &mut a, offset)?;
+        let other = sys::read_at(other, &mut b, offset)?;
+        if read != other || a[..read] != b[..other] {
+            return Err(Skip::ContentDiffers);
+        }
+        hasher.update(&a[..read]);
+        offset += read as u64;
+        if read < piece {
+            break;
+        }
+    }
+    if offset == size {
+        Ok(hasher.finalize())
+    } else {
+        Err(Skip::Changed)
+    }
+}
+
+/// File systems whose inode numbers may change or be given twice, by
+/// `statfs(2)` magic; from `linux/magic.h` and the file systems' sources.
+const UNSTABLE: &[u64] = &[
+    0x6573_5546, // FUSE
+    0x6969,      // NFS
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB2
+    0x517b,      // SMB
+    0x0102_1997, // 9P
+    0x00c3_6400, // Ceph
+    0x5346_414f, // AFS
+    0x6b41_4653, // AFS, in-kernel
+    0x7375_7245, // Coda
+    0x564c,      // NCP
+    0x786f_4256, // VirtualBox shared folders
+    0xbacb_acbc, // VMware shared folders
+];
+
+/// An overlay shows files of other file systems under numbers of its own.
+const OVERLAY: u64 = 0x794c_7630;
+
+/// Proves that two files with different identities are two files, as far as
+/// the file systems can be trusted with that.
+pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
+    let (a, b) = (sys::file_system(&one.file)?, sys::file_system(&other.file)?);
+    let across = one.stat.id.dev != other.stat.id.dev;
+    if UNSTABLE.contains(&a) || UNSTABLE.contains(&b) || (across && (a == OVERLAY || b == OVERLAY))
+    {
+        return Err(Skip::UnstableInodes);
+    }
+    Ok(())
+}
+
+/// The highest number of names a file can have there, where that is known:
+/// `EXT4_LINK_MAX`, `BTRFS_LINK_MAX`. Others are asked by trying.
+pub(crate) fn max_links(file: &OwnedFd) -> u64 {
+    match sys::file_system(file) {
+        Ok(0xef53) => 65_000,
+        Ok(0x9123_683e) => 65_535,
+        _ => u64::MAX,
+    }
+}
+
+/// Bytes that the file's blocks take on disk and no other file shares, where
+/// the file system can tell.
+pub(crate) fn own_bytes(file: &OwnedFd, stat: &FileStat) -> u64 {
+    let allocated = stat.blocks * 512;
+    match bc_read::extents::extents(file) {
+        Ok(extents) => {
+            let shared: u64 = extents
+                .iter()
+                .filter(|extent| extent.shared)
+                .map(|extent| extent.length)
+                .sum();
+            allocated.saturating_sub(shared)
+        }
+        Err(_) => allocated,
+    }
+}

@@ -1,0 +1,23 @@
+//! hardlink: the target's name becomes another name of the kept file.
+
+use super::guard::{Held, identity_at};
+use super::step::Skip;
+use super::sys;
+use super::temp::{Temps, discard, replace};
+
+pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+    let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
+    match identity_at(&target.dir, &temp) {
+        Ok(Some(id)) if id == keeper.stat.id => {}
+        // The keeper's name was given to another file just before the link.
+        Ok(Some(id)) => return Err(discard(target, &temp, id, Skip::KeeperChanged)),
+        Ok(None) => return Err(Skip::Changed),
+        Err(why) => return Err(discard(target, &temp, keeper.stat.id, why)),
+    }
+    replace(target, &temp, keeper.stat.id, || {
+        keeper
+            .check_content()
+            .and_then(|()| keeper.check_name())
+            .map_err(Skip::of_keeper)
+    })
+}

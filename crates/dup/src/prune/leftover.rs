@@ -1,0 +1,124 @@
+//! Temporary names of runs that were killed: told from those of living runs,
+//! and removed only where that cannot lose a content.
+//!
+//! `.tmp` may be the last name of a file (the moment between setting it aside
+//! and removing it), so a regular file of that name goes only through the same
+//! proofs as a duplicate that is deleted; a symbolic link holds nothing and
+//! goes at once. `.part` is a copy being written, whose source is still there.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use bc_walk::{FileStat, Kind};
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::process::getpid;
+
+use super::sys;
+
+const PREFIX: &[u8] = b".bc-dup.";
+pub(crate) const NAME: &str = ".tmp";
+pub(crate) const PART: &str = ".part";
+
+/// Everything but the number and the suffix, for this process.
+pub(crate) fn own_prefix() -> String {
+    let pid = getpid().as_raw_nonzero().get();
+    format!(".bc-dup.{pid}.{}.", start_time(pid).unwrap_or(0))
+}
+
+/// When the process was started, in clock ticks since the boot: field 22 of
+/// `/proc/PID/stat`. `None` if there is no such process, or no /proc.
+fn start_time(pid: i32) -> Option<u64> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the command in parentheses, may hold anything.
+    let after = &text[text.iter().rposition(|byte| *byte == b')')? + 1..];
+    let field = after.split(|byte| *byte == b' ').nth(20)?;
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+enum Suffix {
+    Name,
+    Part,
+}
+
+/// Process, start time and suffix, if the name is of our making.
+fn parse(name: &[u8]) -> Option<(i32, u64, Suffix)> {
+    let rest = std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?;
+    let (rest, suffix) = match rest.strip_suffix(NAME) {
+        Some(rest) => (rest, Suffix::Name),
+        None => (rest.strip_suffix(PART)?, Suffix::Part),
+    };
+    let mut fields = rest.split('.');
+    let pid = fields.next()?.parse().ok()?;
+    let start = fields.next()?.parse().ok()?;
+    fields.next()?.parse::<u64>().ok()?;
+    fields.next().is_none().then_some((pid, start, suffix))
+}
+
+/// Whether the name is one of ours, of a living run or a dead one.
+pub(crate) fn is_ours(name: &[u8]) -> bool {
+    parse(name).is_some()
+}
+
+/// Whether the name is one of ours and its run is over.
+pub(crate) fn is_dead(name: &[u8]) -> bool {
+    parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) != start)
+}
+
+/// Names in `dir` that can be removed without a further look: dead runs'
+/// symbolic links and unfinished copies.
+pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
+    // A directory that cannot be listed keeps its leftovers.
+    let Ok(listing) = rustix::fs::openat(
+        dir,
+        c".",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) else {
+        return Vec::new();
+    };
+    let Ok(entries) = Dir::new(listing) else {
+        return Vec::new();
+    };
+    let mut found: Vec<CString> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| is_dead(entry.file_name().to_bytes()))
+        .map(|entry| entry.file_name().to_owned())
+        .filter(|name| {
+            let Ok(stat) = sys::stat_at(dir, name) else {
+                return false;
+            };
+            match (parse(name.to_bytes()), FileStat::from(&stat).kind()) {
+                (Some((.., Suffix::Name)), Kind::Symlink) => true,
+                (Some((.., Suffix::Part)), Kind::File) => true,
+                _ => false,
+            }
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        let own = own_prefix();
+        assert!(is_ours(format!("{own}0.tmp").as_bytes()));
+        assert!(!is_dead(format!("{own}0.tmp").as_bytes()));
+        // The same number, started at another time: somebody else.
+        let pid = getpid().as_raw_nonzero();
+        assert!(is_dead(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
+        for foreign in [
+            ".bc-dup.tmp",
+            ".bc-dup.1.2.tmp",
+            ".bc-dup.1.2.3.4.tmp",
+            ".bc-dup.1.2.x.tmp",
+            ".bc-dup.1.2.3.txt",
+            "bc-dup.1.2.3.tmp",
+        ] {
+            assert!(!is_ours(foreign.as_bytes()), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a file is besides its content: owner, mode, times, extended
+//! attributes (which hold the ACLs). Compared before names are merged, kept
+//! in the journal, given to copies.
+
+use std::os::fd::OwnedFd;
+
+use bc_walk::FileStat;
+use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::fail::point;
+use super::step::Skip;
+use super::sys::Failed;
+
+/// Everything about a file that can be compared and given to a copy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Metadata {
+    /// Permission bits, as in `st_mode` without the type.
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) atime_ns: i64,
+    pub(crate) mtime_ns: i64,
+    /// Sorted by name.
+    pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Signed over the inode number, so never equal and never to be copied.
+const PER_INODE: &[u8] = b"security.evm";
+
+impl Metadata {
+    pub(crate) fn read(file: &OwnedFd, stat: &FileStat, atime_ns: i64) -> Result<Metadata, Skip> {
+        Ok(Metadata {
+            mode: stat.mode & 0o7777,
+            uid: stat.uid,
+            gid: stat.gid,
+            atime_ns,
+            mtime_ns: stat.stamp.mtime_ns,
+            xattrs: xattrs(file)?,
+        })
+    }
+
+    /// What of it differs in a way that would be lost if one name were made
+    /// another name of the other file. Times do not count.
+    pub(crate) fn difference(&self, other: &Metadata) -> Option<&'static str> {
+        if (self.uid, self.gid) != (other.uid, other.gid) {
+            return Some("owner");
+        }
+        if self.mode != other.mode {
+            return Some("mode");
+        }
+        let relevant = |metadata: &Metadata| -> Vec<(Vec<u8>, Vec<u8>)> {
+            let mut xattrs = metadata.xattrs.clone();
+            xattrs.retain(|(name, _)| name != PER_INODE);
+            xattrs
+        };
+        let (mine, others) = (relevant(self), relevant(other));
+        if mine == others {
+            return None;
+        }
+        let differs = |name: &[u8]| {
+            let value = |list: &[(Vec<u8>, Vec<u8>)]| {
+                list.iter()
+                    .find(|(found, _)| found == name)
+                    .map(|(_, value)| value.clone())
+            };
+            value(&mine) != value(&others)
+        };
+        Some(if differs(b"system.posix_acl_access") {
+            "ACL"
+        } else {
+            "an extended attribute"
+        })
+    }
+
+    /// Gives all of it to `file`. What the system refuses is named in the
+    /// result; the rest is done all the same.
+    pub(crate) fn apply(&self, file: &OwnedFd) -> Vec<String> {
+        let mut refused = Vec::new();
+        let mut note = |what: String, done: Result<(), Errno>| {
+            if let Err(errno) = done {
+                let reason = std::io::Error::from(errno);
+                refused.push(format!("{what}: {reason}"));
+            }
+        };
+        // The owner first: changing it clears set-user-ID and capabilities.
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        note(
+            "owner".to_owned(),
+            point("chown").and_then(|()| fs::fchown(file, Some(uid), Some(gid))),
+        );
+        for (name, value) in &self.xattrs {
+            if name != PER_INODE {
+                note(
+                    format!("attribute {}", crate::text::Shown(name)),
+                    point("setxattr").and_then(|()| {
+                        fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
+                    }),
+                );
+            }
+        }
+        note(
+            "mode".to_owned(),
+            point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(self.mode))),
+        );
+        note("times".to_owned(), self.apply_times(file));
+        refused
+    }
+
+    /// Sets access and modification time alone.
+    pub(crate) fn apply_times(&self, file: &OwnedFd) -> Result<(), Errno> {
+        let times = Timestamps {
+            last_access: timespec(self.atime_ns),
+            last_modification: timespec(self.mtime_ns),
+        };
+        point("utimens").and_then(|()| fs::futimens(file, &times))
+    }
+}
+
+/// Nanoseconds since 1970 from the pair that `stat` gives.
+#[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
+pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64>) -> i64 {
+    seconds
+        .into()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds.try_into().unwrap_or(0))
+}
+
+fn timespec(ns: i64) -> Timespec {
+    Timespec {
+        tv_sec: ns.div_euclid(1_000_000_000),
+        tv_nsec: ns.rem_euclid(1_000_000_000) as _,
+    }
+}
+
+/// All extended attributes, by name. A file system without any has none.
+fn xattrs(file: &OwnedFd) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Skip> {
+    let names = match sized("listxattr", |buffer| fs::flistxattr(file, buffer)) {
+        Ok(names) => names,
+        Err(Failed {
+            errno: Errno::OPNOTSUPP | Errno::NOSYS,
+            ..
+        }) => return Ok(Vec::new()),
+        Err(failed) => return Err(failed.into()),
+    };
+    let mut found = Vec::new();
+    for name in names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        match sized("getxattr", |buffer| fs::fgetxattr(file, name, buffer)) {
+            Ok(value) => found.push((name.to_vec(), value)),
+            // Removed meanwhile, or listed but for others to read.
+            Err(Failed {
+                errno: Errno::NODATA,
+                ..
+            }) => {}
+            Err(failed) => return Err(failed.into()),
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Calls with a buffer that is large enough, which takes a second call for
+/// more than 1 KiB.
+fn sized(
+    op: &'static str,
+    mut get: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
+) -> Result<Vec<u8>, Failed> {
+    let fail = |errno| Failed { op, errno };
+    point(op).map_err(fail)?;
+    let mut buffer = vec![0; 1024];
+    loop {
+        match retry_on_intr(|| get(&mut buffer)) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(buffer);
+            }
+            // XATTR_SIZE_MAX and XATTR_LIST_MAX are 64 KiB.
+            Err(Errno::RANGE) if buffer.len() < 1 << 16 => buffer.resize(1 << 16, 0),
+            Err(errno) => return Err(fail(errno)),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Which file of a group stays: keep rules, reference files, roots. Pure
+//! decisions on what a scan or a report said; nothing here touches a file.
+
+use std::cell::Cell;
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
+use std::fmt;
+
+use bc_walk::{Globs, Identity, Stamp};
+
+/// One name of a file as a scan found it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FileRef {
+    /// The path, as printed.
+    pub path: Vec<u8>,
+    /// Bytes of `path` that are the root it was found under: links in that part
+    /// are followed, links below are refused. Equal to the length of `path`
+    /// where the file itself was the root.
+    pub root_len: usize,
+    /// Index of the root.
+    pub root: u32,
+    /// Which file it was.
+    pub id: Identity,
+    /// Which state of it was read.
+    pub stamp: Stamp,
+    /// How many names it had.
+    pub nlink: u64,
+    /// Whether it lies under a reference directory and is never to be changed.
+    pub protected: bool,
+}
+
+impl FileRef {
+    /// The path below its root; the base name where the root is the file.
+    pub fn relative(&self) -> &[u8] {
+        match self.path.get(self.root_len..) {
+            Some([b'/', rest @ ..]) => rest,
+            Some(rest) if !rest.is_empty() => rest,
+            _ => self.name(),
+        }
+    }
+
+    /// The last component.
+    pub fn name(&self) -> &[u8] {
+        split(&self.path).1
+    }
+}
+
+/// The path up to the last slash (without it, but `/` for the root), and the rest.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (b"/", &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Files that a scan found to hold the same bytes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Group {
+    /// All names of all files.
+    pub files: Vec<FileRef>,
+}
+
+/// One rule for which file stays.
+#[derive(Clone, Debug)]
+pub enum Keep {
+    /// The first by root argument, then path.
+    First,
+    /// The last by root argument, then path.
+    Last,
+    /// Latest modification time.
+    Newest,
+    /// Earliest modification time.
+    Oldest,
+    /// Fewest bytes in its path.
+    ShortestPath,
+    /// Most bytes in its path.
+    LongestPath,
+    /// Most names.
+    MostLinks,
+    /// Its path below the root, its whole path, or one of its directories matches.
+    Path(Pattern),
+    /// Its base name matches.
+    Name(Pattern),
+}
+
+/// A compiled glob that remembers whether it ever matched.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    globs: Globs,
+    matched: Cell<bool>,
+}
+
+/// A keep rule that cannot be understood.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeepError {
+    message: String,
+}
+
+impl fmt::Display for KeepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for KeepError {}
+
+impl std::str::FromStr for Keep {
+    type Err = KeepError;
+
+    fn from_str(text: &str) -> Result<Keep, KeepError> {
+        let pattern = |glob: &str| {
+            let globs = Globs::new(&[glob.as_bytes().to_vec()]).map_err(|error| KeepError {
+                message: error.to_string(),
+            })?;
+            Ok(Pattern {
+                text: text.to_owned(),
+                globs,
+                matched: Cell::new(false),
+            })
+        };
+        Ok(match text {
+            "first" => Keep::First,
+            "last" => Keep::Last,
+            "newest" => Keep::Newest,
+            "oldest" => Keep::Oldest,
+            "shortest-path" => Keep::ShortestPath,
+            "longest-path" => Keep::LongestPath,
+            "most-links" => Keep::MostLinks,
+            _ => match text.split_once(':') {
+                Some(("path", glob)) => Keep::Path(pattern(glob)?),
+                Some(("name", glob)) => Keep::Name(pattern(glob)?),
+                _ => {
+                    return Err(KeepError {
+                        message: format!(
+                            "unknown keep rule {text:?}: expected first, last, newest, oldest, \
+                             shortest-path, longest-path, most-links, path:GLOB or name:GLOB"
+                        ),
+                    });
+                }
+            },
+        })
+    }
+}
+
+impl Keep {
+    /// `Less`: `a` is the better file to keep.
+    fn compare(&self, a: &FileRef, b: &FileRef) -> Ordering {
+        match self {
+            Keep::First => position(a).cmp(&position(b)),
+            Keep::Last => position(b).cmp(&position(a)),
+            Keep::Newest => b.stamp.mtime_ns.cmp(&a.stamp.mtime_ns),
+            Keep::Oldest => a.stamp.mtime_ns.cmp(&b.stamp.mtime_ns),
+            Keep::ShortestPath => a.path.len().cmp(&b.path.len()),
+            Keep::LongestPath => b.path.len().cmp(&a.path.len()),
+            Keep::MostLinks => b.nlink.cmp(&a.nlink),
+            Keep::Path(pattern) => Reverse(pattern.path(a)).cmp(&Reverse(pattern.path(b))),
+            Keep::Name(pattern) => Reverse(pattern.name(a)).cmp(&Reverse(pattern.name(b))),
+        }
+    }
+
+    /// The rule as written, if it holds a pattern that no file matched so far.
+    pub fn unmatched(&self) -> Option<&str> {
+        match self {
+            Keep::Path(pattern) | Keep::Name(pattern) if !pattern.matched.get() => {
+                Some(&pattern.text)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn position(file: &FileRef) -> (u32, &[u8]) {
+    (file.root, &file.path)
+}
+
+impl Pattern {
+    fn path(&self, file: &FileRef) -> bool {
+        let whole = file.path.strip_prefix(b"/").unwrap_or(&file.path);
+        self.note(self.covers(file.relative()) || self.covers(whole))
+    }
+
+    /// Whether the path matches, or a directory on its way does.
+    fn covers(&self, path: &[u8]) -> bool {
+        self.globs.matches_file(path)
+            || (0..path.len())
+                .filter(|at| path[*at] == b'/')
+                .any(|at| self.globs.matches_directory(&path[..at]))
+    }
+
+    fn name(&self, file: &FileRef) -> bool {
+        self.note(self.globs.matches_file(file.name()))
+    }
+
+    fn note(&self, matched: bool) -> bool {
+        if matched {
+            self.matched.set(true);
+        }
+        matched
+    }
+}
+
+/// Which names may be acted on, seen from the keeper's root.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Roots {
+    /// All.
+    #[default]
+    Any,
+    /// Only names under another root than the keeper's.
+    Across,
+}
+
+/// How to choose.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Applied in order, the next where the ones before are undecided; then
+    /// the first by root and path. If empty, `most-links` is the rule.
+    pub keep: Vec<Keep>,
+    /// Which names may be acted on.
+    pub roots: Roots,
+}
+
+/// One physical file of a group: every name that the scan saw.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Inode {
+    pub(crate) id: Identity,
+    pub(crate) protected: bool,
+    /// Indices into the group, the best name first.
+    pub(crate) names: Vec<usize>,
+}
+
+impl Rules {
+    fn compare(&self, a: &FileRef, b: &FileRef) -> Ordering {
+        let by_rules = if self.keep.is_empty() {
+            Keep::MostLinks.compare(a, b)
+        } else {
+            self.keep
+                .iter()
+                .map(|rule| rule.compare(a, b))
+                .find(|ordering| ordering.is_ne())
+                .unwrap_or(Ordering::Equal)
+        };
+        // Leftovers of a killed run are nobody's first choice.
+        b.protected
+            .cmp(&a.protected)
+            .then_with(|| leftover(a).cmp(&leftover(b)))
+            .then(by_rules)
+            .then_with(|| position(a).cmp(&position(b)))
+    }
+
+    /// The physical files of the group, the one to keep first. If any is
+    /// protected, the first is.
+    pub(crate) fn order(&self, group: &Group) -> Vec<Inode> {
+        let mut order: Vec<usize> = (0..group.files.len()).collect();
+        order.sort_by(|a, b| self.compare(&group.files[*a], &group.files[*b]));
+        let mut inodes: Vec<Inode> = Vec::new();
+        let mut known = HashMap::new();
+        for index in order {
+            let file = &group.files[index];
+            let at = *known.entry(file.id).or_insert(inodes.len());
+            if at == inodes.len() {
+                inodes.push(Inode {
+                    id: file.id,
+                    protected: false,
+                    names: Vec::new(),
+                });
+            }
+            inodes[at].names.push(index);
+            inodes[at].protected |= file.protected;
+        }
+        inodes
+    }
+
+    /// Whether `target` may be acted on when `keeper` stays.
+    pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
+        !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
+    }
+}
+
+fn leftover(file: &FileRef) -> bool {
+    super::leftover::is_ours(file.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, ino: u64, mtime_ns: i64, nlink: u64) -> FileRef {
+        FileRef {
+            path: path.into(),
+            root_len: 1,
+            root: u32::from(path.starts_with('b')),
+            id: Identity { dev: 1, ino },
+            stamp: Stamp {
+                size: 1,
+                mtime_ns,
+                ctime_ns: 0,
+            },
+            nlink,
+            protected: false,
+        }
+    }
+
+    fn kept(rules: &[&str], group: &Group) -> String {
+        let rules = Rules {
+            keep: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+            roots: Roots::Any,
+        };
+        let first = &rules.order(group)[0];
+        String::from_utf8(group.files[first.names[0]].path.clone()).unwrap()
+    }
+
+    #[test]
+    fn rules_choose_in_order() {
+        let group = Group {
+            files: vec![
+                file("b/x", 1, 5, 1),
+                file("a/long/x", 2, 9, 1),
+                file("a/keep/y", 3, 5, 1),
+                file("b/z", 4, 1, 2),
+            ],
+        };
+        assert_eq!(kept(&[], &group), "b/z");
+        assert_eq!(kept(&["first"], &group), "a/keep/y");
+        assert_eq!(kept(&["last"], &group), "b/z");
+        assert_eq!(kept(&["newest"], &group), "a/long/x");
+        assert_eq!(kept(&["oldest"], &group), "b/z");
+        assert_eq!(kept(&["shortest-path", "newest"], &group), "b/x");
+        assert_eq!(kept(&["longest-path"], &group), "a/keep/y");
+        assert_eq!(kept(&["name:y"], &group), "a/keep/y");
+        assert_eq!(kept(&["path:long"], &group), "a/long/x");
+        assert_eq!(kept(&["path:a/keep"], &group), "a/keep/y");
+        assert_eq!(kept(&["path:nowhere", "path:b/*", "oldest"], &group), "b/z");
+    }
+
+    #[test]
+    fn names_of_one_file_stay_together_and_reference_wins() {
+        let mut group = Group {
+            files: vec![
+                file("a/1", 1, 0, 3),
+                file("a/2", 2, 0, 1),
+                file("b/1", 1, 0, 3),
+            ],
+        };
+        let order = Rules::default().order(&group);
+        assert_eq!(order.len(), 2);
+        assert_eq!(order[0].names, [0, 2]);
+        group.files[1].protected = true;
+        let order = Rules::default().order(&group);
+        assert!(order[0].protected && !order[1].protected);
+        assert_eq!(order[0].names, [1]);
+    }
+
+    #[test]
+    fn unmatched_patterns_are_told() {
+        let rules = Rules {
+            keep: vec!["path:nowhere".parse().unwrap(), "first".parse().unwrap()],
+            roots: Roots::Across,
+        };
+        let group = Group {
+            files: vec![file("a/1", 1, 0, 1), file("b/1", 2, 0, 1)],
+        };
+        rules.order(&group);
+        assert_eq!(rules.keep[0].unmatched(), Some("path:nowhere"));
+        assert_eq!(rules.keep[1].unmatched(), None);
+        assert!(rules.allow(&group.files[0], &group.files[1]));
+        assert!(!rules.allow(&group.files[0], &group.files[0]));
+        assert!("nearest".parse::<Keep>().is_err());
+        assert!("path:[".parse::<Keep>().is_err());
+    }
+
+    #[test]
+    fn relative_paths() {
+        let mut one = file("a/sub/x", 1, 0, 1);
+        assert_eq!(one.relative(), b"sub/x");
+        one.root_len = one.path.len();
+        assert_eq!(one.relative(), b"x");
+        assert_eq!(split(b"/x"), (&b"/"[..], &b"x"[..]));
+        assert_eq!(split(b"x"), (&b""[..], &b"x"[..]));
+    }
+}

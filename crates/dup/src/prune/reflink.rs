@@ -1,0 +1,83 @@
+//! reflink: the target shares the kept file's blocks. The kernel compares the
+//! two under its own lock; the names, the metadata and the times stay.
+
+use bc_pool::Cancel;
+use bc_read::dedupe::{Deduped, dedupe_range};
+use bc_read::extents::{Extent, extents};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::fail::point;
+use super::guard::Held;
+use super::step::Skip;
+use super::sys::{self, Access, Failed};
+
+/// Bytes asked for at a time: what btrfs does in one call at most, and all
+/// file systems keep the range locked meanwhile.
+const RANGE: u64 = 16 << 20;
+
+pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), Skip> {
+    // The owner may dedupe through a read-only descriptor: files that are
+    // being executed, and snapshots that are read-only to writers.
+    let file = match sys::open_file(&target.dir, &target.name, Access::Write) {
+        Ok(file) => {
+            let opened = bc_walk::FileStat::from(&sys::stat(&file)?);
+            if opened.id != target.stat.id {
+                return Err(Skip::Changed);
+            }
+            Some(file)
+        }
+        Err(_) => None,
+    };
+    let file = file.as_ref().unwrap_or(&target.file);
+    let metadata = target.metadata()?;
+    let size = target.stat.stamp.size;
+    let mut at = 0;
+    while at < size {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let length = RANGE.min(size - at);
+        let deduped = point("dedupe")
+            .and_then(|()| retry_on_intr(|| dedupe_range(&keeper.file, file, at, length)))
+            .map_err(|errno| Failed {
+                op: "dedupe",
+                errno,
+            })?;
+        match deduped {
+            Deduped::Differs => return Err(Skip::ContentDiffers),
+            // Nothing done and nothing wrong: the tail is not shareable.
+            Deduped::Bytes(0) => {
+                return Err(Failed {
+                    op: "dedupe",
+                    errno: Errno::INVAL,
+                }
+                .into());
+            }
+            Deduped::Bytes(bytes) => at += bytes,
+        }
+    }
+    let now = bc_walk::FileStat::from(&sys::stat(file)?);
+    if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
+        metadata.apply_times(file).map_err(|errno| Failed {
+            op: "utimens",
+            errno,
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether both files use the same blocks for everything.
+pub(crate) fn shared(keeper: &Held, target: &Held) -> bool {
+    match (extents(&keeper.file), extents(&target.file)) {
+        (Ok(one), Ok(other)) => {
+            let whole = |list: &[Extent]| list.iter().all(|extent| extent.physical.is_some());
+            let places = |list: &[Extent]| -> Vec<(u64, Option<u64>, u64)> {
+                list.iter()
+                    .map(|extent| (extent.logical, extent.physical, extent.length))
+                    .collect()
+            };
+            !one.is_empty() && whole(&one) && places(&one) == places(&other)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,604 @@
+//! The run: groups in, steps out.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+
+use bc_digest::Digest;
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Stamp};
+use rustix::io::Errno;
+
+use super::guard::{self, Held};
+use super::journal::Journal;
+use super::plan::{FileRef, Group, Rules};
+use super::relocate::{self, Loss};
+use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
+use super::temp::Temps;
+use super::{delete, hardlink, leftover, reflink, symlink, sys};
+
+/// Whether anything is changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// Nothing is: every proof is made and every step told, none is done.
+    DryRun,
+    /// Steps are done.
+    Execute,
+}
+
+/// What to do where owner, mode, ACL or extended attributes differ.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Owners {
+    /// Skip the file: hardlink and symlink would lose them, a move to another
+    /// file system may.
+    #[default]
+    Refuse,
+    /// Go on.
+    Ignore,
+}
+
+/// What to do where inode numbers cannot be trusted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Force {
+    /// Refuse what gives up a file: delete, symlink.
+    #[default]
+    No,
+    /// Go on.
+    Yes,
+}
+
+/// What to do, and how far to go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What becomes of duplicates.
+    pub action: Action,
+    /// Which file stays.
+    pub rules: Rules,
+    /// Whether to do it.
+    pub mode: Mode,
+    /// Where metadata differ.
+    pub metadata: Owners,
+    /// Where inode numbers are unstable.
+    pub force: Force,
+    /// Names that a kept file may get at most; what the file system allows if
+    /// `None`.
+    pub max_links: Option<u64>,
+}
+
+impl Options {
+    /// A dry run of `action` with default rules.
+    pub fn new(action: Action) -> Options {
+        Options {
+            action,
+            rules: Rules::default(),
+            mode: Mode::DryRun,
+            metadata: Owners::default(),
+            force: Force::default(),
+            max_links: None,
+        }
+    }
+}
+
+/// What the run tells as it goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A step and what became of it.
+    Step(&'a Step, &'a Outcome),
+    /// A file that should have been kept cannot be relied on; another one of
+    /// its group is kept, or the group is left alone.
+    Unusable(&'a [u8], &'a Skip),
+    /// The journal could not be completed; what was done is done.
+    Journal(&'a Skip),
+}
+
+/// Keepers older than this are on the disk: the kernel writes dirty pages
+/// back after 30 seconds (`vm.dirty_expire_centisecs`).
+const SETTLED_NS: i64 = 600_000_000_000;
+
+/// Acts on each group. Steps are written to `journal` before they are done;
+/// a front end should always give one when it executes.
+///
+/// Returns early, between two steps, when cancelled.
+pub fn prune(
+    groups: impl IntoIterator<Item = Group>,
+    options: &Options,
+    journal: Option<&mut Journal>,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Summary {
+    let mut run = Run {
+        options,
+        journal,
+        cancel,
+        observer,
+        summary: Summary::default(),
+        temps: Temps::new(),
+        swept: HashSet::new(),
+        destination: None,
+    };
+    for group in groups {
+        if cancel.is_cancelled() {
+            break;
+        }
+        run.summary.groups += 1;
+        run.group(&group);
+    }
+    if let Some(journal) = &mut run.journal
+        && let Err(skip) = journal.sync()
+    {
+        (run.observer)(Event::Journal(&skip));
+        run.summary.skip(&skip);
+    }
+    run.summary
+}
+
+struct Run<'a> {
+    options: &'a Options,
+    journal: Option<&'a mut Journal>,
+    cancel: &'a Cancel,
+    observer: &'a mut dyn FnMut(Event<'_>),
+    summary: Summary,
+    temps: Temps,
+    /// Directories that were searched for leftovers.
+    swept: HashSet<Identity>,
+    /// The real path of the directory that files are moved to.
+    destination: Option<Vec<u8>>,
+}
+
+/// What this run did to the files of one group.
+#[derive(Default)]
+struct State {
+    /// States that our own changes left files in.
+    stamps: HashMap<Identity, Stamp>,
+    /// Names left of files that a dry run would have taken names from.
+    links: HashMap<Identity, u64>,
+    /// Directory entries that were acted on.
+    entries: HashSet<(Identity, CString)>,
+}
+
+/// A target that passed every proof.
+struct Ready {
+    held: Held,
+    digest: Digest,
+    links_left: u64,
+    freed: u64,
+}
+
+impl Run<'_> {
+    fn group(&mut self, group: &Group) {
+        let inodes = self.options.rules.order(group);
+        let Some(best) = inodes.first() else { return };
+        let had_reference = best.protected;
+        let mut state = State::default();
+        let mut keeper = None;
+        let mut unusable = HashSet::new();
+        for inode in &inodes {
+            if had_reference && !inode.protected || self.cancel.is_cancelled() {
+                break;
+            }
+            keeper = inode
+                .names
+                .iter()
+                .find_map(|index| self.open_keeper(&group.files[*index]));
+            if keeper.is_some() {
+                break;
+            }
+            unusable.insert(inode.id);
+        }
+        let Some((mut keeper, mut keeper_ref)) = keeper else {
+            return;
+        };
+        for inode in &inodes {
+            let stays = inode.id == keeper.stat.id || inode.protected;
+            if unusable.contains(&inode.id) {
+                continue;
+            }
+            for index in &inode.names {
+                let target = &group.files[*index];
+                let left_over = leftover::is_dead(target.name()) && !target.protected;
+                if self.cancel.is_cancelled() {
+                    return;
+                }
+                if target.path == keeper.path
+                    || stays && !left_over
+                    || !left_over && !self.options.rules.allow(keeper_ref, target)
+                {
+                    continue;
+                }
+                let promoted = if left_over {
+                    self.left_over(&mut keeper, target, &mut state);
+                    None
+                } else {
+                    self.target(&mut keeper, target, &mut state)
+                };
+                if let Some(held) = promoted {
+                    (keeper, keeper_ref) = (held, target);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(Held, &'g FileRef)> {
+        match guard::open(file, file.stamp) {
+            Ok(held) => Some((held, file)),
+            Err(skip) => {
+                (self.observer)(Event::Unusable(&file.path, &skip));
+                self.summary.skip(&skip);
+                None
+            }
+        }
+    }
+
+    fn tell(&mut self, step: &Step, outcome: &Outcome) {
+        match outcome {
+            Outcome::Done { freed } | Outcome::Would { freed } => {
+                self.summary.freed += freed;
+                match step.kind {
+                    StepKind::Leftover => self.summary.leftovers += 1,
+                    _ => self.summary.changed += 1,
+                }
+            }
+            Outcome::Skipped(skip) => self.summary.skip(skip),
+        }
+        (self.observer)(Event::Step(step, outcome));
+    }
+
+    fn step(&self, kind: StepKind, target: &FileRef, keeper: &Held) -> Step {
+        Step {
+            kind,
+            target: target.path.clone(),
+            keeper: keeper.path.clone(),
+            size: keeper.stat.stamp.size,
+        }
+    }
+
+    /// Deals with one target; gives it back where it has to be the keeper from
+    /// here on.
+    fn target(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State) -> Option<Held> {
+        let kind = match &self.options.action {
+            Action::Hardlink => StepKind::Hardlink,
+            Action::Reflink => StepKind::Reflink,
+            Action::Symlink => StepKind::Symlink(Vec::new()),
+            Action::Delete => StepKind::Delete,
+            Action::Move(dir) => StepKind::Move(relocate::destination(dir, &file.path)),
+        };
+        let mut step = self.step(kind, file, keeper);
+        let proven = self.prove(keeper, file, state, &mut step.kind);
+        let mut promoted = None;
+        let outcome = match proven {
+            Err(Refusal::Skip(skip)) => Outcome::Skipped(skip),
+            Err(Refusal::Full(held)) => {
+                promoted = Some(held);
+                Outcome::Skipped(Skip::NewKeeper)
+            }
+            Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
+                Ok(outcome) => outcome,
+                // EMLINK: nothing was changed, the target serves as the next keeper.
+                Err(Skip::System { errno, .. })
+                    if errno == Errno::MLINK.raw_os_error() && step.kind == StepKind::Hardlink =>
+                {
+                    promoted = ready.held.check().ok().map(|()| ready.held);
+                    Outcome::Skipped(Skip::NewKeeper)
+                }
+                Err(skip) => Outcome::Skipped(skip),
+            },
+        };
+        self.tell(&step, &outcome);
+        promoted
+    }
+
+    fn prove(
+        &mut self,
+        keeper: &mut Held,
+        file: &FileRef,
+        state: &mut State,
+        kind: &mut StepKind,
+    ) -> Result<Ready, Refusal> {
+        let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
+        let (dir, name) = guard::open_parent(file)?;
+        let entry = (
+            FileStat::from(&sys::stat(&dir).map_err(Skip::from)?).id,
+            name,
+        );
+        if state.entries.contains(&entry) {
+            return Err(Skip::SameName.into());
+        }
+        self.sweep(&dir, &entry.0, &file.path);
+        if guard::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
+            return Err(Skip::AlreadyLinked.into());
+        }
+        let held = guard::open(file, stamp)?;
+        if held.stat.id == keeper.stat.id {
+            return Err(Skip::AlreadyLinked.into());
+        }
+        keeper.check().map_err(Skip::of_keeper)?;
+        let room = self.refuse(keeper, &held, kind)?;
+        let size = keeper.stat.stamp.size;
+        let digest = guard::compare(&keeper.file, &held.file, size, self.cancel)?;
+        keeper.check().map_err(Skip::of_keeper)?;
+        held.check()?;
+        if room == Room::Full {
+            return Err(Refusal::Full(held));
+        }
+        let left = state.links.get(&held.stat.id).copied();
+        let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
+        let freed = match kind {
+            StepKind::Move(_) => 0,
+            StepKind::Reflink => guard::own_bytes(&held.file, &held.stat),
+            _ if links_left == 0 => guard::own_bytes(&held.file, &held.stat),
+            _ => 0,
+        };
+        state.entries.insert(entry);
+        Ok(Ready {
+            held,
+            digest,
+            links_left,
+            freed,
+        })
+    }
+
+    /// What can be refused without reading.
+    fn refuse(&mut self, keeper: &Held, held: &Held, kind: &mut StepKind) -> Result<Room, Skip> {
+        let options = self.options;
+        let across = keeper.stat.id.dev != held.stat.id.dev;
+        let same_metadata = || -> Result<(), Skip> {
+            if options.metadata == Owners::Ignore {
+                return Ok(());
+            }
+            match keeper.metadata()?.difference(&held.metadata()?) {
+                Some(what) => Err(Skip::MetadataDiffers(what)),
+                None => Ok(()),
+            }
+        };
+        match kind {
+            StepKind::Hardlink if across => Err(Skip::System {
+                op: "link",
+                errno: Errno::XDEV.raw_os_error(),
+            }),
+            StepKind::Hardlink => {
+                same_metadata()?;
+                let most = guard::max_links(&keeper.file);
+                let most = options.max_links.unwrap_or(most).min(most);
+                Ok(if keeper.links < most {
+                    Room::Free
+                } else {
+                    Room::Full
+                })
+            }
+            StepKind::Reflink if reflink::shared(keeper, held) => Err(Skip::AlreadyShared),
+            StepKind::Symlink(text) => {
+                same_metadata()?;
+                self.distinct(keeper, held)?;
+                *text = symlink::text(keeper, held)?;
+                Ok(Room::Free)
+            }
+            StepKind::Delete => {
+                self.distinct(keeper, held)?;
+                Ok(Room::Free)
+            }
+            StepKind::Move(to) => {
+                self.outside_destination(held)?;
+                match rustix::fs::lstat(to.as_slice()) {
+                    Ok(_) => Err(Skip::DestinationExists),
+                    Err(_) => Ok(Room::Free),
+                }
+            }
+            StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
+        }
+    }
+
+    fn distinct(&self, keeper: &Held, held: &Held) -> Result<(), Skip> {
+        match self.options.force {
+            Force::Yes => Ok(()),
+            Force::No => guard::check_distinct(keeper, held),
+        }
+    }
+
+    /// Files that were moved before are not moved again.
+    fn outside_destination(&mut self, held: &Held) -> Result<(), Skip> {
+        let Action::Move(dir) = &self.options.action else {
+            return Ok(());
+        };
+        if self.destination.is_none() {
+            // While it does not exist, nothing lies in it.
+            let Ok(opened) = sys::open_root(dir) else {
+                return Ok(());
+            };
+            self.destination = sys::real_path(&opened);
+        }
+        match (&self.destination, sys::real_path(&held.dir)) {
+            (Some(destination), Some(at)) => match at.strip_prefix(destination.as_slice()) {
+                Some([] | [b'/', ..]) => Err(Skip::InDestination),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Does it, or says that it would be done.
+    fn perform(
+        &mut self,
+        keeper: &mut Held,
+        ready: &mut Ready,
+        kind: &StepKind,
+        state: &mut State,
+    ) -> Result<Outcome, Skip> {
+        let id = ready.held.stat.id;
+        if !matches!(kind, StepKind::Reflink) {
+            state.links.insert(id, ready.links_left);
+        }
+        if self.options.mode == Mode::DryRun {
+            if *kind == StepKind::Hardlink {
+                keeper.links += 1;
+            }
+            return Ok(Outcome::Would { freed: ready.freed });
+        }
+        settle(keeper)?;
+        let destination = match kind {
+            StepKind::Move(to) => Some(to.as_slice()),
+            _ => None,
+        };
+        let number = match &mut self.journal {
+            Some(journal) => Some(journal.begin(
+                self.options.action.name(),
+                &ready.held,
+                keeper,
+                &ready.digest,
+                destination,
+            )?),
+            None => None,
+        };
+        let target = &ready.held;
+        let keeper_stands = || {
+            keeper
+                .check_content()
+                .and_then(|()| keeper.check_name())
+                .map_err(Skip::of_keeper)
+        };
+        let acted = match (kind, &self.options.action) {
+            (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
+            (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
+            (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
+            (StepKind::Move(to), Action::Move(dir)) => {
+                let loss = match self.options.metadata {
+                    Owners::Refuse => Loss::Refuse,
+                    Owners::Ignore => Loss::Accept,
+                };
+                let (temps, cancel) = (&mut self.temps, self.cancel);
+                relocate::act(target, dir, to, loss, temps, cancel, keeper_stands).map(|_| ())
+            }
+            _ => delete::act(keeper, target, &mut self.temps),
+        };
+        if let (Some(number), Some(journal)) = (number, &mut self.journal)
+            && let Err(skip) = journal.end(number, &acted)
+        {
+            // The step's own line is there, so undo looks at the file itself.
+            (self.observer)(Event::Journal(&skip));
+            self.summary.skip(&skip);
+        }
+        // Our changes of names moved the ctime; anything more shows up as a change.
+        if keeper.refresh().is_ok() {
+            state.stamps.insert(keeper.stat.id, keeper.stat.stamp);
+        }
+        if ready.held.refresh().is_ok() {
+            state.stamps.insert(id, ready.held.stat.stamp);
+            state.links.insert(id, ready.held.stat.nlink);
+        }
+        acted.map(|()| Outcome::Done { freed: ready.freed })
+    }
+
+    /// A regular file that a killed run left under a temporary name: removed
+    /// like a duplicate that is deleted.
+    fn left_over(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State) {
+        let step = self.step(StepKind::Leftover, file, keeper);
+        let outcome = match self.remove_left_over(keeper, file, state) {
+            Ok(outcome) => outcome,
+            Err(skip) => Outcome::Skipped(skip),
+        };
+        self.tell(&step, &outcome);
+    }
+
+    fn remove_left_over(
+        &mut self,
+        keeper: &mut Held,
+        file: &FileRef,
+        state: &mut State,
+    ) -> Result<Outcome, Skip> {
+        let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
+        let stamp = if file.id == keeper.stat.id {
+            keeper.stat.stamp
+        } else {
+            stamp
+        };
+        let held = guard::open(file, stamp)?;
+        keeper.check().map_err(Skip::of_keeper)?;
+        let same = held.stat.id == keeper.stat.id;
+        let mut freed = 0;
+        if !same {
+            self.distinct(keeper, &held)?;
+            guard::compare(
+                &keeper.file,
+                &held.file,
+                keeper.stat.stamp.size,
+                self.cancel,
+            )?;
+            held.check()?;
+            if held.stat.nlink == 1 {
+                freed = guard::own_bytes(&held.file, &held.stat);
+            }
+        }
+        if self.options.mode == Mode::DryRun {
+            return Ok(Outcome::Would { freed });
+        }
+        settle(keeper)?;
+        if same {
+            delete::extra_link(keeper, &held)?;
+        } else {
+            delete::act(keeper, &held, &mut self.temps)?;
+        }
+        // One name less moved the ctime.
+        let _ = keeper.refresh();
+        Ok(Outcome::Done { freed })
+    }
+
+    /// Removes dead runs' links and unfinished copies from a directory.
+    fn sweep(&mut self, dir: &std::os::fd::OwnedFd, id: &Identity, beside: &[u8]) {
+        if !self.swept.insert(*id) {
+            return;
+        }
+        for name in leftover::disposable(dir) {
+            let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
+            path.extend_from_slice(name.as_bytes());
+            let step = Step {
+                kind: StepKind::Leftover,
+                target: path,
+                keeper: Vec::new(),
+                size: 0,
+            };
+            let outcome = match self.options.mode {
+                Mode::DryRun => Outcome::Would { freed: 0 },
+                Mode::Execute => match sys::unlink(dir, &name) {
+                    Ok(()) => Outcome::Done { freed: 0 },
+                    Err(failed) => Outcome::Skipped(failed.into()),
+                },
+            };
+            self.tell(&step, &outcome);
+        }
+    }
+}
+
+/// Makes a keeper that was written lately durable before another copy of its
+/// content is given up.
+fn settle(keeper: &mut Held) -> Result<(), Skip> {
+    if keeper.settled {
+        return Ok(());
+    }
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as i64);
+    let age = now.saturating_sub(keeper.stat.stamp.mtime_ns.max(keeper.stat.stamp.ctime_ns));
+    if age < SETTLED_NS {
+        sys::sync(&keeper.file)?;
+    }
+    keeper.settled = true;
+    Ok(())
+}
+
+/// Whether the keeper can take another name.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Room {
+    Free,
+    Full,
+}
+
+enum Refusal {
+    Skip(Skip),
+    /// The keeper has all the names it can have; this file takes over.
+    Full(Held),
+}
+
+impl From<Skip> for Refusal {
+    fn from(skip: Skip) -> Refusal {
+        Refusal::Skip(skip)
+    }
+}

@@ -1,0 +1,365 @@
+//! What prune does and says: actions, steps, reasons to skip, totals. A dry
+//! run and a real run print the same [`Step`]s, because both build them here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rustix::io::Errno;
+
+use super::sys::Failed;
+use crate::text::Shown;
+
+/// What becomes of a duplicate.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Action {
+    /// Its name becomes another name of the kept file.
+    Hardlink,
+    /// It shares the kept file's blocks, where the file system can.
+    Reflink,
+    /// Its name becomes a relative symbolic link to the kept file.
+    Symlink,
+    /// Its name is removed.
+    Delete,
+    /// It goes below this directory, under its own path.
+    Move(Vec<u8>),
+}
+
+impl Action {
+    /// `hardlink`, `reflink`, `symlink`, `delete` or `move`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Action::Hardlink => "hardlink",
+            Action::Reflink => "reflink",
+            Action::Symlink => "symlink",
+            Action::Delete => "delete",
+            Action::Move(_) => "move",
+        }
+    }
+
+    /// Whether a front end has to ask before doing this.
+    pub fn needs_confirmation(&self) -> bool {
+        !matches!(self, Action::Hardlink | Action::Reflink)
+    }
+
+    /// Reads `hardlink`, `reflink`, `symlink`, `delete` or `move:DIR`.
+    pub fn parse(text: &[u8]) -> Option<Action> {
+        Some(match text {
+            b"hardlink" => Action::Hardlink,
+            b"reflink" => Action::Reflink,
+            b"symlink" => Action::Symlink,
+            b"delete" => Action::Delete,
+            _ => match text.strip_prefix(b"move:") {
+                Some(dir) if !dir.is_empty() && !dir.contains(&0) => Action::Move(dir.to_vec()),
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// One change to one name. `Display` is a line without its newline.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Step {
+    /// What is done.
+    pub kind: StepKind,
+    /// The name it is done to.
+    pub target: Vec<u8>,
+    /// The file that stays.
+    pub keeper: Vec<u8>,
+    /// Bytes of the content.
+    pub size: u64,
+}
+
+/// What a [`Step`] does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum StepKind {
+    /// See [`Action::Hardlink`].
+    Hardlink,
+    /// See [`Action::Reflink`].
+    Reflink,
+    /// See [`Action::Symlink`]; with the text of the link, where it is known.
+    Symlink(Vec<u8>),
+    /// See [`Action::Delete`].
+    Delete,
+    /// See [`Action::Move`]; with the new path.
+    Move(Vec<u8>),
+    /// A temporary name that a killed run left behind is removed.
+    Leftover,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, keeper) = (Shown(&self.target), Shown(&self.keeper));
+        match &self.kind {
+            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}"),
+            StepKind::Reflink => write!(f, "reflink {target} from {keeper}"),
+            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}"),
+            StepKind::Delete => write!(f, "delete {target} (kept: {keeper})"),
+            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Shown(to)),
+            StepKind::Leftover => {
+                write!(f, "remove {target}, left over by a run that was killed")
+            }
+        }
+    }
+}
+
+/// How a step went.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// It was done; this many bytes of disk space were freed.
+    Done {
+        /// Bytes of allocated blocks that no file uses any more.
+        freed: u64,
+    },
+    /// A dry run: it would be done now.
+    Would {
+        /// Bytes of allocated blocks that no file would use any more.
+        freed: u64,
+    },
+    /// It was not done.
+    Skipped(Skip),
+}
+
+/// Why a step was not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// The name is another name of the kept file already.
+    AlreadyLinked,
+    /// The blocks are shared already.
+    AlreadyShared,
+    /// This directory entry was reached before under another path.
+    SameName,
+    /// It is in the directory that files are moved to.
+    InDestination,
+    /// The kept file has as many names as it can; this file is kept as well,
+    /// and the next ones are linked to it.
+    NewKeeper,
+    /// The name is gone.
+    Gone,
+    /// Not the file, or not the state of it, that was scanned.
+    Changed,
+    /// The kept file is no longer what it was.
+    KeeperChanged,
+    /// Not a regular file any more.
+    NotRegular,
+    /// The bytes are not the same, whatever the digests say.
+    ContentDiffers,
+    /// The files differ in this, and the target's would be lost.
+    MetadataDiffers(&'static str),
+    /// A copy could not be given this, and it would be lost.
+    MetadataLost(String),
+    /// Deleting is unsafe where the system cannot tell files apart.
+    UnstableInodes,
+    /// Something has the destination's name.
+    DestinationExists,
+    /// There is a file of ours that could not be removed; with its path.
+    Left {
+        /// The temporary name, which holds nothing that is not elsewhere too.
+        path: Vec<u8>,
+        /// Why it is still there, as an error number.
+        errno: i32,
+    },
+    /// Another process put something else under the name meanwhile; it was
+    /// saved under this path.
+    Displaced(Vec<u8>),
+    /// The run was cancelled.
+    Cancelled,
+    /// The journal could not be written; nothing is done without it.
+    Journal(i32),
+    /// The system refused.
+    System {
+        /// The operation.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl Skip {
+    /// The same failure, of the kept file.
+    pub(crate) fn of_keeper(skip: Skip) -> Skip {
+        match skip {
+            Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            other => other,
+        }
+    }
+
+    /// Whether the step took effect all the same.
+    pub(crate) fn took_effect(&self) -> bool {
+        matches!(self, Skip::Left { .. } | Skip::Displaced(_))
+    }
+
+    /// Whether this makes the exit code 1. What is as asked for already, is not.
+    pub fn is_error(&self) -> bool {
+        !matches!(
+            self,
+            Skip::AlreadyLinked
+                | Skip::AlreadyShared
+                | Skip::SameName
+                | Skip::InDestination
+                | Skip::NewKeeper
+        )
+    }
+
+    /// The reason in two or three words, the same for all files: a key for counts.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Skip::AlreadyLinked => "already linked",
+            Skip::AlreadyShared => "already shared",
+            Skip::SameName => "same name twice",
+            Skip::InDestination => "already moved",
+            Skip::NewKeeper => "too many links",
+            Skip::Gone => "gone",
+            Skip::Changed | Skip::Displaced(_) => "changed since the scan",
+            Skip::KeeperChanged => "kept file changed",
+            Skip::NotRegular => "not a regular file",
+            Skip::ContentDiffers => "different content",
+            Skip::MetadataDiffers(_) => "different metadata",
+            Skip::MetadataLost(_) => "metadata not kept",
+            Skip::UnstableInodes => "unstable inode numbers",
+            Skip::DestinationExists => "destination exists",
+            Skip::Left { .. } => "temporary file left",
+            Skip::Cancelled => "cancelled",
+            Skip::Journal(_) => "journal not writable",
+            Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
+                Errno::XDEV => "other file system",
+                Errno::MLINK => "too many links",
+                Errno::PERM | Errno::ACCESS => "not permitted",
+                Errno::NOSPC | Errno::DQUOT => "no space",
+                Errno::TXTBSY | Errno::BUSY => "busy",
+                Errno::ROFS => "read-only file system",
+                Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS => "not supported",
+                _ => "system error",
+            },
+        }
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |errno: i32| std::io::Error::from_raw_os_error(errno);
+        match self {
+            Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
+            Skip::AlreadyShared => f.write_str("shares its blocks already"),
+            Skip::SameName => f.write_str("the same directory entry as one before"),
+            Skip::InDestination => f.write_str("in the destination already"),
+            Skip::NewKeeper => {
+                f.write_str("the kept file has too many links; this one is kept as well")
+            }
+            Skip::Gone => f.write_str("no longer there"),
+            Skip::Changed => f.write_str("changed since it was scanned"),
+            Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::NotRegular => f.write_str("not a regular file"),
+            Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
+            Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
+            Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
+            Skip::UnstableInodes => {
+                f.write_str("the file system has no stable inode numbers; needs force")
+            }
+            Skip::DestinationExists => f.write_str("the destination exists"),
+            Skip::Left { path, errno } => write!(
+                f,
+                "temporary {} could not be removed: {}",
+                Shown(path),
+                system(*errno)
+            ),
+            Skip::Displaced(path) => write!(
+                f,
+                "changed by another process; what was there is now {}",
+                Shown(path)
+            ),
+            Skip::Cancelled => f.write_str("cancelled"),
+            Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
+            Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
+        }
+    }
+}
+
+impl From<Failed> for Skip {
+    fn from(failed: Failed) -> Skip {
+        match (failed.op, failed.errno) {
+            ("open" | "stat" | "open directory", Errno::NOENT) => Skip::Gone,
+            ("open", Errno::LOOP) => Skip::NotRegular,
+            (op, errno) => Skip::System {
+                op,
+                errno: errno.raw_os_error(),
+            },
+        }
+    }
+}
+
+/// The totals of a run.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Summary {
+    /// Groups looked at.
+    pub groups: u64,
+    /// Steps done, or that a dry run would do.
+    pub changed: u64,
+    /// Bytes of disk space freed: those of files whose last name went, less
+    /// what they shared with other files.
+    pub freed: u64,
+    /// Leftovers of killed runs that were removed.
+    pub leftovers: u64,
+    /// Steps not done, by reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// How many of those were errors.
+    pub errors: u64,
+}
+
+impl Summary {
+    /// Whether everything is as asked for: exit code 0.
+    pub fn is_clean(&self) -> bool {
+        self.errors == 0
+    }
+
+    pub(crate) fn skip(&mut self, skip: &Skip) {
+        *self.skipped.entry(skip.reason()).or_default() += 1;
+        self.errors += u64::from(skip.is_error());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_read_as_sentences() {
+        let mut step = Step {
+            kind: StepKind::Hardlink,
+            target: b"b/x\n".to_vec(),
+            keeper: b"a/x".to_vec(),
+            size: 3,
+        };
+        assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
+        step.kind = StepKind::Move(b"d/b/x".to_vec());
+        assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+    }
+
+    #[test]
+    fn actions_parse() {
+        assert_eq!(Action::parse(b"move:d"), Some(Action::Move(b"d".to_vec())));
+        assert_eq!(Action::parse(b"move:"), None);
+        assert_eq!(Action::parse(b"destroy"), None);
+        for action in [
+            Action::Hardlink,
+            Action::Reflink,
+            Action::Symlink,
+            Action::Delete,
+        ] {
+            assert_eq!(Action::parse(action.name().as_bytes()), Some(action));
+        }
+    }
+
+    #[test]
+    fn reasons_count_by_kind() {
+        let mut summary = Summary::default();
+        summary.skip(&Skip::AlreadyLinked);
+        assert!(summary.is_clean());
+        summary.skip(&Skip::System {
+            op: "link",
+            errno: Errno::XDEV.raw_os_error(),
+        });
+        assert!(!summary.is_clean());
+        assert_eq!(summary.skipped["other file system"], 1);
+    }
+}

@@ -1,0 +1,285 @@
+//! The system calls that prune and undo make, and no others: relative to
+//! directory descriptors, retried on EINTR, each one a place where the tests
+//! make things go wrong.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::fail::point;
+
+/// A call that failed: its name and the system's reason.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Failed {
+    pub(crate) op: &'static str,
+    pub(crate) errno: Errno,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failed>;
+
+fn call<T>(op: &'static str, mut f: impl FnMut() -> rustix::io::Result<T>) -> Result<T> {
+    point(op)
+        .and_then(|()| retry_on_intr(&mut f))
+        .map_err(|errno| Failed { op, errno })
+}
+
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Bytes of a path handed to the kernel at once; PATH_MAX is 4096 with its NUL.
+const CHUNK: usize = 4000;
+
+/// Opens the directory `path` as a place to stand on; links in it are followed.
+pub(crate) fn open_root(path: &[u8]) -> Result<OwnedFd> {
+    let path: &[u8] = if path.is_empty() { b"." } else { path };
+    if path.len() <= CHUNK {
+        return call("open directory", || {
+            fs::openat(CWD, path, DIRECTORY, Mode::empty())
+        });
+    }
+    let start: &[u8] = if path[0] == b'/' { b"/" } else { b"." };
+    let mut at = call("open directory", || {
+        fs::openat(CWD, start, DIRECTORY, Mode::empty())
+    })?;
+    for part in path
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+    {
+        at = call("open directory", || {
+            fs::openat(&at, part, DIRECTORY, Mode::empty())
+        })?;
+    }
+    Ok(at)
+}
+
+/// Opens the directory `path` below `root`; a symbolic link anywhere in it is
+/// an error (ELOOP, or ENOTDIR from kernels before 5.6).
+pub(crate) fn open_below(root: OwnedFd, path: &[u8]) -> Result<OwnedFd> {
+    let mut at = root;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let take = if rest.len() <= CHUNK {
+            rest.len()
+        } else {
+            // A component has at most 255 bytes, so there is a slash.
+            rest[..CHUNK]
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .unwrap_or(CHUNK)
+        };
+        let (chunk, after) = rest.split_at(take);
+        at = open_chunk(at, chunk)?;
+        rest = after.strip_prefix(b"/").unwrap_or(after);
+    }
+    Ok(at)
+}
+
+fn open_chunk(at: OwnedFd, chunk: &[u8]) -> Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let found = call("open directory", || {
+        fs::openat2(&at, chunk, DIRECTORY, Mode::empty(), resolve)
+    });
+    match found {
+        // Older kernels do not know the call, some filters answer EPERM.
+        Err(Failed {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => {
+            let mut at = at;
+            for part in chunk
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty())
+            {
+                at = call("open directory", || {
+                    fs::openat(&at, part, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+                })?;
+            }
+            Ok(at)
+        }
+        found => found,
+    }
+}
+
+/// How to open a file's content.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Opens a file without following a link, waiting for anything or changing
+/// its access time.
+pub(crate) fn open_file(dir: impl AsFd, name: &CStr, access: Access) -> Result<OwnedFd> {
+    let common = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = match access {
+        Access::Read => common | OFlags::RDONLY,
+        Access::Write => common | OFlags::RDWR,
+    };
+    call("open", || {
+        match fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+            // O_NOATIME is for the owner only.
+            Err(Errno::PERM) => fs::openat(&dir, name, flags, Mode::empty()),
+            opened => opened,
+        }
+    })
+}
+
+/// Creates a file for us alone; EEXIST if there is anything of that name.
+pub(crate) fn create(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    call("create", || {
+        fs::openat(&dir, name, flags, Mode::from_raw_mode(0o600))
+    })
+}
+
+pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
+    call("stat", || fs::fstat(&file))
+}
+
+/// The name itself, not what a link points to.
+pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<Stat> {
+    call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+/// What the name leads to, through links.
+pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<Stat> {
+    call("stat", || fs::statat(&dir, name, AtFlags::empty()))
+}
+
+/// The magic number of the file system.
+#[allow(clippy::unnecessary_cast)] // The field's width differs between architectures.
+pub(crate) fn file_system(file: impl AsFd) -> Result<u64> {
+    call("statfs", || fs::fstatfs(&file)).map(|found| found.f_type as u64 & 0xffff_ffff)
+}
+
+pub(crate) fn link(from_dir: impl AsFd, from: &CStr, to_dir: impl AsFd, to: &CStr) -> Result<()> {
+    call("link", || {
+        fs::linkat(&from_dir, from, &to_dir, to, AtFlags::empty())
+    })
+}
+
+pub(crate) fn symlink(text: &[u8], dir: impl AsFd, name: &CStr) -> Result<()> {
+    call("symlink", || fs::symlinkat(text, &dir, name))
+}
+
+/// Swaps two names of a directory in one step.
+pub(crate) fn exchange(dir: impl AsFd, one: &CStr, other: &CStr) -> Result<()> {
+    call("exchange", || {
+        fs::renameat_with(&dir, one, &dir, other, RenameFlags::EXCHANGE)
+    })
+}
+
+/// Renames over whatever has the new name.
+pub(crate) fn rename(dir: impl AsFd, from: &CStr, to: &CStr) -> Result<()> {
+    call("rename", || fs::renameat(&dir, from, &dir, to))
+}
+
+/// Renames; EEXIST if the new name is taken. Where the file system cannot
+/// promise that, looks first.
+pub(crate) fn rename_new(
+    from_dir: impl AsFd,
+    from: &CStr,
+    to_dir: impl AsFd,
+    to: &CStr,
+) -> Result<()> {
+    let renamed = call("rename", || {
+        fs::renameat_with(&from_dir, from, &to_dir, to, RenameFlags::NOREPLACE)
+    });
+    match renamed {
+        Err(Failed {
+            errno: Errno::INVAL | Errno::NOSYS,
+            ..
+        }) => match stat_at(&to_dir, to) {
+            Err(Failed {
+                errno: Errno::NOENT,
+                ..
+            }) => call("rename", || fs::renameat(&from_dir, from, &to_dir, to)),
+            Ok(_) => Err(Failed {
+                op: "rename",
+                errno: Errno::EXIST,
+            }),
+            Err(failed) => Err(failed),
+        },
+        renamed => renamed,
+    }
+}
+
+pub(crate) fn unlink(dir: impl AsFd, name: &CStr) -> Result<()> {
+    call("unlink", || fs::unlinkat(&dir, name, AtFlags::empty()))
+}
+
+pub(crate) fn make_dir(dir: impl AsFd, name: &CStr, mode: u32) -> Result<()> {
+    call("create directory", || {
+        fs::mkdirat(&dir, name, Mode::from_raw_mode(mode))
+    })
+}
+
+/// Fills as much of `buffer` as there is from `offset`.
+pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let read = call("read", || {
+            rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64)
+        })?;
+        if read == 0 {
+            break;
+        }
+        filled += read;
+    }
+    Ok(filled)
+}
+
+pub(crate) fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<()> {
+    while !data.is_empty() {
+        let written = call("write", || rustix::io::pwrite(&file, data, offset))?;
+        data = &data[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}
+
+pub(crate) fn set_len(file: impl AsFd, len: u64) -> Result<()> {
+    call("truncate", || fs::ftruncate(&file, len))
+}
+
+pub(crate) fn sync(file: impl AsFd) -> Result<()> {
+    call("fsync", || fs::fsync(&file))
+}
+
+/// Makes the names of a directory durable.
+pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
+    let dir = call("open directory", || {
+        fs::openat(
+            &dir,
+            c".",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+    })?;
+    match sync(dir) {
+        // Some network file systems have nothing to do there.
+        Err(Failed {
+            errno: Errno::INVAL | Errno::NOSYS,
+            ..
+        }) => Ok(()),
+        done => done,
+    }
+}
+
+/// The last component as the C string the calls want.
+pub(crate) fn name(bytes: &[u8]) -> Result<CString> {
+    CString::new(bytes).map_err(|_| Failed {
+        op: "open",
+        errno: Errno::INVAL,
+    })
+}
+
+/// The path that the kernel knows the open file or directory by; `None`
+/// without /proc or when it has been removed.
+pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let path = fs::readlinkat(CWD, link, Vec::new()).ok()?.into_bytes();
+    (path.first() == Some(&b'/') && !path.ends_with(b" (deleted)")).then_some(path)
+}

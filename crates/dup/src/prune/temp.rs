@@ -1,0 +1,178 @@
+//! Temporary names, and the swap that puts something new in a name's place
+//! without the name ever missing and without losing what another process may
+//! have put there in the meantime.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+
+use bc_walk::Identity;
+use rustix::io::Errno;
+
+use super::guard::{Held, identity_at};
+use super::leftover;
+use super::step::Skip;
+use super::sys::{self, Failed};
+
+/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time
+/// tells its names from those of a dead process with the same number.
+pub(crate) struct Temps {
+    prefix: String,
+    next: u64,
+}
+
+impl Temps {
+    pub(crate) fn new() -> Temps {
+        Temps {
+            prefix: leftover::own_prefix(),
+            next: 0,
+        }
+    }
+
+    /// A free name for something that may hold the only copy of a content for
+    /// a moment; made by `make`, which fails with EEXIST where it is taken.
+    pub(crate) fn name(
+        &mut self,
+        make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        self.make(leftover::NAME, make)
+    }
+
+    /// A free name for a copy that is being written.
+    pub(crate) fn part(
+        &mut self,
+        make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        self.make(leftover::PART, make)
+    }
+
+    fn make(
+        &mut self,
+        suffix: &str,
+        mut make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        loop {
+            let name = sys::name(format!("{}{}{suffix}", self.prefix, self.next).as_bytes())?;
+            self.next += 1;
+            match make(&name) {
+                Ok(()) => return Ok(name),
+                Err(Failed {
+                    errno: Errno::EXIST,
+                    ..
+                }) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+    }
+}
+
+/// The path of another name in the same directory as `held`.
+pub(crate) fn sibling(held: &Held, name: &CStr) -> Vec<u8> {
+    let base = held.name.as_bytes().len();
+    let mut path = held.path[..held.path.len() - base].to_vec();
+    path.extend_from_slice(name.to_bytes());
+    path
+}
+
+/// Removes a temporary name, provided that it still leads to what we made.
+/// Gives `why` back, or the news that it could not be removed.
+pub(crate) fn discard(target: &Held, temp: &CStr, ours: Identity, why: Skip) -> Skip {
+    match identity_at(&target.dir, temp) {
+        Ok(Some(id)) if id == ours => {}
+        Ok(None) => return why,
+        Ok(Some(_)) => return Skip::Displaced(sibling(target, temp)),
+        Err(_) => return left(target, temp, Errno::IO),
+    }
+    match sys::unlink(&target.dir, temp) {
+        Ok(()) => why,
+        Err(failed) => left(target, temp, failed.errno),
+    }
+}
+
+fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
+    Skip::Left {
+        path: sibling(target, temp),
+        errno: errno.raw_os_error(),
+    }
+}
+
+/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and
+/// removes what was there if it is still the file that was verified and
+/// `proof` holds. Otherwise everything is put back.
+///
+/// The two names are swapped first and looked at afterwards, because a look
+/// beforehand proves nothing about the moment of the rename.
+pub(crate) fn replace(
+    target: &Held,
+    temp: &CStr,
+    ours: Identity,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    match sys::exchange(&target.dir, temp, &target.name) {
+        Ok(()) => {}
+        Err(Failed {
+            errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
+            ..
+        }) => return replace_by_rename(target, temp, ours, proof),
+        Err(failed) => return Err(discard(target, temp, ours, failed.into())),
+    }
+    let proven = aside(target, temp).and_then(|()| proof());
+    match proven {
+        Ok(()) => sys::unlink(&target.dir, temp).map_err(|failed| left(target, temp, failed.errno)),
+        Err(why) => Err(match sys::exchange(&target.dir, temp, &target.name) {
+            Ok(()) => discard(target, temp, ours, why),
+            Err(_) => Skip::Displaced(sibling(target, temp)),
+        }),
+    }
+}
+
+/// For file systems that cannot swap names: a last look, then the rename.
+/// Between the two another process's change of the name could be lost.
+fn replace_by_rename(
+    target: &Held,
+    temp: &CStr,
+    ours: Identity,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let proven = target
+        .check_content()
+        .and_then(|()| proof())
+        .and_then(|()| target.check_name())
+        .and_then(|()| Ok(sys::rename(&target.dir, temp, &target.name)?));
+    proven.map_err(|why| discard(target, temp, ours, why))
+}
+
+/// Proves that `temp` now leads to the verified file in the verified state.
+pub(crate) fn aside(target: &Held, temp: &CStr) -> Result<(), Skip> {
+    match identity_at(&target.dir, temp)? {
+        Some(id) if id == target.stat.id => target.check_content(),
+        _ => Err(Skip::Changed),
+    }
+}
+
+/// Removes the name of a verified file while `proof` holds: moves it aside,
+/// looks at what was moved, and removes that or puts it back.
+pub(crate) fn remove(
+    target: &Held,
+    temps: &mut Temps,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let dir: &OwnedFd = &target.dir;
+    let temp = temps.name(|temp| sys::rename_new(dir, &target.name, dir, temp))?;
+    match aside(target, &temp).and_then(|()| proof()) {
+        Ok(()) => {
+            let why = match sys::unlink(dir, &temp) {
+                Ok(()) => return Ok(()),
+                Err(failed) => Skip::from(failed),
+            };
+            Err(restore(target, &temp, why))
+        }
+        Err(why) => Err(restore(target, &temp, why)),
+    }
+}
+
+fn restore(target: &Held, temp: &CStr, why: Skip) -> Skip {
+    match sys::rename_new(&target.dir, temp, &target.dir, &target.name) {
+        Ok(()) => why,
+        Err(_) => Skip::Displaced(sibling(target, temp)),
+    }
+}

@@ -1,0 +1,166 @@
+//! What each action does when nothing goes wrong.
+
+use super::*;
+use std::os::unix::fs::MetadataExt;
+
+#[test]
+fn hardlink_merges_all_names() {
+    let tree = sample();
+    let before = snapshot(tree.path());
+    let (summary, lines) = run(&tree, &options(Action::Hardlink));
+    assert!(summary.is_clean(), "{lines:?}");
+    assert_eq!(summary.changed, 3);
+    assert_eq!(summary.freed, 2 * blocks(content().len()), "{lines:?}");
+    let kept = inode(tree.join("a/keep"));
+    for name in ["a/keep2", "b/one", "b/two", "c/two-too"] {
+        assert_eq!(inode(tree.join(name)), kept, "{name}");
+    }
+    check_invariant(&tree, &before, &Action::Hardlink, "hardlink");
+    assert_eq!(snapshot(tree.path()), before);
+}
+
+/// Bytes that a file of this size takes where the tests run.
+fn blocks(size: usize) -> u64 {
+    let tree = TestTree::new();
+    tree.write("x", vec![1; size]);
+    tree.join("x").metadata().unwrap().blocks() * 512
+}
+
+#[test]
+fn symlink_is_relative_and_leads_to_the_keeper() {
+    let tree = sample();
+    let before = snapshot(tree.path());
+    let (summary, lines) = run(&tree, &options(Action::Symlink));
+    assert!(summary.is_clean(), "{lines:?}");
+    assert_eq!(
+        fs::read_link(tree.join("c/two-too")).unwrap(),
+        Path::new("../a/keep")
+    );
+    assert_eq!(snapshot(tree.path()), before);
+    assert!(tree.join("a/keep2").symlink_metadata().unwrap().is_file());
+}
+
+#[test]
+fn delete_leaves_every_name_of_the_keeper() {
+    let tree = sample();
+    let (summary, lines) = run(&tree, &options(Action::Delete));
+    assert!(summary.is_clean(), "{lines:?}");
+    assert_eq!(summary.changed, 3);
+    assert_eq!(summary.freed, 2 * blocks(content().len()));
+    let left: Vec<PathBuf> = snapshot(tree.path()).into_keys().collect();
+    assert_eq!(
+        left,
+        ["a/keep", "a/keep2", "c/other"].map(|name| tree.join(name))
+    );
+}
+
+#[test]
+fn move_keeps_the_tree_below_the_destination() {
+    let tree = sample();
+    let to = tree.scratch("moved/here");
+    let action = Action::Move(to.as_os_str().as_bytes().to_vec());
+    let (summary, lines) = run(&tree, &options(action));
+    assert!(summary.is_clean(), "{lines:?}");
+    assert_eq!((summary.changed, summary.freed), (3, 0));
+    let moved = to.join(tree.join("b/two").strip_prefix("/").unwrap());
+    assert_eq!(fs::read(moved).unwrap(), content());
+    assert!(!tree.join("b/two").exists());
+}
+
+#[test]
+fn second_run_changes_nothing() {
+    let tree = sample();
+    for action in actions(&tree) {
+        let tree = sample();
+        let options = options(action.clone());
+        run(&tree, &options);
+        let before = snapshot(tree.path());
+        let inodes: Vec<u64> = before.keys().map(inode).collect();
+        let (summary, lines) = run(&tree, &options);
+        assert_eq!(
+            (summary.changed, summary.errors),
+            (0, 0),
+            "{action:?} {lines:?}"
+        );
+        assert_eq!(snapshot(tree.path()), before);
+        assert_eq!(before.keys().map(inode).collect::<Vec<_>>(), inodes);
+    }
+}
+
+#[test]
+fn stale_groups_change_nothing_either() {
+    // A report that was acted on already, given again.
+    let tree = sample();
+    for action in actions(&tree) {
+        let tree = sample();
+        let stale = groups(tree.path());
+        let options = options(action.clone());
+        run_groups(stale.clone(), &options, None);
+        let before = snapshot(tree.path());
+        let (summary, lines) = run_groups(stale, &options, None);
+        assert_eq!(summary.changed, 0, "{action:?} {lines:?}");
+        assert_eq!(snapshot(tree.path()), before);
+    }
+}
+
+#[test]
+fn dry_run_says_what_the_run_does_and_does_nothing() {
+    for index in 0..4 {
+        let tree = sample();
+        let real = options(actions(&tree)[index].clone());
+        let dry = Options {
+            mode: Mode::DryRun,
+            ..real.clone()
+        };
+        let before = snapshot(tree.path());
+        let (dry_summary, dry_lines) = run(&tree, &dry);
+        assert_eq!(snapshot(tree.path()), before);
+        assert!(!tree.scratch("moved").exists());
+        let (summary, lines) = run(&tree, &real);
+        assert_eq!(lines, dry_lines);
+        assert_eq!(summary, dry_summary);
+        assert!(!lines.is_empty());
+    }
+}
+
+#[test]
+fn full_keeper_hands_over() {
+    let tree = TestTree::new();
+    for index in 0..7 {
+        tree.write(format!("f{index}"), "same");
+        tree.mtime(format!("f{index}"), 1_000_000, 0);
+    }
+    let mut options = options(Action::Hardlink);
+    options.max_links = Some(3);
+    let dry = Options {
+        mode: Mode::DryRun,
+        ..options.clone()
+    };
+    let (_, dry_lines) = run(&tree, &dry);
+    let (summary, lines) = run(&tree, &options);
+    assert_eq!(lines, dry_lines);
+    assert!(summary.is_clean());
+    assert_eq!(summary.changed, 4, "{lines:?}");
+    assert_eq!(summary.skipped["too many links"], 2);
+    let links: Vec<u64> = (0..7)
+        .map(|index| tree.join(format!("f{index}")).metadata().unwrap().nlink())
+        .collect();
+    assert_eq!(links, [3, 3, 3, 3, 3, 3, 1]);
+}
+
+#[test]
+fn emlink_from_the_system_hands_over_too() {
+    let calls = calls_of(&sample(), &options(Action::Hardlink));
+    let first_link = calls.iter().position(|op| *op == "link").unwrap();
+    let tree = sample();
+    let before = snapshot(tree.path());
+    fail::arm(first_link, fail::Fault::Errno(rustix::io::Errno::MLINK));
+    let (summary, lines) = run(&tree, &options(Action::Hardlink));
+    fail::disarm();
+    assert!(lines[0].contains("too many links"), "{lines:?}");
+    assert!(summary.is_clean());
+    assert_eq!(snapshot(tree.path()), before);
+    // b/one took over.
+    assert_eq!(inode(tree.join("b/two")), inode(tree.join("b/one")));
+    assert_ne!(inode(tree.join("b/two")), inode(tree.join("a/keep")));
+}

@@ -1,0 +1,111 @@
+//! The process is killed before every system call of every action. The tests
+//! run themselves again as the process to be killed.
+
+use super::*;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+const TREE: &str = "BC_DUP_TEST_TREE";
+const ACTION: &str = "BC_DUP_TEST_ACTION";
+const KILL_AT: &str = "BC_DUP_TEST_KILL_AT";
+
+#[test]
+fn hardlink() {
+    every_kill("hardlink");
+}
+
+#[test]
+fn symlink() {
+    every_kill("symlink");
+}
+
+#[test]
+fn delete() {
+    every_kill("delete");
+}
+
+#[test]
+fn move_() {
+    every_kill("move");
+}
+
+/// The process that dies. Run without its variables, it checks that the kill
+/// point is reached at all: a child that is killed at once must not succeed.
+#[test]
+fn child() {
+    let Some(root) = std::env::var_os(TREE) else {
+        let tree = quick_sample();
+        let status = spawn(&tree, "hardlink", 0).wait().unwrap();
+        assert_eq!(status.signal(), Some(9));
+        return;
+    };
+    let root = PathBuf::from(root);
+    let action = std::env::var_os(ACTION).unwrap();
+    let action = Action::parse(action.as_encoded_bytes()).unwrap();
+    let kill_at = std::env::var(KILL_AT).unwrap().parse().unwrap();
+    let groups = groups(&root);
+    let journal_path = root.with_file_name("journal");
+    let mut journal = Journal::create(&journal_path, &action).unwrap();
+    fail::arm(kill_at, fail::Fault::Kill);
+    run_groups(groups, &options(action), Some(&mut journal));
+    fail::disarm();
+}
+
+fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
+    let action = match action {
+        "move" => format!("move:{}", tree.scratch("moved").display()),
+        action => action.to_owned(),
+    };
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "prune::tests::crash::child", "--nocapture"])
+        .env(TREE, tree.path())
+        .env(ACTION, action)
+        .env(KILL_AT, kill_at.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn every_kill(name: &str) {
+    for kill_at in 0.. {
+        let tree = quick_sample();
+        let action = match name {
+            "move" => actions(&tree)[3].clone(),
+            name => Action::parse(name.as_bytes()).unwrap(),
+        };
+        let before = snapshot(tree.path());
+        let status = spawn(&tree, name, kill_at).wait().unwrap();
+        let context = format!("{name} killed at {kill_at}");
+        check_invariant(&tree, &before, &action, &context);
+        if status.success() {
+            // Past the last call.
+            assert!(kill_at > 20, "{context}");
+            break;
+        }
+        assert_eq!(status.signal(), Some(9), "{context}");
+
+        // The next run finishes the work and clears up.
+        let (summary, lines) = run(&tree, &options(action.clone()));
+        let context = format!("{context}, then {lines:?}");
+        assert!(summary.is_clean(), "{context}");
+        check_invariant(&tree, &before, &action, &context);
+        let after = snapshot(tree.path());
+        for name in after.keys() {
+            assert!(before.contains_key(name), "{context}: {name:?} stayed");
+        }
+        let (third, lines) = run(&tree, &options(action.clone()));
+        assert_eq!(third.changed, 0, "{context}, then {lines:?}");
+
+        // And undo finds a journal that it can use.
+        let undone = super::super::undo(
+            &tree.scratch("journal"),
+            Mode::Execute,
+            &Cancel::new(),
+            &mut |_| {},
+        );
+        assert!(undone.is_ok(), "{context}: {undone:?}");
+        check_invariant(&tree, &before, &action, &context);
+    }
+}

@@ -1,0 +1,109 @@
+//! Every system call of every action fails once, with every error that
+//! matters. Nothing may be lost, and a second, undisturbed run must finish
+//! the work and leave no temporary name.
+
+use super::*;
+use rustix::io::Errno;
+
+const ERRORS: [Errno; 5] = [
+    Errno::IO,
+    Errno::NOSPC,
+    Errno::XDEV,
+    Errno::MLINK,
+    Errno::PERM,
+];
+
+#[test]
+fn hardlink() {
+    every_fault(0);
+}
+
+#[test]
+fn symlink() {
+    every_fault(1);
+}
+
+#[test]
+fn delete() {
+    every_fault(2);
+}
+
+#[test]
+fn move_() {
+    every_fault(3);
+}
+
+fn every_fault(index: usize) {
+    let probe = quick_sample();
+    let calls = calls_of(&probe, &options(actions(&probe)[index].clone()));
+    assert!(calls.len() > 20, "{calls:?}");
+    for errno in ERRORS {
+        for n in 0..calls.len() {
+            let tree = quick_sample();
+            let action = actions(&tree)[index].clone();
+            let before = snapshot(tree.path());
+            fail::arm(n, fail::Fault::Errno(errno));
+            let (summary, lines) = run(&tree, &options(action.clone()));
+            let seen = fail::disarm();
+            let context = format!(
+                "{} {errno:?} at {n} {:?}: {lines:?}",
+                action.name(),
+                seen[n]
+            );
+            check_invariant(&tree, &before, &action, &context);
+
+            let (second, lines) = run(&tree, &options(action.clone()));
+            let context = format!("{context}, then {lines:?}");
+            check_invariant(&tree, &before, &action, &context);
+            assert_eq!(second.errors, 0, "{context}");
+            assert_finished(&tree, &action, &context);
+            assert!(summary.changed + second.changed >= 3, "{context}");
+        }
+    }
+}
+
+/// No duplicates that the action could deal with, and no temporary names but
+/// those of this very process, which is not dead.
+#[track_caller]
+fn assert_finished(tree: &TestTree, action: &Action, context: &str) {
+    let (third, lines) = run(tree, &options(action.clone()));
+    assert_eq!(third.changed, 0, "{context}, then {lines:?}");
+}
+
+#[test]
+fn move_to_another_file_system_survives_every_fault() {
+    // The first rename of a target answers EXDEV, then one more call fails.
+    let probe = quick_sample();
+    let calls = calls_of(&probe, &options(actions(&probe)[3].clone()));
+    let first_rename = calls.iter().position(|op| *op == "rename").unwrap();
+    let copied = calls_after_exdev(first_rename);
+    for n in 0..copied {
+        let tree = quick_sample();
+        let action = actions(&tree)[3].clone();
+        let before = snapshot(tree.path());
+        fail::arm_all(vec![
+            (first_rename, fail::Fault::Errno(Errno::XDEV)),
+            (first_rename + 1 + n, fail::Fault::Errno(Errno::IO)),
+        ]);
+        let (_, lines) = run(&tree, &options(action.clone()));
+        let seen = fail::disarm();
+        let context = format!("copy, failure at {n} {:?}: {lines:?}", seen.last());
+        check_invariant(&tree, &before, &action, &context);
+        let (second, lines) = run(&tree, &options(action.clone()));
+        let context = format!("{context}, then {lines:?}");
+        check_invariant(&tree, &before, &action, &context);
+        assert_eq!(second.errors, 0, "{context}");
+    }
+}
+
+/// Calls of a run whose first move takes the way of a copy, after that rename.
+fn calls_after_exdev(first_rename: usize) -> usize {
+    let tree = quick_sample();
+    let action = actions(&tree)[3].clone();
+    fail::arm(first_rename, fail::Fault::Errno(Errno::XDEV));
+    let (summary, lines) = run(&tree, &options(action));
+    let calls = fail::disarm();
+    assert!(summary.is_clean(), "{lines:?}");
+    assert!(calls.contains(&"fsync") && calls.contains(&"create"));
+    calls.len() - first_rename - 1
+}

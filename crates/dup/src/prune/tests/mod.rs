@@ -1,0 +1,206 @@
+//! What every test of prune needs: groups as a scan would find them, a
+//! snapshot of a tree, and the invariant.
+
+mod actions;
+mod crash;
+mod faults;
+mod race;
+mod reflink;
+mod refusals;
+mod undo;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bc_pool::Cancel;
+use bc_testkit::TestTree;
+use bc_walk::FileStat;
+
+use super::*;
+
+/// Every regular file below `root`, by content: groups of two or more names.
+pub(super) fn groups(root: &Path) -> Vec<Group> {
+    let mut by_content: BTreeMap<Vec<u8>, Vec<FileRef>> = BTreeMap::new();
+    for path in files(root) {
+        let content = fs::read(&path).unwrap();
+        by_content
+            .entry(content)
+            .or_default()
+            .push(file_ref(root, &path));
+    }
+    by_content
+        .into_values()
+        .filter(|files| files.len() > 1)
+        .map(|files| Group { files })
+        .collect()
+}
+
+pub(super) fn file_ref(root: &Path, path: &Path) -> FileRef {
+    let stat = rustix::fs::lstat(path).unwrap();
+    let stat = FileStat::from(&stat);
+    FileRef {
+        path: path.as_os_str().as_bytes().to_vec(),
+        root_len: root.as_os_str().len(),
+        root: 0,
+        id: stat.id,
+        stamp: stat.stamp,
+        nlink: stat.nlink,
+        protected: false,
+    }
+}
+
+pub(super) fn files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                pending.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Name to content, links followed; all names but directories.
+pub(super) fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                pending.push(path);
+            } else {
+                let content = fs::read(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+                found.insert(path, content);
+            }
+        }
+    }
+    found
+}
+
+/// The tree that most tests act on: two names of one file with three equal
+/// files beside them (one with two names), and a file that is nothing's equal.
+/// All were written long ago.
+pub(super) fn sample() -> TestTree {
+    sample_in(&std::env::temp_dir())
+}
+
+/// The same where `fsync` costs nothing, for tests that run hundreds of times.
+pub(super) fn quick_sample() -> TestTree {
+    let memory = Path::new("/dev/shm");
+    let probe = tempfile::Builder::new().tempfile_in(memory);
+    match probe {
+        Ok(_) => sample_in(memory),
+        Err(_) => sample(),
+    }
+}
+
+fn sample_in(parent: &Path) -> TestTree {
+    let tree = TestTree::new_in(parent);
+    let content = content();
+    tree.write("a/keep", &content)
+        .hard_link("a/keep", "a/keep2")
+        .write("b/one", &content)
+        .write("b/two", &content)
+        .hard_link("b/two", "c/two-too")
+        .write("c/other", b"something else");
+    for (index, name) in ["a/keep", "b/one", "b/two", "c/other"].iter().enumerate() {
+        tree.mtime(name, 1_000_000_000 + index as i64, 5);
+    }
+    tree
+}
+
+pub(super) fn content() -> Vec<u8> {
+    (0..9000u32).flat_map(u32::to_le_bytes).collect()
+}
+
+pub(super) fn options(action: Action) -> Options {
+    Options {
+        mode: Mode::Execute,
+        rules: Rules {
+            keep: vec!["first".parse().unwrap()],
+            roots: Roots::Any,
+        },
+        ..Options::new(action)
+    }
+}
+
+/// All actions but reflink, which most file systems lack.
+pub(super) fn actions(tree: &TestTree) -> Vec<Action> {
+    let to = tree.scratch("moved").as_os_str().as_bytes().to_vec();
+    vec![
+        Action::Hardlink,
+        Action::Symlink,
+        Action::Delete,
+        Action::Move(to),
+    ]
+}
+
+/// Runs and gives the totals and each line a front end would print.
+pub(super) fn run(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
+    run_groups(groups(tree.path()), options, None)
+}
+
+pub(super) fn run_groups(
+    groups: Vec<Group>,
+    options: &Options,
+    journal: Option<&mut Journal>,
+) -> (Summary, Vec<String>) {
+    let mut lines = Vec::new();
+    let summary = prune(groups, options, journal, &Cancel::new(), &mut |event| {
+        lines.push(match event {
+            Event::Step(step, Outcome::Skipped(skip)) => format!("{step}: {skip}"),
+            Event::Step(step, _) => step.to_string(),
+            Event::Unusable(path, skip) => format!("{}: {skip}", crate::Shown(path)),
+            Event::Journal(skip) => skip.to_string(),
+        });
+    });
+    (summary, lines)
+}
+
+/// The system calls of an undisturbed run, by name.
+pub(super) fn calls_of(tree: &TestTree, options: &Options) -> Vec<&'static str> {
+    fail::arm(usize::MAX, fail::Fault::Kill);
+    run(tree, options);
+    fail::disarm()
+}
+
+pub(super) fn inode(path: impl AsRef<Path>) -> u64 {
+    rustix::fs::lstat(path.as_ref()).unwrap().st_ino
+}
+
+/// The invariant. Every content is still there under one of the names it had
+/// (or, when it was moved, below the destination); every name is still there
+/// unless the action was to take duplicates away.
+#[track_caller]
+pub(super) fn check_invariant(
+    tree: &TestTree,
+    before: &BTreeMap<PathBuf, Vec<u8>>,
+    action: &Action,
+    context: &str,
+) {
+    let after = snapshot(tree.path());
+    for content in before.values() {
+        let names = before.iter().filter(|(_, found)| *found == content);
+        let stands = names
+            .filter_map(|(name, _)| after.get(name))
+            .any(|found| found == content);
+        assert!(stands, "{context}: a content is gone: {:?}", after.keys());
+    }
+    let may_go = matches!(action, Action::Delete | Action::Move(_));
+    for (name, content) in before {
+        match after.get(name) {
+            Some(found) => assert_eq!(found, content, "{context}: {name:?}"),
+            None => assert!(may_go, "{context}: {name:?} is missing"),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! undo: makes the files of a journal separate again, last step first, as
+//! far as what is there now allows it. It changes a name only while the name
+//! is exactly what the step left, and only by the same swap as prune.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use bc_digest::Digest;
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Kind};
+use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::io::Errno;
+
+use super::copy::{Copy, copy, digest};
+use super::guard::{self, Held, identity_at};
+use super::journal::{self, Entry, JournalError, Recorded};
+use super::plan::FileRef;
+use super::relocate::{self, Loss};
+use super::run::Mode;
+use super::step::Skip;
+use super::sys::{self, Access, Failed};
+use super::temp::{Temps, replace};
+
+/// What became of one step of the journal.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UndoOutcome {
+    /// The file is a separate one again. What of its metadata could not be
+    /// given back is named.
+    Restored {
+        /// Owner, attribute … and the system's reason.
+        lost: Vec<String>,
+    },
+    /// A dry run: it would be restored.
+    Would,
+    /// There is nothing to undo: the name is a file of its own.
+    Unneeded,
+    /// It could not be restored.
+    Failed(Skip),
+}
+
+/// One name that undo dealt with.
+#[derive(Clone, Copy, Debug)]
+pub struct UndoEvent<'a> {
+    /// The name, absolute.
+    pub path: &'a [u8],
+    /// What prune had done to it: `hardlink`, `delete` …
+    pub action: &'a str,
+    /// What became of it now.
+    pub outcome: &'a UndoOutcome,
+}
+
+/// Totals.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UndoSummary {
+    /// Names restored, or that a dry run would restore.
+    pub restored: u64,
+    /// Of those, how many did not get all their metadata back.
+    pub incomplete: u64,
+    /// Steps that needed nothing.
+    pub unneeded: u64,
+    /// Steps that could not be undone.
+    pub failed: u64,
+}
+
+/// Undoes the steps of the journal at `path`, the last one first.
+///
+/// # Errors
+/// If the journal cannot be read or is not one; then nothing was changed.
+pub fn undo(
+    path: &Path,
+    mode: Mode,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(UndoEvent<'_>),
+) -> Result<UndoSummary, JournalError> {
+    let entries = journal::read(path)?;
+    let mut undo = Undo {
+        mode,
+        cancel,
+        temps: Temps::new(),
+        restored: HashMap::new(),
+    };
+    let mut summary = UndoSummary::default();
+    for entry in entries.iter().rev() {
+        if cancel.is_cancelled() {
+            break;
+        }
+        if entry.took_effect == Some(false) {
+            continue;
+        }
+        let Some(path) = entry.target.path() else {
+            continue;
+        };
+        let outcome = undo.entry(entry, &path).unwrap_or_else(UndoOutcome::Failed);
+        match &outcome {
+            UndoOutcome::Restored { lost } => {
+                summary.restored += 1;
+                summary.incomplete += u64::from(!lost.is_empty());
+            }
+            UndoOutcome::Would => summary.restored += 1,
+            UndoOutcome::Unneeded => summary.unneeded += 1,
+            UndoOutcome::Failed(_) => summary.failed += 1,
+        }
+        observer(UndoEvent {
+            path: &path,
+            action: &entry.action,
+            outcome: &outcome,
+        });
+    }
+    Ok(summary)
+}
+
+struct Undo<'a> {
+    mode: Mode,
+    cancel: &'a Cancel,
+    temps: Temps,
+    /// Where files that had several names were restored: by what they were,
+    /// what they are now and a name.
+    restored: HashMap<Identity, (Identity, Vec<u8>)>,
+}
+
+/// What a name leads to, not followed.
+struct Found {
+    dir: OwnedFd,
+    name: CString,
+    stat: Option<FileStat>,
+}
+
+/// A recorded path is the kernel's own: no link is expected anywhere in it.
+fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
+    FileRef {
+        path: path.to_vec(),
+        root_len: 1,
+        root: 0,
+        id: recorded.id(),
+        stamp: recorded.stamp(),
+        nlink: 0,
+        protected: false,
+    }
+}
+
+fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
+    let (dir, name) = guard::open_parent(&reference(path, recorded))?;
+    let stat = match sys::stat_at(&dir, &name) {
+        Ok(stat) => Some(FileStat::from(&stat)),
+        Err(Failed {
+            errno: Errno::NOENT,
+            ..
+        }) => None,
+        Err(failed) => return Err(failed.into()),
+    };
+    Ok(Found { dir, name, stat })
+}
+
+impl Found {
+    /// Holds what the name leads to; a symbolic link itself, not its target.
+    fn hold(self, path: &[u8]) -> Result<Held, Skip> {
+        let expected = self.stat.ok_or(Skip::Gone)?;
+        let file = if expected.kind() == Kind::Symlink {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
+                .map_err(|errno| Failed { op: "open", errno })?
+        } else {
+            sys::open_file(&self.dir, &self.name, Access::Read)?
+        };
+        let stat = FileStat::from(&sys::stat(&file)?);
+        if stat.id != expected.id {
+            return Err(Skip::Changed);
+        }
+        Ok(Held {
+            path: path.to_vec(),
+            dir: self.dir,
+            name: self.name,
+            file,
+            links: stat.nlink,
+            stat,
+            atime_ns: 0,
+            settled: false,
+        })
+    }
+}
+
+impl Undo<'_> {
+    fn entry(&mut self, entry: &Entry, path: &[u8]) -> Result<UndoOutcome, Skip> {
+        let found = find(path, &entry.target)?;
+        if let Some(stat) = &found.stat
+            && stat.id == entry.target.id()
+            && entry.action != "move"
+        {
+            // A step that was never finished, or changed no name: reflinked
+            // files are separate files as they are.
+            return Ok(UndoOutcome::Unneeded);
+        }
+        match entry.action.as_str() {
+            "hardlink" => self.unlink(entry, path, found),
+            "symlink" => self.unlink(entry, path, found),
+            "delete" => self.recreate(entry, path, found),
+            "move" => self.move_back(entry, path, found),
+            _ => Ok(UndoOutcome::Unneeded),
+        }
+    }
+
+    /// Puts a copy in the place of a hard or symbolic link to the keeper.
+    fn unlink(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        let there = found.hold(path)?;
+        let ours = match entry.action.as_str() {
+            "symlink" if there.stat.kind() == Kind::Symlink => {
+                let leads = sys::stat_through(&there.dir, &there.name)?;
+                FileStat::from(&leads).id == entry.keeper.id()
+            }
+            "hardlink" => there.stat.id == entry.keeper.id(),
+            _ => false,
+        };
+        if !ours {
+            return self.separate(entry, &there);
+        }
+        if let Some(outcome) = self.would() {
+            return Ok(outcome);
+        }
+        let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
+        replace(&there, &temp, id, || Ok(()))?;
+        self.note(entry, id, path);
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// A file of its own with the recorded content needs nothing: undo was run
+    /// before. Anything else is somebody's work since.
+    fn separate(&self, entry: &Entry, there: &Held) -> Result<UndoOutcome, Skip> {
+        let size = entry.target.stamp().size;
+        let same = there.stat.kind() == Kind::File
+            && there.stat.stamp.size == size
+            && Some(digest(&there.file, size, self.cancel)?) == entry.digest();
+        if same {
+            Ok(UndoOutcome::Unneeded)
+        } else {
+            Err(Skip::Changed)
+        }
+    }
+
+    /// Gives a deleted name its content back.
+    fn recreate(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        if found.stat.is_some() {
+            return self.separate(entry, &found.hold(path)?);
+        }
+        if let Some(outcome) = self.would() {
+            return Ok(outcome);
+        }
+        let (temp, id, lost) = self.make(entry, &found.dir, None)?;
+        if let Err(failed) = sys::rename_new(&found.dir, &temp, &found.dir, &found.name) {
+            if let Ok(Some(there)) = identity_at(&found.dir, &temp)
+                && there == id
+            {
+                let _ = sys::unlink(&found.dir, &temp);
+            }
+            return Err(failed.into());
+        }
+        let _ = sys::sync_dir(&found.dir);
+        self.note(entry, id, path);
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    fn move_back(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        let from = entry.destination().ok_or(Skip::Gone)?;
+        let moved = find(&from, &entry.target)?;
+        if let Some(there) = found.stat {
+            // Never moved, or back already.
+            return if there.id == entry.target.id() || moved.stat.is_none() {
+                Ok(UndoOutcome::Unneeded)
+            } else {
+                Err(Skip::DestinationExists)
+            };
+        }
+        let mut held = moved.hold(&from)?;
+        let size = entry.target.stamp().size;
+        if held.stat.kind() != Kind::File
+            || held.stat.stamp.size != size
+            || Some(digest(&held.file, size, self.cancel)?) != entry.digest()
+        {
+            return Err(Skip::Changed);
+        }
+        if let Some(outcome) = self.would() {
+            return Ok(outcome);
+        }
+        held.refresh()?;
+        let same = held.stat.id == entry.target.id();
+        let lost = relocate::place(
+            &held,
+            &found.dir,
+            &found.name,
+            path,
+            Loss::Accept,
+            &mut self.temps,
+            self.cancel,
+            || Ok(()),
+        )?;
+        if same {
+            return Ok(UndoOutcome::Restored { lost });
+        }
+        // It came as a copy: the record knows what the original was like.
+        let back = sys::open_file(&found.dir, &found.name, Access::Read)?;
+        let lost = match entry.target.metadata() {
+            Some(metadata) => metadata.apply(&back),
+            None => lost,
+        };
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    fn would(&self) -> Option<UndoOutcome> {
+        (self.mode == Mode::DryRun).then_some(UndoOutcome::Would)
+    }
+
+    fn note(&mut self, entry: &Entry, id: Identity, path: &[u8]) {
+        self.restored
+            .entry(entry.target.id())
+            .or_insert_with(|| (id, path.to_vec()));
+    }
+
+    /// A temporary name in `dir` for the file that the entry records: a copy
+    /// of the content with the recorded metadata or, where another name of the
+    /// same file was restored before, one more name of that.
+    fn make(
+        &mut self,
+        entry: &Entry,
+        dir: &OwnedFd,
+        there: Option<&Held>,
+    ) -> Result<(CString, Identity, Vec<String>), Skip> {
+        if let Some((id, path)) = self.restored.get(&entry.target.id())
+            && let Ok(other) = find(path, &entry.target)
+            && other.stat.as_ref().is_some_and(|stat| stat.id == *id)
+            && let Ok(temp) = self
+                .temps
+                .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
+        {
+            if identity_at(dir, &temp)? == Some(*id) {
+                return Ok((temp, *id, Vec::new()));
+            }
+            return Err(Skip::Changed);
+        }
+        let made = self.copy_of(entry, dir, there)?;
+        // From here on it is not merely a copy in the making.
+        let temp = self
+            .temps
+            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))?;
+        Ok((temp, made.id, made.refused))
+    }
+
+    fn copy_of(
+        &mut self,
+        entry: &Entry,
+        dir: &OwnedFd,
+        there: Option<&Held>,
+    ) -> Result<Copy, Skip> {
+        let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let size = entry.target.stamp().size;
+        let keeper;
+        let source = match there {
+            Some(held) if held.stat.kind() == Kind::File => &held.file,
+            _ => {
+                let path = entry.keeper.path().ok_or(Skip::Gone)?;
+                let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
+                keeper = found.hold(&path).map_err(Skip::of_keeper)?;
+                if keeper.stat.kind() != Kind::File {
+                    return Err(Skip::KeeperChanged);
+                }
+                &keeper.file
+            }
+        };
+        if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
+            return Err(Skip::KeeperChanged);
+        }
+        let made = copy(source, size, &metadata, dir, &mut self.temps, self.cancel)?;
+        if made.digest != expected {
+            let _ = sys::unlink(dir, &made.name);
+            return Err(Skip::KeeperChanged);
+        }
+        Ok(made)
+    }
+}
