@@ -39,7 +39,7 @@ static SHA_NI: StreamKernel<u32> = StreamKernel {
     name: "sha256/sha-ni",
     compress: sha_ni::compress,
 };
-/// 0.67 GB/s.
+/// 0.72 GB/s; OpenSSL 3.0 without the SHA extensions 0.75, the plain code of the sha2 crate 0.4.
 static AVX2_SCHEDULE: StreamKernel<u32> = StreamKernel {
     name: "sha256/avx2+bmi2",
     compress: avx2_schedule::compress,
@@ -62,7 +62,7 @@ pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
             few_up_to,
         })
     } else if may_bmi2(kernels) {
-        // 1/16 of 7.2 GB/s and 2/8 of 2.0 GB/s are less than 0.67 GB/s.
+        // 1/16 of 7.2 GB/s and 2/8 of 2.0 GB/s are less than 0.72 GB/s.
         let (lanes, few_up_to) = if kernels.may_avx512() {
             (&AVX512, 1)
         } else {

@@ -14,14 +14,15 @@ struct RoundInputs([[[u64; 2]; 2]; 40]);
 /// One round, `$kw` being `W[t] + K[t]`; the order of the sums is as for SHA-256.
 macro_rules! scalar_round {
     ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident, $kw:expr) => {
-        let sigma1 = $e.rotate_right(14) ^ $e.rotate_right(18) ^ $e.rotate_right(41);
-        let sigma0 = $a.rotate_right(28) ^ $a.rotate_right(34) ^ $a.rotate_right(39);
-        let choose = keep_sum_64($e & $f).wrapping_add(!$e & $g);
+        let sigma1 = keep_sum_64($e.rotate_right(41) ^ $e.rotate_right(18)) ^ $e.rotate_right(14);
+        let t1 = keep_sum_64($h.wrapping_add($kw));
+        let t1 = keep_sum_64(t1.wrapping_add(keep_sum_64($e & $f)));
+        let t1 = keep_sum_64(t1.wrapping_add(!$e & $g));
+        let t1 = keep_sum_64(t1.wrapping_add(sigma1));
+        $d = keep_sum_64($d.wrapping_add(t1));
         let majority = (($a ^ $b) & ($b ^ $c)) ^ $b;
-        let t1 = keep_sum_64(keep_sum_64($h.wrapping_add($kw)).wrapping_add(choose))
-            .wrapping_add(sigma1);
-        $d = $d.wrapping_add(t1);
-        $h = keep_sum_64(majority.wrapping_add(t1)).wrapping_add(sigma0);
+        let sigma0 = keep_sum_64($a.rotate_right(39) ^ $a.rotate_right(34)) ^ $a.rotate_right(28);
+        $h = keep_sum_64(t1.wrapping_add(majority)).wrapping_add(sigma0);
     };
 }
 
@@ -33,14 +34,15 @@ macro_rules! scalar_round {
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) unsafe fn compress(state: &mut [u64], blocks: &[u8]) {
     let state: &mut [u64; 8] = state.try_into().expect("eight words of state");
+    let mut inputs = RoundInputs([[[0; 2]; 2]; 40]);
     let (pairs, rest) = blocks.as_chunks::<256>();
     for pair in pairs {
         let (first, second) = pair.split_at(128);
-        let inputs = two_blocks(state, first, second);
+        two_blocks(state, first, second, &mut inputs);
         second_block(state, &inputs);
     }
     if !rest.is_empty() {
-        two_blocks(state, rest, rest);
+        two_blocks(state, rest, rest, &mut inputs);
     }
 }
 
@@ -80,8 +82,7 @@ fn expand(w: [__m256i; 8]) -> __m256i {
 /// Expands both blocks while it compresses the first; what is left of the second are its rounds.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
-fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8]) -> RoundInputs {
-    let mut inputs = RoundInputs([[[0; 2]; 2]; 40]);
+fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8], inputs: &mut RoundInputs) {
     let put = |inputs: &mut RoundInputs, p: usize, w: __m256i| {
         let k: &[u64; 2] = &K.as_chunks().0[p];
         // SAFETY: 16 bytes; the load needs no alignment.
@@ -93,17 +94,18 @@ fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8]) -> RoundInputs 
     let mut w = [_mm256_setzero_si256(); 8];
     for (p, w) in w.iter_mut().enumerate() {
         *w = load_pair(first, second, p);
-        put(&mut inputs, p, *w);
+        put(inputs, p, *w);
     }
 
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
     for trip in 0..5 {
         macro_rules! round {
             ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident, $i:expr) => {
-                // Before each two rounds, those sixteen rounds further on.
+                // Before each two rounds, those sixteen rounds further on. Leaving the last trip
+                // out of the loop instead was 7 % slower here, though 3 % faster for SHA-256.
                 if $i % 2 == 0 && trip < 4 {
                     w[$i / 2] = expand(core::array::from_fn(|j| w[($i / 2 + j) % 8]));
-                    put(&mut inputs, 8 * (trip + 1) + $i / 2, w[$i / 2]);
+                    put(inputs, 8 * (trip + 1) + $i / 2, w[$i / 2]);
                 }
                 scalar_round!($a $b $c $d $e $f $g $h, inputs.0[8 * trip + $i / 2][0][$i % 2]);
             };
@@ -113,7 +115,6 @@ fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8]) -> RoundInputs 
     for (s, v) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
         *s = s.wrapping_add(v);
     }
-    inputs
 }
 
 /// The rounds of the second block.
