@@ -3,6 +3,7 @@
 
 mod json;
 pub mod prune;
+pub mod scan;
 mod text;
 
 pub use text::Shown;
