@@ -63,7 +63,12 @@ impl AtomicFile {
                     let mode = old.permissions().mode() & 0o777;
                     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
                 }
-                return Ok(AtomicFile { file, temporary, target, committed: false });
+                return Ok(AtomicFile {
+                    file,
+                    temporary,
+                    target,
+                    committed: false,
+                });
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -108,7 +113,11 @@ pub fn lock(path: &Path) -> io::Result<File> {
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
         Err(_) => {} // no locks on this file system
     }
-    if same_file(&file, path) { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    if same_file(&file, path) {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -138,7 +147,9 @@ fn same_file(file: &File, path: &Path) -> bool {
 
 /// Removes temporaries whose writers are gone.
 fn remove_abandoned(directory: &Path, prefix: &OsString) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.as_bytes();
@@ -148,10 +159,13 @@ fn remove_abandoned(directory: &Path, prefix: &OsString) {
         let path = entry.path();
         let opened = OpenOptions::new()
             .read(true)
-            .custom_flags((rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32)
+            .custom_flags(
+                (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32,
+            )
             .open(&path);
         let Ok(file) = opened else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && same_file(&file, &path) {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && same_file(&file, &path)
+        {
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -186,7 +200,10 @@ mod tests {
         new.file().write_all(b"new").unwrap();
         new.commit().unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
-        assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            std::fs::metadata(&target).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
         assert_eq!(names(dir.path()), ["m.jsonl"]);
     }
 

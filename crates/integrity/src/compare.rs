@@ -70,12 +70,18 @@ impl<'a> Comparison<'a> {
     }
 
     /// A path of both sides. Returns its class.
-    pub(crate) fn both(&mut self, path: &[u8], old: &View<'_>, new: &View<'_>) -> io::Result<Class> {
+    pub(crate) fn both(
+        &mut self,
+        path: &[u8],
+        old: &View<'_>,
+        new: &View<'_>,
+    ) -> io::Result<Class> {
         self.summary.old += 1;
         self.summary.new += 1;
         let class = view::judge(old, new, self.rules);
         self.summary.add(class);
-        if matches!(class, Class::Ok | Class::Meta) && matches!(new.kind, Kind::File | Kind::Symlink)
+        if matches!(class, Class::Ok | Class::Meta)
+            && matches!(new.kind, Kind::File | Kind::Symlink)
         {
             self.matches += 1;
         }
@@ -117,7 +123,11 @@ impl<'a> Comparison<'a> {
     }
 
     fn one_sided(&mut self, side: Side, path: &[u8], entry: &View<'_>) -> io::Result<()> {
-        let class = if side == Side::Added { Class::Added } else { Class::Removed };
+        let class = if side == Side::Added {
+            Class::Added
+        } else {
+            Class::Removed
+        };
         self.summary.add(class);
         let mut change = Change::new(class, path, entry.kind);
         change.reason = entry.error.map(view::describe);
@@ -138,10 +148,18 @@ impl<'a> Comparison<'a> {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
                 (value, Side::Added) => {
-                    change.differences.push(Difference { field, old: Value::None, new: value });
+                    change.differences.push(Difference {
+                        field,
+                        old: Value::None,
+                        new: value,
+                    });
                 }
                 (value, Side::Removed) => {
-                    change.differences.push(Difference { field, old: value, new: Value::None });
+                    change.differences.push(Difference {
+                        field,
+                        old: value,
+                        new: Value::None,
+                    });
                 }
             }
         }
@@ -181,7 +199,11 @@ impl<'a> Comparison<'a> {
     /// Has enough been seen?
     pub(crate) fn flow(&self) -> Flow {
         let first = self.detail == Detail::First && self.summary.any();
-        if first && (!self.hold || self.matches > 0) { Flow::Stop } else { Flow::Continue }
+        if first && (!self.hold || self.matches > 0) {
+            Flow::Stop
+        } else {
+            Flow::Continue
+        }
     }
 
     /// Was there nothing at all that matches?
@@ -231,12 +253,18 @@ impl<'a> Comparison<'a> {
 fn moved_change(removed: Change, added: Change, rules: Rules) -> Change {
     let mut change = Change::new(Class::Moved, &removed.path, added.kind);
     for before in removed.differences {
-        let after = added.differences.iter().find(|after| after.field == before.field);
+        let after = added
+            .differences
+            .iter()
+            .find(|after| after.field == before.field);
         if let Some(after) = after
             && after.new != before.old
             && rules.compares(before.field, added.kind)
         {
-            change.differences.push(Difference { new: after.new.clone(), ..before });
+            change.differences.push(Difference {
+                new: after.new.clone(),
+                ..before
+            });
         }
     }
     change.to = Some(added.path);

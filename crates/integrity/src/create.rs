@@ -75,8 +75,13 @@ pub fn create<W: Write>(
     let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
     let options = hash_options(&tree, is_file, what.algorithm, work);
     let mut looker = Looker::new(&tree, what.tree.xattrs, None);
-    let totals =
-        hashing::in_order(&tree.listing, is_file, &options, work.cancel, work.progress, |range, window| {
+    let totals = hashing::in_order(
+        &tree.listing,
+        is_file,
+        &options,
+        work.cancel,
+        work.progress,
+        |range, window| {
             looker.each(range, Some(window), |present| {
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
@@ -84,10 +89,19 @@ pub fn create<W: Write>(
                 writer.write(&to_entry(present)).map_err(writing)?;
                 Ok(Flow::Continue)
             })
-        })?;
+        },
+    )?;
     let (out, trailer) = writer.finish().map_err(writing)?;
     let skipped = tree.listing.skipped().clone();
-    Ok((out, Created { trailer, skipped, directories: tree.listing.directories(), totals }))
+    Ok((
+        out,
+        Created {
+            trailer,
+            skipped,
+            directories: tree.listing.directories(),
+            totals,
+        },
+    ))
 }
 
 /// How to hash those entries.

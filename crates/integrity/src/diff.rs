@@ -50,7 +50,9 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
     let (old_dev, new_dev) = (old.header().root_dev, new.header().root_dev);
     let (was, is) = (&old.header().algorithm, &new.header().algorithm);
     if was != is && what.rules.compares(Field::Digest, Kind::File) {
-        let message = format!("digests are {is}, those of the other manifest {was}: --ignore=digest compares the rest");
+        let message = format!(
+            "digests are {is}, those of the other manifest {was}: --ignore=digest compares the rest"
+        );
         return Err(Error::at(ErrorKind::Usage, what.new.name(), message));
     }
     let mut problems = Vec::new();

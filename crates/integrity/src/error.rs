@@ -34,12 +34,20 @@ pub enum ErrorKind {
 impl Error {
     /// An error without a path.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, path: None, message: message.into() }
+        Error {
+            kind,
+            path: None,
+            message: message.into(),
+        }
     }
 
     /// An error about `path`.
     pub(crate) fn at(kind: ErrorKind, path: &[u8], message: impl Into<String>) -> Error {
-        Error { kind, path: Some(path.to_vec()), message: message.into() }
+        Error {
+            kind,
+            path: Some(path.to_vec()),
+            message: message.into(),
+        }
     }
 
     /// A failed operation on `path`.

@@ -64,11 +64,17 @@ pub fn export<W: Write>(
         Entries::Files => Parents::Missing,
         Entries::All => Parents::Listed,
     };
-    let mut writer = Lines { algorithm, parents, last_dir: Vec::new(), done: Exported::default() };
+    let mut writer = Lines {
+        algorithm,
+        parents,
+        last_dir: Vec::new(),
+        done: Exported::default(),
+    };
     let mut line = Vec::new();
     writer.begin(format, &mut line);
     loop {
-        out.write_all(&line).map_err(|error| Error::new(ErrorKind::Io, format!("write: {error}")))?;
+        out.write_all(&line)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("write: {error}")))?;
         line.clear();
         match entries.take()? {
             Some(entry) => writer.entry(format, &entry, &mut line),
@@ -121,7 +127,11 @@ impl Lines {
             (_, None) => return,
             (Foreign::Gnu, Some(digest)) => {
                 // A bare dash would be read as standard input.
-                let path = if entry.path == b"-" { b"./-" } else { &entry.path[..] };
+                let path = if entry.path == b"-" {
+                    b"./-"
+                } else {
+                    &entry.path[..]
+                };
                 gnu::write_line(line, digest.as_bytes(), path, End::Newline);
             }
             (Foreign::Hashdeep, Some(digest)) => {
@@ -163,8 +173,10 @@ impl Lines {
             if entry.kind == Kind::File {
                 word("size", &meta.size.to_string());
             }
-            let (seconds, fraction) =
-                (meta.mtime_ns.div_euclid(1_000_000_000), meta.mtime_ns.rem_euclid(1_000_000_000));
+            let (seconds, fraction) = (
+                meta.mtime_ns.div_euclid(1_000_000_000),
+                meta.mtime_ns.rem_euclid(1_000_000_000),
+            );
             word("time", &format!("{seconds}.{fraction:09}"));
         }
         if let Some(target) = &entry.target {
@@ -189,7 +201,10 @@ impl Lines {
                 line.extend_from_slice(b" type=dir\n");
             }
         }
-        let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let end = path
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |slash| slash + 1);
         self.last_dir.clear();
         self.last_dir.extend_from_slice(&path[..end]);
     }

@@ -140,7 +140,9 @@ impl Fields {
 
     /// The fields, in order.
     pub fn iter(self) -> impl Iterator<Item = Field> {
-        Field::ALL.into_iter().filter(move |&field| self.contains(field))
+        Field::ALL
+            .into_iter()
+            .filter(move |&field| self.contains(field))
     }
 }
 
@@ -186,12 +188,18 @@ impl FromStr for Fields {
 
     fn from_str(text: &str) -> Result<Fields, UnknownField> {
         let mut fields = Fields::NONE;
-        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        for name in text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        {
             let field = Field::ALL
                 .into_iter()
                 // The kind decides which other fields exist: it cannot be left out.
                 .filter(|&field| field != Field::Kind)
-                .find(|field| field.name() == name || (field.key() == name && name.ends_with("_ns")))
+                .find(|field| {
+                    field.name() == name || (field.key() == name && name.ends_with("_ns"))
+                })
                 .ok_or_else(|| UnknownField(name.to_string()))?;
             fields = fields.with(field);
         }
@@ -245,7 +253,11 @@ pub struct UnknownMode(String);
 
 impl fmt::Display for UnknownMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown mode '{}'; modes are strict, content, meta", self.0)
+        write!(
+            f,
+            "unknown mode '{}'; modes are strict, content, meta",
+            self.0
+        )
     }
 }
 
@@ -262,7 +274,10 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { mode: Mode::Strict, ignore: Fields::NOT_RESTORED }
+        Rules {
+            mode: Mode::Strict,
+            ignore: Fields::NOT_RESTORED,
+        }
     }
 }
 
@@ -299,7 +314,10 @@ mod tests {
         assert_eq!(set, Fields::NONE.with(Field::Mtime).with(Field::Uid));
         assert_eq!("".parse(), Ok(Fields::NONE));
         let error = "mode,owner".parse::<Fields>().unwrap_err().to_string();
-        assert!(error.contains("'owner'") && error.contains("dir-nlink"), "{error}");
+        assert!(
+            error.contains("'owner'") && error.contains("dir-nlink"),
+            "{error}"
+        );
         assert!("kind".parse::<Fields>().is_err());
     }
 
@@ -309,14 +327,23 @@ mod tests {
         assert!(strict.compares(Field::Size, Kind::File));
         assert!(!strict.compares(Field::Size, Kind::Dir));
         assert!(!strict.compares(Field::Ctime, Kind::File));
-        let explicit = Rules { mode: Mode::Strict, ignore: Fields::NONE };
+        let explicit = Rules {
+            mode: Mode::Strict,
+            ignore: Fields::NONE,
+        };
         assert!(explicit.compares(Field::Ctime, Kind::File));
         assert!(explicit.compares(Field::Nlink, Kind::Dir));
-        let content = Rules { mode: Mode::Content, ..strict };
+        let content = Rules {
+            mode: Mode::Content,
+            ..strict
+        };
         assert!(content.compares(Field::Digest, Kind::File));
         assert!(content.compares(Field::Target, Kind::Symlink));
         assert!(!content.compares(Field::Mode, Kind::File));
-        let meta = Rules { mode: Mode::Meta, ..strict };
+        let meta = Rules {
+            mode: Mode::Meta,
+            ..strict
+        };
         assert!(!meta.compares(Field::Digest, Kind::File));
         assert!(meta.compares(Field::Target, Kind::Symlink));
     }

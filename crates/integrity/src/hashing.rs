@@ -73,7 +73,10 @@ impl Window {
             let stat = stat.ok().map(|found| &self.stats[found].1);
             return Outcome::Digest(&self.digests[at * self.stride..][..self.stride], stat);
         }
-        match self.errors.binary_search_by_key(&entry, |(entry, _)| *entry) {
+        match self
+            .errors
+            .binary_search_by_key(&entry, |(entry, _)| *entry)
+        {
             Ok(found) => Outcome::Failed(&self.errors[found].1),
             Err(_) => Outcome::NotRead,
         }
@@ -123,7 +126,9 @@ impl Board<'_> {
         match result {
             Ok((_, digests)) => {
                 // One algorithm was asked for.
-                digests.iter().for_each(|digest| window.put(entry, len, digest));
+                digests
+                    .iter()
+                    .for_each(|digest| window.put(entry, len, digest));
                 window.stats.extend(newer.map(|stat| (entry, stat)));
             }
             Err(error) => window.errors.push((entry, error)),
@@ -161,7 +166,10 @@ pub(crate) fn in_order(
     progress: &Progress,
     mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
-    let stride = options.algorithms.first().map_or(0, |algorithm: &Algorithm| algorithm.digest_len());
+    let stride = options
+        .algorithms
+        .first()
+        .map_or(0, |algorithm: &Algorithm| algorithm.digest_len());
     let count = listing.len().div_ceil(WINDOW as usize);
     let mut order = Vec::new();
     let mut ends = Vec::with_capacity(count);
@@ -174,7 +182,14 @@ pub(crate) fn in_order(
         windows.push(Window::new(&range, stride, order.len() - begun));
         ends.push(order.len());
     }
-    let board = Board { listing, state: Mutex::new(State { windows, over: false }), ready: Condvar::new() };
+    let board = Board {
+        listing,
+        state: Mutex::new(State {
+            windows,
+            over: false,
+        }),
+        ready: Condvar::new(),
+    };
     if options.workers <= 1 || order.len() <= 1 {
         return alone(&board, order, &ends, options, cancel, progress, take);
     }
@@ -182,12 +197,18 @@ pub(crate) fn in_order(
     let plan = Plan::new(order, options.workers);
     std::thread::scope(|scope| {
         let (board, stop) = (&board, &stop);
-        let reading = std::thread::Builder::new().name("read".into()).spawn_scoped(scope, move || {
-            let done = hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board));
-            board.state.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-            board.ready.notify_one();
-            done
-        });
+        let reading = std::thread::Builder::new()
+            .name("read".into())
+            .spawn_scoped(scope, move || {
+                let done = hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board));
+                board
+                    .state
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .over = true;
+                board.ready.notify_one();
+                done
+            });
         let reading = reading
             .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
         let mut result = Ok(());
@@ -215,7 +236,12 @@ pub(crate) fn in_order(
 }
 
 /// Blocks until all files of window `nth` are done.
-fn wait_for(board: &Board<'_>, nth: usize, cancel: &Cancel, stop: &Cancel) -> Result<Window, Error> {
+fn wait_for(
+    board: &Board<'_>,
+    nth: usize,
+    cancel: &Cancel,
+    stop: &Cancel,
+) -> Result<Window, Error> {
     let cancelled = || Error::new(ErrorKind::Cancelled, "cancelled");
     let mut state = board.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

@@ -45,9 +45,15 @@ pub fn import<W: Write>(
     out: W,
 ) -> Result<(W, Trailer), Error> {
     let failed = |error: std::io::Error| Error::io(what.name, "read", &error);
-    let is_hashdeep = input.fill_buf().map_err(failed)?.starts_with(b"%%%% HASHDEEP");
-    let (algorithm, mut lines) =
-        if is_hashdeep { hashdeep(what, input)? } else { checksums(what, input)? };
+    let is_hashdeep = input
+        .fill_buf()
+        .map_err(failed)?
+        .starts_with(b"%%%% HASHDEEP");
+    let (algorithm, mut lines) = if is_hashdeep {
+        hashdeep(what, input)?
+    } else {
+        checksums(what, input)?
+    };
     lines.sort_by(|a, b| path_order(&a.0, &b.0).then(a.1.cmp(&b.1)));
     lines.dedup();
     if let Some(twice) = lines.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -56,7 +62,11 @@ pub fn import<W: Write>(
     }
     let mut header = Header::new(algorithm.name(), env!("CARGO_PKG_VERSION"));
     header.created_at = Some(format_rfc3339(what.created_at));
-    header.options = TreeOptions { entries: Entries::Files, ..TreeOptions::default() }.to_json();
+    header.options = TreeOptions {
+        entries: Entries::Files,
+        ..TreeOptions::default()
+    }
+    .to_json();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     for (path, digest) in lines {
         let mut entry = Entry::new(path, Kind::File);
@@ -93,7 +103,11 @@ fn path(what: &Import<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
     }
     check_path(path).map_err(|why| {
         let path = bc_manifest::escape(path);
-        at_line(what, line, &format!("{why}: {path}; give the prefix to strip"))
+        at_line(
+            what,
+            line,
+            &format!("{why}: {path}; give the prefix to strip"),
+        )
     })?;
     Ok(path.to_vec())
 }
@@ -106,7 +120,10 @@ fn checksums(what: &Import<'_>, input: impl BufRead) -> Result<(Algorithm, Lines
     let mut algorithm = what.algorithm;
     let mut lines = Lines::new();
     let mut reader = Reader::new(input, options).map_err(|error| bad(what, error.to_string()))?;
-    while let Some(item) = reader.read().map_err(|error| bad(what, error.to_string()))? {
+    while let Some(item) = reader
+        .read()
+        .map_err(|error| bad(what, error.to_string()))?
+    {
         let record = match item {
             Item::Record(record) => record,
             Item::Malformed { line, why } => return Err(at_line(what, line, why)),
@@ -142,7 +159,8 @@ fn pick(
             },
         };
         let Some(named) = named else { continue };
-        if named.digest_len() == digest.as_bytes().len() && *algorithm.get_or_insert(named) == named {
+        if named.digest_len() == digest.as_bytes().len() && *algorithm.get_or_insert(named) == named
+        {
             return Some(*digest);
         }
     }

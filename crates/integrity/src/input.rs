@@ -71,20 +71,29 @@ impl ManifestFile {
     /// Of opening or reading.
     pub fn open(path: &Path) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
-        let failed = |operation: &'static str| {
-            move |error: io::Error| Error::io(name, operation, &error)
-        };
+        let failed =
+            |operation: &'static str| move |error: io::Error| Error::io(name, operation, &error);
         let file = File::open(path).map_err(failed("open"))?;
         let meta = file.metadata().map_err(failed("stat"))?;
         if meta.is_dir() {
-            return Err(Error::at(ErrorKind::Io, name, "is a directory, not a manifest"));
+            return Err(Error::at(
+                ErrorKind::Io,
+                name,
+                "is a directory, not a manifest",
+            ));
         }
         if !meta.is_file() || meta.file_type().is_block_device() {
             return ManifestFile::from_reader(name, file);
         }
         let real = path.canonicalize().ok();
-        let beside = real.as_deref().and_then(Path::parent).and_then(|dir| dir.metadata().ok());
-        let identity = |meta: &std::fs::Metadata| Identity { dev: meta.dev(), ino: meta.ino() };
+        let beside = real
+            .as_deref()
+            .and_then(Path::parent)
+            .and_then(|dir| dir.metadata().ok());
+        let identity = |meta: &std::fs::Metadata| Identity {
+            dev: meta.dev(),
+            ino: meta.ino(),
+        };
         Ok(ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
@@ -98,9 +107,15 @@ impl ManifestFile {
     /// Of reading.
     pub fn from_reader(name: &[u8], mut input: impl Read) -> Result<ManifestFile, Error> {
         let mut bytes = Vec::new();
-        input.read_to_end(&mut bytes).map_err(|error| Error::io(name, "read", &error))?;
+        input
+            .read_to_end(&mut bytes)
+            .map_err(|error| Error::io(name, "read", &error))?;
         let source = Source::Memory(bytes.into());
-        Ok(ManifestFile { name: name.to_vec(), source, identity: None })
+        Ok(ManifestFile {
+            name: name.to_vec(),
+            source,
+            identity: None,
+        })
     }
 
     /// The name it was opened by.
@@ -135,12 +150,18 @@ impl ManifestFile {
     }
 
     pub(crate) fn algorithm_of(&self, header: &Header) -> Result<Algorithm, Error> {
-        header.algorithm.parse().map_err(|error| self.bad(format!("{error}")))
+        header
+            .algorithm
+            .parse()
+            .map_err(|error| self.bad(format!("{error}")))
     }
 
     fn lines(&self) -> Result<Box<dyn BufRead + Send>, Error> {
         let lines = match &self.source {
-            Source::File(file) => compress::open(FromStart { file: Arc::clone(file), offset: 0 }),
+            Source::File(file) => compress::open(FromStart {
+                file: Arc::clone(file),
+                offset: 0,
+            }),
             Source::Memory(bytes) => compress::open(Cursor::new(Arc::clone(bytes))),
         };
         lines.map_err(|error| Error::io(&self.name, "read", &error))
@@ -149,7 +170,11 @@ impl ManifestFile {
     /// The entries from the first on.
     pub(crate) fn entries(&self, trust: Trust) -> Result<OldSide<'_>, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
-        Ok(OldSide { file: self, reader, next: Next::Unread })
+        Ok(OldSide {
+            file: self,
+            reader,
+            next: Next::Unread,
+        })
     }
 
     /// Compares the trailer's SHA-256 with the lines before it: finds what was
@@ -191,7 +216,9 @@ impl ManifestFile {
         let Some(line) = line.filter(|line| line.starts_with(b"{\"type\":\"trailer\"")) else {
             return Err(self.bad("truncated: no complete trailer"));
         };
-        let hex = line.strip_suffix(b"\"}").and_then(|line| line.rsplit(|&b| b == b'"').next());
+        let hex = line
+            .strip_suffix(b"\"}")
+            .and_then(|line| line.rsplit(|&b| b == b'"').next());
         if hex.and_then(Digest::from_hex) != Some(hasher.finalize()) {
             return Err(self.bad("altered: the SHA-256 in the trailer does not match"));
         }
@@ -281,7 +308,12 @@ impl OldSide<'_> {
 
     /// What was passed over, in words.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.reader.problems().iter().map(ToString::to_string).collect();
+        let mut all: Vec<String> = self
+            .reader
+            .problems()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let more = self.reader.problem_count() - all.len() as u64;
         if more > 0 {
             all.push(format!("{more} more problems"));

@@ -1,4 +1,82 @@
-//! The engine behind `bc integrity`.
+//! The engine behind `bc integrity`: record a tree as a manifest, verify it,
+//! compare manifests, bring one up to date. Options in, results and events
+//! out; it never prints.
+//!
+//! - [`create()`] writes the manifest of a tree to any writer.
+//! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
+//!   [`update()`] refreshes a manifest in place. Each gives
+//!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
+//!   and returns a [`Summary`]; [`report::Report`] turns changes into lines of
+//!   text or JSON.
+//! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
+//!   mtree.
+//!
+//! How it flows: `tree` walks; `hashing` reads all files through one plan and
+//! hands digests back in path order, window by window, while reading goes on;
+//! `present` joins stat, digest, link target and attributes of each entry;
+//! `input` streams the old manifest beside it; `view` judges two entries of
+//! one path; `compare` reports in order and finds moves.
+//!
+//! Invariants:
+//! - Every path of either side falls into exactly one [`Class`](change::Class);
+//!   [`Summary::reconciles`] holds for every run.
+//! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
+//!   the listing, a digest for each file read ahead, and the changes that wait
+//!   for moves to be known.
+//! - Results do not depend on threads, readers or kernels.
+//! - Nothing is reported or written before the manifest's SHA-256 was found
+//!   right, and nothing before a suspicious root proved to be the right one.
+//! - A digest once known is only replaced by another one that was computed
+//!   from content that visibly changed, unless damage is accepted explicitly.
+//!   What cannot be read keeps its entry.
+//! - Field values that either side does not know are not compared.
+//!
+//! ```
+//! use bc_digest::{Algorithm, Kernels};
+//! use bc_integrity::{Create, ManifestFile, Outcome, Reading, Verify, Work, create, verify};
+//! use bc_integrity::report::{Format, Report};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let root = dir.path().join("tree");
+//! # std::fs::create_dir(&root).unwrap();
+//! std::fs::write(root.join("a"), "content")?;
+//! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
+//! let reading = |_| Reading { workers: 1, read: bc_read::Options::default() };
+//! let work = Work {
+//!     walk_workers: 1,
+//!     reading: &reading,
+//!     kernels: Kernels::detect(),
+//!     cancel: &cancel,
+//!     progress: &progress,
+//! };
+//! let what = Create {
+//!     root: root.as_os_str(),
+//!     tree: Default::default(),
+//!     algorithm: Algorithm::Sha256,
+//!     created_at: 1_700_000_000_000_000_000,
+//!     host: None,
+//!     leave_out: Vec::new(),
+//! };
+//! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;
+//!
+//! std::fs::write(root.join("b"), "more")?;
+//! let manifest = ManifestFile::from_reader(b"memory", &bytes[..])?;
+//! let what = Verify {
+//!     root: root.as_os_str(),
+//!     manifest: &manifest,
+//!     rules: Default::default(),
+//!     detail: Default::default(),
+//!     trust: Default::default(),
+//!     root_check: Default::default(),
+//! };
+//! let mut report = Report::new(Vec::new(), Format::Text);
+//! let done = verify(&what, &work, &mut |change| report.change(change))?;
+//! let text = String::from_utf8(report.end(&done.summary)?)?;
+//! assert!(text.ends_with("+ b\n"));
+//! assert_eq!(done.summary.outcome(), Outcome::Different);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 pub mod atomic;

@@ -43,7 +43,13 @@ impl Candidate {
         // Fixed keys: the same pairs on every run.
         let mut hasher = DefaultHasher::new();
         base.hash(&mut hasher);
-        Some(Candidate { key, size, name: hasher.finish(), record, side })
+        Some(Candidate {
+            key,
+            size,
+            name: hasher.finish(),
+            record,
+            side,
+        })
     }
 }
 
@@ -63,13 +69,15 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
     for same in candidates.chunk_by(|a, b| group(a) == group(b)) {
         rest.iter_mut().for_each(Vec::clear);
         for named in same.chunk_by(|a, b| a.name == b.name) {
-            let (removed, added) = named.split_at(named.partition_point(|c| c.side == Side::Removed));
+            let (removed, added) =
+                named.split_at(named.partition_point(|c| c.side == Side::Removed));
             let both = removed.len().min(added.len());
             pairs.extend(zip(&removed[..both], &added[..both]));
             rest[0].extend_from_slice(&removed[both..]);
             rest[1].extend_from_slice(&added[both..]);
         }
-        rest.iter_mut().for_each(|side| side.sort_unstable_by_key(|c| c.record));
+        rest.iter_mut()
+            .for_each(|side| side.sort_unstable_by_key(|c| c.record));
         pairs.extend(zip(&rest[0], &rest[1]));
     }
     pairs.sort_unstable_by_key(|pair| pair.removed);
@@ -77,7 +85,10 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
 }
 
 fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
-    let pair = |(r, a): (&Candidate, &Candidate)| Pair { removed: r.record, added: a.record };
+    let pair = |(r, a): (&Candidate, &Candidate)| Pair {
+        removed: r.record,
+        added: a.record,
+    };
     removed.iter().zip(added).map(pair)
 }
 
@@ -87,10 +98,17 @@ mod tests {
     use Side::{Added, Removed};
 
     fn pairs(files: &[(Side, &str, &[u8], u64)]) -> Vec<(u64, u64)> {
-        let candidates = files.iter().zip(0..).filter_map(|(&(side, path, digest, size), record)| {
-            Candidate::new(side, path.as_bytes(), digest, size, record)
-        });
-        pair(candidates.collect()).into_iter().map(|p| (p.removed, p.added)).collect()
+        let candidates =
+            files
+                .iter()
+                .zip(0..)
+                .filter_map(|(&(side, path, digest, size), record)| {
+                    Candidate::new(side, path.as_bytes(), digest, size, record)
+                });
+        pair(candidates.collect())
+            .into_iter()
+            .map(|p| (p.removed, p.added))
+            .collect()
     }
 
     #[test]

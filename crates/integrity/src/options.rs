@@ -93,7 +93,10 @@ impl TreeOptions {
     pub(crate) fn to_json(&self) -> Map<String, Value> {
         let texts = |patterns: &[Vec<u8>]| -> Vec<String> {
             // Patterns are UTF-8, or they would not have compiled.
-            patterns.iter().map(|p| String::from_utf8_lossy(p).into_owned()).collect()
+            patterns
+                .iter()
+                .map(|p| String::from_utf8_lossy(p).into_owned())
+                .collect()
         };
         let options = json!({
             "hidden": self.hidden == Hidden::Include,
@@ -122,7 +125,8 @@ impl TreeOptions {
         for (key, value) in map {
             let known = options.set(key, value);
             if known.is_none() {
-                let text = format!("the manifest was made with an option unknown here: {key}={value}");
+                let text =
+                    format!("the manifest was made with an option unknown here: {key}={value}");
                 return Err(Error::new(ErrorKind::Manifest, text));
             }
         }
@@ -134,11 +138,17 @@ impl TreeOptions {
             Some(if value.as_bool()? { yes } else { no })
         }
         fn optional(value: &Value) -> Option<Option<u64>> {
-            if value.is_null() { Some(None) } else { value.as_u64().map(Some) }
+            if value.is_null() {
+                Some(None)
+            } else {
+                value.as_u64().map(Some)
+            }
         }
         fn patterns(value: &Value) -> Option<Vec<Vec<u8>>> {
             let texts = value.as_array()?.iter();
-            texts.map(|text| Some(text.as_str()?.as_bytes().to_vec())).collect()
+            texts
+                .map(|text| Some(text.as_str()?.as_bytes().to_vec()))
+                .collect()
         }
         match key {
             "hidden" => self.hidden = pick(value, Hidden::Include, Hidden::Skip)?,

@@ -33,7 +33,12 @@ impl<'a> Present<'a> {
     /// in, which is no difference.
     pub(crate) fn compared(&self) -> View<'a> {
         if self.holds_manifest {
-            return View { mtime_ns: None, ctime_ns: None, size: None, ..self.view };
+            return View {
+                mtime_ns: None,
+                ctime_ns: None,
+                size: None,
+                ..self.view
+            };
         }
         self.view
     }
@@ -56,7 +61,14 @@ const XATTR_MAX: usize = 64 << 10;
 
 impl<'a> Looker<'a> {
     pub(crate) fn new(tree: &'a Tree, xattrs: Xattrs, touched: Option<Identity>) -> Looker<'a> {
-        Looker { tree, xattrs, touched, dir: None, path: Vec::new(), value: Vec::new() }
+        Looker {
+            tree,
+            xattrs,
+            touched,
+            dir: None,
+            path: Vec::new(),
+            value: Vec::new(),
+        }
     }
 
     /// Gives each entry of the tree to `see`, none of them read.
@@ -92,8 +104,16 @@ impl<'a> Looker<'a> {
             tree.path(item, &mut path);
             let flow = match item {
                 Item::Stray(stray) => {
-                    let view = View { error: Some(&stray.failure), ..View::new(Kind::File) };
-                    see(&Present { path: &path, view, id: None, holds_manifest: false })
+                    let view = View {
+                        error: Some(&stray.failure),
+                        ..View::new(Kind::File)
+                    };
+                    see(&Present {
+                        path: &path,
+                        view,
+                        id: None,
+                        holds_manifest: false,
+                    })
                 }
                 Item::Entry(id) => self.entry(id, &path, window, &mut see),
             };
@@ -157,7 +177,12 @@ impl<'a> Looker<'a> {
                 Err(_) => {}
             }
         }
-        see(&Present { path, view, id: Some(id), holds_manifest })
+        see(&Present {
+            path,
+            view,
+            id: Some(id),
+            holds_manifest,
+        })
     }
 
     fn in_dir(&mut self, id: EntryId) -> Result<BorrowedFd<'_>, bc_walk::Error> {
@@ -167,7 +192,11 @@ impl<'a> Looker<'a> {
         }
         match &self.dir {
             Some((_, fd)) => Ok(fd.as_fd()),
-            None => Err(bc_walk::Error::of_kind(self.tree.listing.path(id), "open", WalkErrorKind::Changed)),
+            None => Err(bc_walk::Error::of_kind(
+                self.tree.listing.path(id),
+                "open",
+                WalkErrorKind::Changed,
+            )),
         }
     }
 
@@ -175,7 +204,9 @@ impl<'a> Looker<'a> {
         let listing = &self.tree.listing;
         let dir = self.in_dir(id)?;
         let target = rustix::fs::readlinkat(dir, listing.name(id), Vec::new());
-        target.map(|target| target.into_bytes()).map_err(|errno| system(listing, id, "readlink", errno))
+        target
+            .map(|target| target.into_bytes())
+            .map_err(|errno| system(listing, id, "readlink", errno))
     }
 
     /// All extended attributes that may be seen, ACLs and capabilities among
@@ -223,7 +254,10 @@ fn collect(
     };
     let names = value[..count].to_vec();
     let mut all = BTreeMap::new();
-    for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+    for name in names
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty())
+    {
         match get(name, value) {
             Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
             // Removed meanwhile, or listed but not for us to see (trusted.*).

@@ -27,7 +27,11 @@ pub struct UnknownReread(String);
 
 impl fmt::Display for UnknownReread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is neither a part (5%, 0.05), a size (20G) nor a time (90s, 30m, 2h, 1d)", self.0)
+        write!(
+            f,
+            "'{}' is neither a part (5%, 0.05), a size (20G) nor a time (90s, 30m, 2h, 1d)",
+            self.0
+        )
     }
 }
 
@@ -44,11 +48,17 @@ impl FromStr for Reread {
 }
 
 fn parse(text: &str) -> Option<Reread> {
-    let part = |number: f64| (0.0..=1.0).contains(&number).then_some(Reread::Fraction(number));
+    let part = |number: f64| {
+        (0.0..=1.0)
+            .contains(&number)
+            .then_some(Reread::Fraction(number))
+    };
     if let Some(percent) = text.strip_suffix('%') {
         return part(percent.parse::<f64>().ok()? / 100.0);
     }
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     if unit.is_empty() && number.contains('.') {
         return part(number.parse().ok()?);
@@ -97,7 +107,11 @@ pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread) -> Vec<Entr
         Reread::Bytes(bytes) => u128::from(bytes),
         Reread::For(_) => total,
     };
-    let limit = if reread == Reread::Fraction(1.0) { total } else { limit };
+    let limit = if reread == Reread::Fraction(1.0) {
+        total
+    } else {
+        limit
+    };
     let mut sum = 0;
     let chosen = candidates.iter().take_while(|candidate| {
         let takes = sum < limit;
@@ -129,17 +143,42 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        for bad in ["", "%", "101%", "-1", "1.5", "5x", "m", "1.5G", "99999999999T", "NaN%"] {
+        for bad in [
+            "",
+            "%",
+            "101%",
+            "-1",
+            "1.5",
+            "5x",
+            "m",
+            "1.5G",
+            "99999999999T",
+            "NaN%",
+        ] {
             assert!(bad.parse::<Reread>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_least_recently_verified_come_first() {
-        let candidate = |verified_at, size, entry| Candidate { verified_at, size, entry: EntryId(entry) };
-        let all = vec![candidate(9, 10, 0), candidate(5, 10, 1), candidate(5, 10, 2), candidate(7, 0, 3)];
-        let ids = |reread| choose(all.clone(), reread).iter().map(|id| id.0).collect::<Vec<_>>();
-        assert_eq!(ids(Reread::None), []);
+        let candidate = |verified_at, size, entry| Candidate {
+            verified_at,
+            size,
+            entry: EntryId(entry),
+        };
+        let all = vec![
+            candidate(9, 10, 0),
+            candidate(5, 10, 1),
+            candidate(5, 10, 2),
+            candidate(7, 0, 3),
+        ];
+        let ids = |reread| {
+            choose(all.clone(), reread)
+                .iter()
+                .map(|id| id.0)
+                .collect::<Vec<_>>()
+        };
+        assert!(ids(Reread::None).is_empty());
         assert_eq!(ids(Reread::Bytes(1)), [1]);
         assert_eq!(ids(Reread::Bytes(11)), [1, 2]);
         assert_eq!(ids(Reread::Fraction(0.5)), [1, 2]);

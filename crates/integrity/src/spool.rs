@@ -47,9 +47,11 @@ impl Spool {
     }
 }
 
-
 fn kind_number(kind: Kind) -> u64 {
-    Kind::ALL.iter().position(|&k| k == kind).map_or(0, |at| at as u64)
+    Kind::ALL
+        .iter()
+        .position(|&k| k == kind)
+        .map_or(0, |at| at as u64)
 }
 
 /// LEB128.
@@ -192,17 +194,31 @@ fn unpack(input: &mut Input<'_>) -> Change {
     let differences = (0..count)
         .map(|_| {
             let field = Field::ALL[input.index()];
-            Difference { field, old: input.value(), new: input.value() }
+            Difference {
+                field,
+                old: input.value(),
+                new: input.value(),
+            }
         })
         .collect();
-    let reason = input.optional().and_then(|bytes| String::from_utf8(bytes).ok());
+    let reason = input
+        .optional()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     let ctime = match input.number() {
         0 => None,
         1 => Some(Ctime::Same),
         2 => Some(Ctime::Other),
         _ => Some(Ctime::Unknown),
     };
-    Change { class, path, to, kind, differences, reason, ctime }
+    Change {
+        class,
+        path,
+        to,
+        kind,
+        differences,
+        reason,
+        ctime,
+    }
 }
 
 #[cfg(test)]
@@ -235,17 +251,26 @@ mod tests {
             proptest::sample::select(&Kind::ALL[..]),
             proptest::collection::vec(difference, 0..5),
             proptest::option::of(".{0,20}"),
-            proptest::sample::select(&[None, Some(Ctime::Same), Some(Ctime::Other), Some(Ctime::Unknown)][..]),
+            proptest::sample::select(
+                &[
+                    None,
+                    Some(Ctime::Same),
+                    Some(Ctime::Other),
+                    Some(Ctime::Unknown),
+                ][..],
+            ),
         )
-            .prop_map(|(class, path, to, kind, differences, reason, ctime)| Change {
-                class,
-                path,
-                to,
-                kind,
-                differences,
-                reason,
-                ctime,
-            })
+            .prop_map(
+                |(class, path, to, kind, differences, reason, ctime)| Change {
+                    class,
+                    path,
+                    to,
+                    kind,
+                    differences,
+                    reason,
+                    ctime,
+                },
+            )
     }
 
     proptest! {

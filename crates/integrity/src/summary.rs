@@ -64,7 +64,12 @@ impl Summary {
 
     /// The summary of two sides of so many entries without any difference.
     pub(crate) fn all_ok(entries: u64) -> Summary {
-        let mut summary = Summary { old: entries, new: entries, complete: true, ..Summary::default() };
+        let mut summary = Summary {
+            old: entries,
+            new: entries,
+            complete: true,
+            ..Summary::default()
+        };
         summary.counts[Class::Ok as usize] = entries;
         summary
     }
@@ -83,7 +88,9 @@ impl Summary {
 
     /// Is there anything that is not ok?
     pub fn any(&self) -> bool {
-        Class::ALL.iter().any(|&class| class != Class::Ok && self.count(class) > 0)
+        Class::ALL
+            .iter()
+            .any(|&class| class != Class::Ok && self.count(class) > 0)
     }
 
     /// Do the classes add up to the entries of both sides? Always true; tests

@@ -20,9 +20,9 @@ pub(crate) struct Tree {
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
     strays: Vec<Stray>,
-    /// Directories in `failures`, each with a closing slash; everything below
-    /// them is unknown.
-    unlisted: Vec<(Vec<u8>, EntryId)>,
+    /// What may be a directory and could not be read, each with a closing
+    /// slash: everything below is unknown.
+    unlisted: Vec<(Vec<u8>, Failure)>,
 }
 
 /// A path of which nothing is known but that it is there.
@@ -82,24 +82,30 @@ impl Tree {
                 self.listing.write_relative(EntryId(at), &mut path);
             }
             let failure = failure(error);
+            let mut below = relative.to_vec();
+            below.push(b'/');
+            self.unlisted.push((below, failure.clone()));
             if path == relative {
-                let mut below = relative.to_vec();
-                below.push(b'/');
-                self.unlisted.push((below, EntryId(at)));
                 self.failures.entry(EntryId(at)).or_insert(failure);
             } else if self.strays.last().is_none_or(|last| last.path != relative) {
-                self.strays.push(Stray { path: relative.to_vec(), failure, before: at });
+                self.strays.push(Stray {
+                    path: relative.to_vec(),
+                    failure,
+                    before: at,
+                });
             }
         }
         self.strays.sort_by(|a, b| path_order(&a.path, &b.path));
         self.strays.dedup_by(|a, b| a.path == b.path);
-        self.unlisted.sort();
+        self.unlisted.sort_by(|a, b| a.0.cmp(&b.0));
     }
 
     /// The paths of a range of entries, strays before each included; those
     /// behind the last entry of all come with the range that ends there.
     pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
-        let from = self.strays.partition_point(|stray| stray.before < range.start);
+        let from = self
+            .strays
+            .partition_point(|stray| stray.before < range.start);
         let end = range.end;
         let is_last = end as usize == self.listing.len();
         let mut strays = self.strays[from..].iter().peekable();
@@ -153,18 +159,20 @@ impl Tree {
     /// Why nothing can be said about a path that is not in the listing: the
     /// directory above it that could not be read.
     pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
-        self.unlisted.iter().find_map(|(below, id)| {
-            let below_root = below == b"./";
-            (below_root || path.starts_with(below))
-                .then(|| (&self.failures[id], &below[..below.len() - 1]))
-        })
+        let above = |(below, _): &&(Vec<u8>, Failure)| below == b"./" || path.starts_with(below);
+        let (below, failure) = self.unlisted.iter().find(above)?;
+        Some((failure, &below[..below.len() - 1]))
     }
 
     /// The root's own stat, if the root is a directory.
     pub(crate) fn root(&self) -> Option<FileStat> {
         let first = EntryId(0);
         let is_root = !self.listing.is_empty() && self.listing.name(first).to_bytes() == ROOT;
-        if is_root { self.listing.stat(first) } else { None }
+        if is_root {
+            self.listing.stat(first)
+        } else {
+            None
+        }
     }
 
     /// Is there nothing but the root itself?
@@ -206,7 +214,11 @@ pub(crate) const fn kind(kind: bc_walk::Kind) -> Kind {
 
 /// An error as a manifest keeps it.
 pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
-    Failure { op: error.op().to_string(), errno: error.errno(), message: error.message() }
+    Failure {
+        op: error.op().to_string(),
+        errno: error.errno(),
+        message: error.message(),
+    }
 }
 
 /// A printed path below the printed root.

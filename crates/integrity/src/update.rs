@@ -6,22 +6,22 @@
 //! The second writes the new manifest beside the old one while the files are
 //! being read.
 
+mod output;
+
 use std::ffi::OsStr;
-use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
 use bc_hash::Totals;
-use bc_manifest::compress::Compressor;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer, Writer};
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
 use bc_manifest::time::{format_rfc3339, parse_rfc3339};
 use bc_walk::{EntryId, Skipped};
 
-use crate::atomic::{AtomicFile, lock};
+use crate::atomic::lock;
 use crate::change::Class;
 use crate::compare::{Comparison, Detail, Flow, Sink};
-use crate::create::{hash_options, writing};
+use crate::create::hash_options;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
@@ -31,8 +31,11 @@ use crate::present::{Looker, Present, to_entry};
 use crate::reread::{Candidate, Reread, choose};
 use crate::summary::Summary;
 use crate::tree::Tree;
-use crate::verify::{RootCheck, is_elsewhere, refuse_if_empty, refused, report_failed, tree_options};
+use crate::verify::{
+    RootCheck, is_elsewhere, refuse_if_empty, refused, report_failed, tree_options,
+};
 use crate::view::{View, describe, judge};
+use output::Output;
 
 /// What becomes of entries whose content changed behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -83,7 +86,10 @@ pub struct Updated {
 }
 
 /// Every field but the digest: whether there is anything to write at all.
-const EVERYTHING: Rules = Rules { mode: Mode::Meta, ignore: Fields::NONE };
+const EVERYTHING: Rules = Rules {
+    mode: Mode::Meta,
+    ignore: Fields::NONE,
+};
 
 /// Brings a manifest up to date and gives what changed to `sink` in path order.
 ///
@@ -96,14 +102,20 @@ const EVERYTHING: Rules = Rules { mode: Mode::Meta, ignore: Fields::NONE };
 pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
     let _lock = lock(what.manifest).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => {
-            Error::at(ErrorKind::Refused, name, "another update of this manifest is running")
-        }
+        std::io::ErrorKind::WouldBlock => Error::at(
+            ErrorKind::Refused,
+            name,
+            "another update of this manifest is running",
+        ),
         _ => Error::io(name, "open", &error),
     })?;
     let manifest = ManifestFile::open(what.manifest)?;
     let Some(identity) = manifest.identity() else {
-        return Err(Error::at(ErrorKind::Usage, name, "not a file that could be replaced"));
+        return Err(Error::at(
+            ErrorKind::Usage,
+            name,
+            "not a file that could be replaced",
+        ));
     };
     let header = manifest.header()?;
     let algorithm = manifest.algorithm_of(&header)?;
@@ -115,24 +127,43 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     plan.make(&manifest, &header, &options, what, work)?;
     let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
     if elsewhere && plan.matches == 0 && plan.leaves > 0 {
-        return Err(refused(what.root, "is on another device than recorded, and nothing in it matches"));
+        return Err(refused(
+            what.root,
+            "is on another device than recorded, and nothing in it matches",
+        ));
     }
     let chosen = choose(std::mem::take(&mut plan.candidates), what.reread);
     plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
 
     chosen.iter().for_each(|id| plan.read(*id));
     let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work);
-    let mut updater = Updater { what, manifest: &manifest, tree: &tree, options, hash, header };
+    let mut updater = Updater {
+        what,
+        manifest: &manifest,
+        tree: &tree,
+        options,
+        hash,
+        header,
+    };
     let mut scrubbed = Scrubbed::default();
     if let Reread::For(time) = what.reread {
-        chosen.iter().for_each(|id| plan.wanted[id.0 as usize] = false);
+        chosen
+            .iter()
+            .for_each(|id| plan.wanted[id.0 as usize] = false);
         scrubbed = updater.scrub(&chosen, time, work)?;
     }
     if !plan.differs && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
         let summary = Summary::all_ok(plan.seen);
         let (problems, totals) = (plan.problems, Totals::default());
-        return Ok(Updated { summary, written: None, problems, skipped, directories, totals });
+        return Ok(Updated {
+            summary,
+            written: None,
+            problems,
+            skipped,
+            directories,
+            totals,
+        });
     }
     updater.write(&plan, &scrubbed, work, sink)
 }
@@ -182,7 +213,11 @@ impl<'a> Plan<'a> {
         let mut old = manifest.entries(what.trust)?;
         // Without a time of its own an entry was last verified when the
         // manifest was made.
-        let made = header.created_at.as_deref().and_then(parse_rfc3339).unwrap_or(i64::MIN);
+        let made = header
+            .created_at
+            .as_deref()
+            .and_then(parse_rfc3339)
+            .unwrap_or(i64::MIN);
         let mut looker = Looker::new(self.tree, options.xattrs, manifest.directory());
         looker.all(work.cancel, |new| {
             while let Some(entry) = old.take_before(new.path)? {
@@ -223,14 +258,20 @@ impl<'a> Plan<'a> {
         }
         self.leaves += 1;
         self.matches += u64::from(same);
-        let (Some(id), Kind::File) = (new.id, new.view.kind) else { return };
+        let (Some(id), Kind::File) = (new.id, new.view.kind) else {
+            return;
+        };
         if !is_unchanged(&old, &new.view) {
             self.read(id);
             self.differs = true;
         } else if reread != Reread::None {
             let verified_at = entry.verified_at.unwrap_or(made);
             let size = new.view.size.unwrap_or(0);
-            self.candidates.push(Candidate { verified_at, size, entry: id });
+            self.candidates.push(Candidate {
+                verified_at,
+                size,
+                entry: id,
+            });
         }
     }
 }
@@ -293,10 +334,18 @@ impl Updater<'_> {
             left = rest;
             let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
             let sink = |_| Collect(Vec::new());
-            let (sinks, totals) =
-                bc_hash::hash_with(&self.tree.listing, &plan, &self.hash, work.cancel, work.progress, sink)?;
+            let (sinks, totals) = bc_hash::hash_with(
+                &self.tree.listing,
+                &plan,
+                &self.hash,
+                work.cancel,
+                work.progress,
+                sink,
+            )?;
             scrubbed.totals.merge(totals);
-            scrubbed.results.extend(sinks.into_iter().flat_map(|sink| sink.0));
+            scrubbed
+                .results
+                .extend(sinks.into_iter().flat_map(|sink| sink.0));
             if work.cancel.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
             }
@@ -317,7 +366,9 @@ impl Updater<'_> {
         self.header.root_dev = self.tree.root().map(|stat| stat.id.dev).or(was_on);
         self.header.version = env!("CARGO_PKG_VERSION").to_string();
         let now = format_rfc3339(what.now);
-        self.header.extra.insert("updated_at".to_string(), now.into());
+        self.header
+            .extra
+            .insert("updated_at".to_string(), now.into());
         let mut output = Output::create(what.manifest, &self.header, plan.differs)?;
 
         let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
@@ -325,13 +376,26 @@ impl Updater<'_> {
         let mut looker = Looker::new(self.tree, self.options.xattrs, self.manifest.directory());
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
-        let mut totals =
-            hashing::in_order(listing, wanted, &self.hash, work.cancel, work.progress, |range, window| {
+        let mut totals = hashing::in_order(
+            listing,
+            wanted,
+            &self.hash,
+            work.cancel,
+            work.progress,
+            |range, window| {
                 looker.each(range, Some(window), |new| {
-                    self.merge(new, &mut old, scrubbed, was_on, &mut comparison, &mut output)?;
+                    self.merge(
+                        new,
+                        &mut old,
+                        scrubbed,
+                        was_on,
+                        &mut comparison,
+                        &mut output,
+                    )?;
                     Ok(Flow::Continue)
                 })
-            })?;
+            },
+        )?;
         while let Some(entry) = old.take()? {
             self.gone(&entry, &mut comparison, &mut output)?;
         }
@@ -364,7 +428,9 @@ impl Updater<'_> {
         let Some(entry) = old.take_at(new.path)? else {
             let mut fresh = to_entry(new);
             fresh.verified_at = fresh.digest.map(|_| self.what.now);
-            comparison.added(new.path, &new.view).map_err(|error| report_failed(&error))?;
+            comparison
+                .added(new.path, &new.view)
+                .map_err(|error| report_failed(&error))?;
             return output.put(&fresh);
         };
         let mut before = View::from(&*entry);
@@ -405,7 +471,11 @@ impl Updater<'_> {
         }
         let present = Present { view: now, ..*new };
         let mut fresh = to_entry(&present);
-        fresh.verified_at = if fresh.digest.is_some() { verified_at } else { None };
+        fresh.verified_at = if fresh.digest.is_some() {
+            verified_at
+        } else {
+            None
+        };
         fresh.extra = entry.extra;
         output.put(&fresh)
     }
@@ -420,7 +490,9 @@ impl Updater<'_> {
     ) -> Result<(), Error> {
         let view = View::from(entry);
         let Some((failure, above)) = self.tree.why_unseen(&entry.path) else {
-            return comparison.removed(&entry.path, &view).map_err(|error| report_failed(&error));
+            return comparison
+                .removed(&entry.path, &view)
+                .map_err(|error| report_failed(&error));
         };
         let reason = format!("in {}: {}", bc_manifest::escape(above), describe(failure));
         let reported = comparison.unseen(&entry.path, &view, &reason);
@@ -441,7 +513,10 @@ impl bc_hash::Sink for Collect {
         let result = match result {
             // One algorithm was asked for.
             Ok((_, digests)) => {
-                match digests.first().and_then(|d| bc_manifest::Digest::new(d.as_bytes())) {
+                match digests
+                    .first()
+                    .and_then(|d| bc_manifest::Digest::new(d.as_bytes()))
+                {
                     Some(digest) => Ok(digest),
                     None => return,
                 }
@@ -449,66 +524,5 @@ impl bc_hash::Sink for Collect {
             Err(error) => Err(error),
         };
         self.0.push((entry, result));
-    }
-}
-
-/// The new manifest beside the old one, or nothing.
-struct Output(Option<(Writer<Encoder>, AtomicFile)>);
-
-enum Encoder {
-    Plain(BufWriter<std::fs::File>),
-    Zstd(Compressor<BufWriter<std::fs::File>>),
-}
-
-impl Write for Encoder {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Encoder::Plain(out) => out.write(bytes),
-            Encoder::Zstd(out) => out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Encoder::Plain(out) => out.flush(),
-            Encoder::Zstd(out) => out.flush(),
-        }
-    }
-}
-
-impl Output {
-    fn create(path: &Path, header: &Header, wanted: bool) -> Result<Output, Error> {
-        if !wanted {
-            return Ok(Output(None));
-        }
-        let failed = |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
-        let file = AtomicFile::create(path).map_err(failed)?;
-        let out = BufWriter::new(file.file().try_clone().map_err(failed)?);
-        let encoder = match path.extension() {
-            Some(extension) if extension == "zst" => {
-                Encoder::Zstd(Compressor::new(out).map_err(failed)?)
-            }
-            _ => Encoder::Plain(out),
-        };
-        Ok(Output(Some((Writer::new(encoder, header).map_err(writing)?, file))))
-    }
-
-    fn put(&mut self, entry: &Entry) -> Result<(), Error> {
-        match &mut self.0 {
-            Some((writer, _)) => writer.write(entry).map_err(writing),
-            None => Ok(()),
-        }
-    }
-
-    fn finish(self, path: &Path) -> Result<Option<Trailer>, Error> {
-        let Some((writer, file)) = self.0 else { return Ok(None) };
-        let failed = |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
-        let (encoder, trailer) = writer.finish().map_err(writing)?;
-        match encoder {
-            Encoder::Plain(mut out) => out.flush().map_err(failed)?,
-            Encoder::Zstd(out) => out.finish().and_then(|mut out| out.flush()).map_err(failed)?,
-        }
-        file.commit().map_err(failed)?;
-        Ok(Some(trailer))
     }
 }

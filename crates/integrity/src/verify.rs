@@ -81,32 +81,55 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     if elsewhere {
         comparison.hold();
     }
-    let mut merge = Merge { tree: &tree, old, comparison, root_dev: header.root_dev };
+    let mut merge = Merge {
+        tree: &tree,
+        old,
+        comparison,
+        root_dev: header.root_dev,
+    };
     let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory());
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
     if what.rules.compares(Field::Digest, Kind::File) {
         let wanted = |id| is_read(&tree, id);
         let hash = hash_options(&tree, wanted, algorithm, work);
-        totals = hashing::in_order(&tree.listing, wanted, &hash, work.cancel, work.progress, |range, window| {
-            flow = looker.each(range, Some(window), |present| merge.present(present))?;
-            Ok(flow)
-        })?;
+        totals = hashing::in_order(
+            &tree.listing,
+            wanted,
+            &hash,
+            work.cancel,
+            work.progress,
+            |range, window| {
+                flow = looker.each(range, Some(window), |present| merge.present(present))?;
+                Ok(flow)
+            },
+        )?;
     } else {
         flow = looker.all(work.cancel, |present| merge.present(present))?;
     }
     if flow == Flow::Continue {
         merge.rest()?;
     }
-    let Merge { old, comparison, .. } = merge;
+    let Merge {
+        old, comparison, ..
+    } = merge;
     if elsewhere && comparison.nothing_matches() {
-        return Err(refused(what.root, "is on another device than recorded, and nothing in it matches"));
+        return Err(refused(
+            what.root,
+            "is on another device than recorded, and nothing in it matches",
+        ));
     }
     let problems = old.problems();
     let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
     let skipped = tree.listing.skipped().clone();
-    Ok(Verified { summary, problems, skipped, directories: tree.listing.directories(), totals })
+    Ok(Verified {
+        summary,
+        problems,
+        skipped,
+        directories: tree.listing.directories(),
+        totals,
+    })
 }
 
 /// The walk options that a manifest was made with.
@@ -135,7 +158,9 @@ fn walk_and_check(
         return Tree::walk(root, options, &leave_out, work);
     }
     std::thread::scope(|scope| {
-        let checking = std::thread::Builder::new().name("check".into()).spawn_scoped(scope, check);
+        let checking = std::thread::Builder::new()
+            .name("check".into())
+            .spawn_scoped(scope, check);
         let tree = Tree::walk(root, options, &leave_out, work);
         match checking.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(checked)) => checked?,
@@ -201,7 +226,9 @@ impl Merge<'_, '_> {
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
-                self.comparison.both(new.path, &old, &new.compared()).map(drop)
+                self.comparison
+                    .both(new.path, &old, &new.compared())
+                    .map(drop)
             }
             None => self.comparison.added(new.path, &new.view),
         };

@@ -106,9 +106,15 @@ impl View<'_> {
             Field::Nlink | Field::DirNlink => number(self.nlink),
             Field::Dev => number(self.dev),
             Field::Rdev => number(self.rdev),
-            Field::Digest => self.digest.map_or(Value::None, |d| Value::Digest(d.to_vec())),
-            Field::Target => self.target.map_or(Value::None, |t| Value::Bytes(t.to_vec())),
-            Field::Xattrs => self.xattrs.map_or(Value::None, |x| Value::Xattrs(x.clone())),
+            Field::Digest => self
+                .digest
+                .map_or(Value::None, |d| Value::Digest(d.to_vec())),
+            Field::Target => self
+                .target
+                .map_or(Value::None, |t| Value::Bytes(t.to_vec())),
+            Field::Xattrs => self
+                .xattrs
+                .map_or(Value::None, |x| Value::Xattrs(x.clone())),
         }
     }
 }
@@ -159,7 +165,11 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
                 let same = |old: Option<_>, new: Option<_>| old.is_some() && old == new;
                 let untouched = same(old.size, new.size)
                     && matches!((old.mtime_ns, new.mtime_ns), (Some(old), Some(new)) if old == new);
-                return if untouched { Class::Damaged } else { Class::Modified };
+                return if untouched {
+                    Class::Damaged
+                } else {
+                    Class::Modified
+                };
             }
             (Some(_), Some(_)) => {}
             _ => return Class::Unreadable,
@@ -201,7 +211,11 @@ fn attributes_failed(file: &View<'_>) -> bool {
 pub fn differences(old: &View<'_>, new: &View<'_>, rules: Rules) -> Vec<Difference> {
     let mut all = Vec::new();
     fields_that_differ(old, new, rules, |field| {
-        all.push(Difference { field, old: old.value(field), new: new.value(field) });
+        all.push(Difference {
+            field,
+            old: old.value(field),
+            new: new.value(field),
+        });
     });
     all
 }
@@ -233,139 +247,4 @@ pub(crate) fn ctime_hint(old: &View<'_>, new: &View<'_>) -> Ctime {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fields::{Fields, Mode};
-    use std::sync::LazyLock;
-
-    static NO: LazyLock<Failure> = LazyLock::new(|| Failure {
-        op: "open".into(),
-        errno: Some(13),
-        message: "no".into(),
-    });
-
-    fn file() -> View<'static> {
-        View {
-            size: Some(3),
-            mode: Some(0o100_644),
-            uid: Some(1),
-            gid: Some(1),
-            mtime_ns: Some(-5),
-            ctime_ns: Some(7),
-            ino: Some(9),
-            nlink: Some(1),
-            digest: Some(b"aaaa"),
-            ..View::new(Kind::File)
-        }
-    }
-
-    fn link() -> View<'static> {
-        View { target: Some(b"t"), mode: Some(0o120_777), ..View::new(Kind::Symlink) }
-    }
-
-    fn dir() -> View<'static> {
-        View { size: Some(4096), nlink: Some(2), ..View::new(Kind::Dir) }
-    }
-
-    #[test]
-    fn every_class_in_every_mode() {
-        use Class::*;
-        let cases: &[(&str, View<'_>, View<'_>, [Class; 3])] = &[
-            ("same", file(), file(), [Ok, Ok, Ok]),
-            ("mode", file(), View { mode: Some(0o100_600), ..file() }, [Meta, Ok, Meta]),
-            ("owner", file(), View { uid: Some(2), ..file() }, [Meta, Ok, Meta]),
-            ("mtime only", file(), View { mtime_ns: Some(0), ..file() }, [Meta, Ok, Meta]),
-            ("links", file(), View { nlink: Some(2), ..file() }, [Meta, Ok, Meta]),
-            ("inode", file(), View { ino: Some(2), ctime_ns: Some(0), ..file() }, [Ok, Ok, Ok]),
-            (
-                "edit",
-                file(),
-                View { digest: Some(b"bbbb"), mtime_ns: Some(0), ..file() },
-                [Modified, Modified, Meta],
-            ),
-            (
-                "edit that changed the size and kept the time",
-                file(),
-                View { digest: Some(b"bbbb"), size: Some(4), ..file() },
-                [Modified, Modified, Modified],
-            ),
-            ("bitrot", file(), View { digest: Some(b"bbbb"), ..file() }, [Damaged, Damaged, Ok]),
-            (
-                "rewrite",
-                file(),
-                View { digest: Some(b"bbbb"), ctime_ns: Some(0), ..file() },
-                [Damaged, Damaged, Ok],
-            ),
-            (
-                "other content, nothing recorded to tell an edit from damage",
-                View { mtime_ns: None, ..file() },
-                View { digest: Some(b"bbbb"), ..file() },
-                [Modified, Modified, Ok],
-            ),
-            (
-                "unreadable now",
-                file(),
-                View { digest: None, error: Some(&NO), ..file() },
-                [Unreadable, Unreadable, Ok],
-            ),
-            (
-                "unreadable then",
-                View { digest: None, error: Some(&NO), ..file() },
-                file(),
-                [Unreadable, Unreadable, Ok],
-            ),
-            ("replaced", file(), link(), [Replaced; 3]),
-            ("replaced by a directory", file(), dir(), [Replaced; 3]),
-            ("link", link(), link(), [Ok; 3]),
-            ("retargeted", link(), View { target: Some(b"u"), ..link() }, [Modified; 3]),
-            (
-                "unreadable link",
-                link(),
-                View { target: None, error: Some(&NO), ..link() },
-                [Unreadable; 3],
-            ),
-            ("directory", dir(), View { size: Some(1), nlink: Some(9), ..dir() }, [Ok; 3]),
-            (
-                "unreadable directory",
-                dir(),
-                View { error: Some(&NO), ..dir() },
-                [Unreadable; 3],
-            ),
-        ];
-        for (name, old, new, expected) in cases {
-            for (mode, expected) in [Mode::Strict, Mode::Content, Mode::Meta].iter().zip(expected) {
-                let rules = Rules { mode: *mode, ..Rules::default() };
-                let class = judge(old, new, rules);
-                assert_eq!(class, *expected, "{name}, {mode}");
-                let differences = differences(old, new, rules);
-                match class {
-                    Ok => assert!(differences.is_empty(), "{name}, {mode}: {differences:?}"),
-                    Unreadable => {}
-                    _ => assert!(!differences.is_empty(), "{name}, {mode}"),
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
-        let rules = Rules { mode: Mode::Strict, ignore: "mtime,ctime,ino".parse().unwrap() };
-        let touched = View { mtime_ns: Some(0), ..file() };
-        assert_eq!(judge(&file(), &touched, rules), Class::Ok);
-        let edited = View { digest: Some(b"bbbb"), ..touched };
-        assert_eq!(judge(&file(), &edited, rules), Class::Modified);
-        let all = Rules { mode: Mode::Strict, ignore: Fields::NONE };
-        assert_eq!(judge(&file(), &View { ino: Some(1), ..file() }, all), Class::Meta);
-        assert_eq!(judge(&dir(), &View { size: Some(1), ..dir() }, all), Class::Meta);
-        let digest = Rules { mode: Mode::Strict, ignore: "digest".parse().unwrap() };
-        let unread = View { digest: None, error: Some(&NO), ..file() };
-        assert_eq!(judge(&file(), &unread, digest), Class::Ok);
-    }
-
-    #[test]
-    fn reasons_name_the_side() {
-        let unread = View { digest: None, error: Some(&NO), ..file() };
-        assert_eq!(reason(&file(), &unread), "open: no");
-        assert_eq!(reason(&unread, &file()), "no content recorded: open: no");
-    }
-}
+mod tests;

@@ -156,14 +156,20 @@ fn value(line: &mut Vec<u8>, value: &Value) {
         Value::Kind(kind) => write!(line, "\"{}\"", kind.name()),
         Value::Digest(bytes) => {
             line.push(b'"');
-            bytes.iter().for_each(|byte| drop(write!(line, "{byte:02x}")));
+            bytes
+                .iter()
+                .for_each(|byte| drop(write!(line, "{byte:02x}")));
             line.push(b'"');
             Ok(())
         }
         Value::Xattrs(all) => {
             line.push(b'[');
             for (nth, (name, value)) in all.iter().enumerate() {
-                line.extend_from_slice(if nth > 0 { b",{\"name\":" } else { b"{\"name\":" });
+                line.extend_from_slice(if nth > 0 {
+                    b",{\"name\":"
+                } else {
+                    b"{\"name\":"
+                });
                 string(line, &String::from_utf8_lossy(name));
                 key(line, "value");
                 quoted_base64(line, value);

@@ -74,7 +74,11 @@ pub struct Report<W> {
 impl<W: Write> Report<W> {
     /// A report that has written nothing yet. `out` should be buffered.
     pub fn new(out: W, format: Format) -> Report<W> {
-        Report { out, format, line: Vec::new() }
+        Report {
+            out,
+            format,
+            line: Vec::new(),
+        }
     }
 
     /// Writes the header, of which text has none.
@@ -166,7 +170,10 @@ mod tests {
                 ),
             ),
             (
-                Change { to: Some(b"x/y".to_vec()), ..change(Class::Moved, "a") },
+                Change {
+                    to: Some(b"x/y".to_vec()),
+                    ..change(Class::Moved, "a")
+                },
                 "> a -> x/y\n",
                 r#"{"type":"change","class":"moved","path":"a","to":"x/y","kind":"file"}"#,
             ),
@@ -217,12 +224,18 @@ mod tests {
                 ),
             ),
             (
-                Change { ctime: Some(Ctime::Other), ..change(Class::Damaged, "a") },
+                Change {
+                    ctime: Some(Ctime::Other),
+                    ..change(Class::Damaged, "a")
+                },
                 "!! a: ctime changed, points to a rewrite with the time put back\n",
                 r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"other"}"#,
             ),
             (
-                Change { reason: Some("open: no".into()), ..change(Class::Unreadable, "a") },
+                Change {
+                    reason: Some("open: no".into()),
+                    ..change(Class::Unreadable, "a")
+                },
                 "?? a: open: no\n",
                 concat!(
                     r#"{"type":"change","class":"unreadable","path":"a","kind":"file","#,
@@ -280,8 +293,10 @@ mod tests {
         summary.add(Class::Ok);
         assert!(summary.reconciles());
         let out = String::from_utf8(report.end(&summary).unwrap()).unwrap();
-        let lines: Vec<serde_json::Value> =
-            out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<serde_json::Value> = out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["schema"], 1);
         assert_eq!(lines[0]["new_b64"], "/g==");

@@ -33,10 +33,13 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
             write!(text, "?? {path}: {}", escape(reason.as_bytes()))
         }
         Class::Replaced => {
-            let kinds = change.differences.iter().find_map(|d| match (&d.old, &d.new) {
-                (Value::Kind(old), Value::Kind(new)) => Some((old.name(), new.name())),
-                _ => None,
-            });
+            let kinds = change
+                .differences
+                .iter()
+                .find_map(|d| match (&d.old, &d.new) {
+                    (Value::Kind(old), Value::Kind(new)) => Some((old.name(), new.name())),
+                    _ => None,
+                });
             let (old, new) = kinds.unwrap_or(("?", change.kind.name()));
             write!(text, "~t {path} {old} -> {new}")
         }

@@ -1,0 +1,88 @@
+//! Bitrot: a byte flipped below the file system, and what merely looks like it.
+
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use bc_integrity::Outcome;
+use bc_integrity::change::Class;
+use bc_testkit::TestTree;
+
+use crate::support::{How, diffed, manifest_of, record, resealed, rot, verified};
+
+/// No test can change a file's content without its ctime; a manifest that says
+/// the ctime is the present one looks just the same to verify.
+fn forget_the_write(manifest: &[u8], path: &str, ctime_ns: i64) -> Vec<u8> {
+    resealed(manifest, |lines| {
+        let line = lines
+            .iter_mut()
+            .find(|l| l.contains(&format!("\"path\":\"{path}\"")))
+            .unwrap();
+        let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        entry["ctime_ns"] = ctime_ns.into();
+        *line = entry.to_string();
+    })
+}
+
+#[test]
+fn a_flipped_byte_behind_unchanged_times_is_bitrot() {
+    let tree = TestTree::new();
+    let mut content = vec![7; 300_000];
+    tree.write("good", &content)
+        .write("rotten", &content)
+        .write("small", "x");
+    let manifest = record(&tree);
+    content[200_000] ^= 1;
+    rot(&tree, "rotten", 200_000, content[200_000]);
+    let meta = tree.join("rotten").metadata().unwrap();
+    let ctime = meta.ctime() * 1_000_000_000 + meta.ctime_nsec();
+    let bytes = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, forget_the_write(&bytes, "rotten", ctime)).unwrap();
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert_eq!(text, "!! rotten: ctime unchanged, points to bitrot\n");
+    assert_eq!(summary.outcome(), Outcome::Damaged);
+    assert_eq!(summary.outcome().exit_code(), 3);
+    assert_eq!(summary.count(Class::Ok), 3);
+}
+
+#[test]
+fn damage_outranks_whatever_else_differs() {
+    let tree = TestTree::new();
+    tree.write("a", "1").write("b", "2").write("c", "3");
+    let manifest = record(&tree);
+    tree.remove("a").write("d", "4");
+    rot(&tree, "b", 0, b'X');
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert!(text.contains("!! b: ctime changed"), "{text}");
+    assert!(text.contains("- a\n") && text.contains("+ d\n"), "{text}");
+    assert_eq!(summary.outcome(), Outcome::Damaged);
+}
+
+#[test]
+fn between_manifests_as_well() {
+    let tree = TestTree::new();
+    tree.write("a", "1");
+    let old = manifest_of(tree.path());
+    rot(&tree, "a", 0, b'X');
+    let (text, summary) = diffed(&old, &manifest_of(tree.path()), Default::default()).unwrap();
+    assert_eq!(
+        text,
+        "!! a: ctime changed, points to a rewrite with the time put back\n"
+    );
+    assert_eq!(summary.outcome(), Outcome::Damaged);
+}
+
+#[test]
+fn a_hole_filled_in_place_is_damage_too() {
+    let tree = TestTree::new();
+    tree.write("sparse", "");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(tree.join("sparse"))
+        .unwrap();
+    file.set_len(5 << 20).unwrap();
+    let manifest = record(&tree);
+    let mtime = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"!", 3 << 20).unwrap();
+    file.set_modified(mtime).unwrap();
+    let (text, _) = verified(tree.path(), &manifest, How::default());
+    assert!(text.starts_with("!! sparse"), "{text}");
+}

@@ -1,0 +1,263 @@
+//! Export and import, checked by the tools themselves where they are installed.
+
+use std::process::Command;
+
+use bc_digest::Algorithm;
+use bc_integrity::fields::Mode;
+use bc_integrity::{ErrorKind, Foreign, Import, ManifestFile, Trust, export, import};
+use bc_testkit::{TestTree, left_out, tool};
+
+use crate::support::{
+    How, THEN, an_update, create_with, entry, lines, manifest_of, mode, updated, verified,
+};
+
+fn exported(manifest: &[u8], format: Foreign) -> (Vec<u8>, bc_integrity::Exported) {
+    let file = ManifestFile::from_reader(b"m", manifest).unwrap();
+    export(&file, format, Trust::Checked, Vec::new()).unwrap()
+}
+
+fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, bc_integrity::Error> {
+    let what = Import {
+        name: b"sums",
+        algorithm,
+        strip_prefix: b"",
+        created_at: THEN,
+    };
+    import(&what, text, Vec::new()).map(|(out, _)| out)
+}
+
+/// Names that every tool can be expected to cope with, and some that they say
+/// they do.
+fn sample() -> TestTree {
+    let tree = TestTree::new();
+    tree.write("a/b/file", "1")
+        .write("sp ace", "22")
+        .write("#hash", "3")
+        .write("-", "dash");
+    tree.write("[x]*?", "4")
+        .write("e=q,c", "5")
+        .write("back\\slash", "6")
+        .write("empty", "");
+    tree.write("caf\u{e9}", "7")
+        .dir("void")
+        .mtime("#hash", -5, 250_000_000);
+    tree
+}
+
+#[test]
+fn gnu_lines_satisfy_sha256sum() {
+    let tree = sample();
+    tree.write_bytes(b"new\nline", "8").symlink("a", "link");
+    let (text, done) = exported(&manifest_of(tree.path()), Foreign::Gnu);
+    assert_eq!(done.entries, 10);
+    let sums = tree.scratch("SHA256SUMS");
+    std::fs::write(&sums, &text).unwrap();
+    let Some(sha256sum) = tool("sha256sum") else {
+        return left_out("sha256sum");
+    };
+    let check = |code| {
+        let mut command = Command::new(&sha256sum);
+        let output = command
+            .current_dir(tree.path())
+            .args(["--strict", "-c"])
+            .arg(&sums)
+            .output();
+        assert_eq!(output.unwrap().status.code(), Some(code));
+    };
+    check(0);
+    tree.write("a/b/file", "2");
+    check(1);
+}
+
+#[test]
+fn hashdeep_audits_its_export() {
+    let tree = sample();
+    let (text, done) = exported(&manifest_of(tree.path()), Foreign::Hashdeep);
+    assert_eq!((done.entries, done.inexpressible.len()), (9, 0));
+    let known = tree.scratch("known");
+    std::fs::write(&known, &text).unwrap();
+    let Some(hashdeep) = tool("hashdeep") else {
+        return left_out("hashdeep");
+    };
+    let audit = |code| {
+        let mut command = Command::new(&hashdeep);
+        command
+            .current_dir(tree.path())
+            .args(["-r", "-l", "-a", "-k"])
+            .arg(&known)
+            .arg(".");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+    };
+    audit(0);
+    tree.write("a/b/file", "2");
+    audit(1);
+    // And the other way round: what hashdeep writes can be imported.
+    tree.write("a/b/file", "1");
+    let output = Command::new(&hashdeep)
+        .current_dir(tree.path())
+        .args(["-r", "-l", "."])
+        .output();
+    let manifest = imported(&output.unwrap().stdout, None).unwrap();
+    let path = tree.scratch("m");
+    std::fs::write(&path, manifest).unwrap();
+    let (text, _) = verified(tree.path(), &path, How::default());
+    assert_eq!(text, "");
+}
+
+#[test]
+fn hashdeep_has_no_way_to_write_a_newline() {
+    let tree = TestTree::new();
+    tree.write_bytes(b"new\nline", "8");
+    let (_, done) = exported(&manifest_of(tree.path()), Foreign::Hashdeep);
+    assert_eq!(done.inexpressible, [b"new\nline"]);
+    let (manifest, _) = create_with(tree.path(), Default::default(), Algorithm::Blake3, 1);
+    let file = ManifestFile::from_reader(b"m", &manifest[..]).unwrap();
+    for format in [Foreign::Hashdeep, Foreign::Mtree] {
+        let error = export(&file, format, Trust::Checked, Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+    }
+}
+
+#[test]
+fn mtree_accepts_its_export() {
+    let tree = sample();
+    tree.write_bytes(b"\x01\x7f\xff\n", "9")
+        .symlink("a b/[\n]", "link")
+        .fifo("pipe");
+    tree.mode("sp ace", 0o4711).hard_link("empty", "void/again");
+    for dir in ["a", "a/b", "void", "."] {
+        tree.mtime(dir, 100, 5);
+    }
+    let (spec, _) = exported(&manifest_of(tree.path()), Foreign::Mtree);
+    let Some(mtree) = tool("mtree") else {
+        return left_out("mtree");
+    };
+    let path = tree.scratch("spec");
+    std::fs::write(&path, &spec).unwrap();
+    let check = |code| {
+        let mut command = Command::new(&mtree);
+        let output = command
+            .arg("-p")
+            .arg(tree.path())
+            .arg("-f")
+            .arg(&path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+    };
+    check(0);
+    tree.write("a/b/file", "2");
+    check(2);
+}
+
+#[test]
+fn mtree_gets_the_directories_that_an_import_lacks() {
+    let tree = TestTree::new();
+    tree.write("a/b/file", "1")
+        .write("a-b", "2")
+        .write("a/c", "3");
+    let (sums, _) = exported(&manifest_of(tree.path()), Foreign::Gnu);
+    let (spec, _) = exported(&imported(&sums, None).unwrap(), Foreign::Mtree);
+    let Some(mtree) = tool("mtree") else {
+        return left_out("mtree");
+    };
+    let path = tree.scratch("spec");
+    std::fs::write(&path, &spec).unwrap();
+    let output = Command::new(&mtree)
+        .arg("-p")
+        .arg(tree.path())
+        .arg("-f")
+        .arg(&path)
+        .output();
+    let output = output.unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+#[test]
+fn an_import_verifies_and_an_update_completes_it() {
+    let tree = sample();
+    let (sums, _) = exported(&manifest_of(tree.path()), Foreign::Gnu);
+    let manifest = imported(&sums, None).unwrap();
+    assert_eq!(lines(&manifest)[1]["error"]["op"], "import");
+    let path = tree.scratch("m");
+    std::fs::write(&path, &manifest).unwrap();
+    for mode_of in [Mode::Strict, Mode::Content, Mode::Meta] {
+        let (text, _) = verified(tree.path(), &path, mode(mode_of));
+        assert_eq!(text, "", "{mode_of}");
+    }
+    tree.write("sp ace", "xx").write("more", "8");
+    let (text, _) = verified(tree.path(), &path, How::default());
+    assert_eq!(text, "+ more\n~c sp ace\n");
+    let (_, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
+    assert_eq!(done.summary.files_read, 10);
+    let now = std::fs::read(&path).unwrap();
+    assert!(entry(&now, "#hash")["error"].is_null());
+    assert_eq!(entry(&now, "#hash")["mtime_ns"], -4_750_000_000_i64);
+    let (text, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
+    assert_eq!((text.as_str(), done.written), ("", None));
+}
+
+#[test]
+fn tagged_lines_and_several_algorithms() {
+    let text = b"MD5 (./b) = 92eb5ffee6ae2fec3ad71c777531578f\n\
+        SHA1 (a) = 86f7e437faa5a7fce15d1ddcb9eaeaea377667b8\n\
+        MD5 (a) = 0cc175b9c0f1b6a831c399e269772661\n";
+    let error = imported(text, None).unwrap_err();
+    assert!(error.to_string().contains("line 2"), "{error}");
+    let manifest = imported(text, Some(Algorithm::Md5)).unwrap();
+    let all = lines(&manifest);
+    assert_eq!(all[0]["algorithm"], "md5");
+    assert_eq!(
+        (&all[1]["path"], &all[2]["path"]),
+        (&"a".into(), &"b".into())
+    );
+    assert_eq!(all.len(), 4);
+    let manifest = imported(text, Some(Algorithm::Sha1)).unwrap();
+    assert_eq!(lines(&manifest).len(), 3);
+}
+
+#[test]
+fn lines_that_cannot_be_imported() {
+    let hex = "d41d8cd98f00b204e9800998ecf8427e";
+    let other = "0cc175b9c0f1b6a831c399e269772661";
+    for (text, why) in [
+        (format!("{hex}  /etc/passwd\n"), "absolute"),
+        (format!("{hex}  ../a\n"), "line 1"),
+        (format!("{hex}  a\nnonsense\n"), "line 2"),
+        (format!("{hex}  a\n{other}  ./a\n"), "two different digests"),
+        (String::new(), "no digest lines"),
+        (
+            "%%%% HASHDEEP-1.0\n%%%% size,tiger,filename\n".into(),
+            "no column",
+        ),
+        (
+            format!("%%%% HASHDEEP-1.0\n0,{hex},a\n"),
+            "no line of columns",
+        ),
+        (
+            format!("%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n0,{hex}\n"),
+            "line 3",
+        ),
+    ] {
+        let error = imported(text.as_bytes(), None).expect_err(&text);
+        assert!(error.to_string().contains(why), "{text}: {error}");
+    }
+    let what = Import {
+        name: b"sums",
+        algorithm: None,
+        strip_prefix: b"/srv",
+        created_at: 0,
+    };
+    let text = format!("{hex}  /srv/a\n{hex}  /srv/a\n");
+    let (manifest, trailer) = import(&what, text.as_bytes(), Vec::new()).unwrap();
+    assert_eq!(trailer.entries, 1);
+    assert_eq!(lines(&manifest)[1]["path"], "a");
+}

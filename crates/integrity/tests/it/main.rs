@@ -1,0 +1,14 @@
+//! The engine on real trees: every class, every command, every way a manifest
+//! can be bad.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod bad_manifests;
+mod classes;
+mod damage;
+mod foreign;
+mod recording;
+mod refusals;
+mod support;
+mod unreadable;
+mod updating;

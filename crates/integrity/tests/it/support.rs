@@ -1,0 +1,236 @@
+//! Runs the commands with the least ceremony.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use bc_digest::{Algorithm, Kernels};
+use bc_integrity::compare::Detail;
+use bc_integrity::fields::{Mode, Rules};
+use bc_integrity::report::{Format, Report};
+use bc_integrity::{
+    Create, Created, Damaged, Diff, Error, Job, ManifestFile, Reading, Reread, RootCheck, Summary,
+    TreeOptions, Trust, Update, Updated, Verified, Verify, Work, create, diff, update, verify,
+};
+use bc_pool::Cancel;
+use bc_testkit::TestTree;
+
+/// A moment in 2023, so that manifests are the same bytes on every run.
+pub const THEN: i64 = 1_700_000_000_000_000_000;
+
+/// Calls `job` with the means for `workers` threads.
+pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
+    let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+    let reading = |_: Job| Reading {
+        workers,
+        read: bc_read::Options::default(),
+    };
+    job(&Work {
+        walk_workers: workers,
+        reading: &reading,
+        kernels: Kernels::detect(),
+        cancel: &cancel,
+        progress: &progress,
+    })
+}
+
+pub fn create_with(
+    root: &Path,
+    tree: TreeOptions,
+    algorithm: Algorithm,
+    workers: usize,
+) -> (Vec<u8>, Created) {
+    let what = Create {
+        root: root.as_os_str(),
+        tree,
+        algorithm,
+        created_at: THEN,
+        host: None,
+        leave_out: Vec::new(),
+    };
+    with_work(workers, |work| {
+        create(&what, work, Vec::new(), &mut |_, _| {})
+    })
+    .unwrap()
+}
+
+/// The manifest of a tree, SHA-256.
+pub fn manifest_of(root: &Path) -> Vec<u8> {
+    create_with(root, TreeOptions::default(), Algorithm::Sha256, 2).0
+}
+
+/// Writes the manifest of `tree` beside it.
+pub fn record(tree: &TestTree) -> PathBuf {
+    let path = tree.scratch("manifest.jsonl");
+    std::fs::write(&path, manifest_of(tree.path())).unwrap();
+    path
+}
+
+/// How to verify.
+#[derive(Clone, Copy)]
+pub struct How {
+    pub rules: Rules,
+    pub detail: Detail,
+    pub trust: Trust,
+    pub root_check: RootCheck,
+    pub workers: usize,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How {
+            rules: Rules::default(),
+            detail: Detail::Changes,
+            trust: Trust::Checked,
+            root_check: RootCheck::Careful,
+            workers: 2,
+        }
+    }
+}
+
+pub fn mode(mode: Mode) -> How {
+    How {
+        rules: Rules {
+            mode,
+            ..Rules::default()
+        },
+        ..How::default()
+    }
+}
+
+/// The report of a verification, and how it ended.
+pub fn verify_with(
+    root: &Path,
+    manifest: &Path,
+    how: How,
+    format: Format,
+) -> (String, Result<Verified, Error>) {
+    let manifest = match ManifestFile::open(manifest) {
+        Ok(manifest) => manifest,
+        Err(error) => return (String::new(), Err(error)),
+    };
+    let what = Verify {
+        root: root.as_os_str(),
+        manifest: &manifest,
+        rules: how.rules,
+        detail: how.detail,
+        trust: how.trust,
+        root_check: how.root_check,
+    };
+    let mut out = Vec::new();
+    let mut report = Report::new(&mut out, format);
+    let result = with_work(how.workers, |work| {
+        verify(&what, work, &mut |change| report.change(change))
+    });
+    if let Ok(verified) = &result {
+        assert!(verified.summary.reconciles(), "{:?}", verified.summary);
+    }
+    (String::from_utf8(out).unwrap(), result)
+}
+
+/// The text report and the summary of a verification that goes well.
+pub fn verified(root: &Path, manifest: &Path, how: How) -> (String, Summary) {
+    let (text, result) = verify_with(root, manifest, how, Format::Text);
+    (text, result.unwrap().summary)
+}
+
+/// The text report and the summary of comparing two manifests.
+pub fn diffed(old: &[u8], new: &[u8], rules: Rules) -> Result<(String, Summary), Error> {
+    let old = ManifestFile::from_reader(b"old", old)?;
+    let new = ManifestFile::from_reader(b"new", new)?;
+    let what = Diff {
+        old: &old,
+        new: &new,
+        rules,
+        detail: Detail::Changes,
+        trust: Trust::Checked,
+    };
+    let mut out = Vec::new();
+    let mut report = Report::new(&mut out, Format::Text);
+    let done = diff(&what, &mut |change| report.change(change))?;
+    assert!(done.summary.reconciles(), "{:?}", done.summary);
+    Ok((String::from_utf8(out).unwrap(), done.summary))
+}
+
+/// An update with the defaults.
+pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
+    Update {
+        root,
+        manifest,
+        reread: Reread::None,
+        damaged: Damaged::Keep,
+        detail: Detail::Changes,
+        trust: Trust::Checked,
+        root_check: RootCheck::Careful,
+        now: THEN + 1_000_000_000,
+    }
+}
+
+pub fn updated(what: &Update<'_>) -> Result<(String, Updated), Error> {
+    let mut out = Vec::new();
+    let mut report = Report::new(&mut out, Format::Text);
+    let done = with_work(2, |work| {
+        update(what, work, &mut |change| report.change(change))
+    })?;
+    assert!(done.summary.reconciles(), "{:?}", done.summary);
+    Ok((String::from_utf8(out).unwrap(), done))
+}
+
+/// The parsed lines of a manifest.
+pub fn lines(manifest: &[u8]) -> Vec<serde_json::Value> {
+    manifest
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+/// The line of one path.
+pub fn entry(manifest: &[u8], path: &str) -> serde_json::Value {
+    lines(manifest)
+        .into_iter()
+        .find(|line| line["path"] == path)
+        .unwrap()
+}
+
+/// A manifest with its entry lines changed by `change` and a new, right trailer.
+pub fn resealed(manifest: &[u8], change: impl FnOnce(&mut Vec<String>)) -> Vec<u8> {
+    let text = std::str::from_utf8(manifest).unwrap();
+    let mut all: Vec<String> = text.lines().map(str::to_string).collect();
+    all.pop();
+    change(&mut all);
+    let body = all.join("\n") + "\n";
+    let count = |test: &dyn Fn(&serde_json::Value) -> bool| {
+        let lines = all
+            .iter()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        lines.filter(test).count()
+    };
+    let entries = count(&|line| line["type"] == "entry");
+    let files = count(&|line| line["kind"] == "file");
+    let dirs = count(&|line| line["kind"] == "dir");
+    let errors = count(&|line| line["error"].is_object());
+    let bytes: u64 = all
+        .iter()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|line| line["kind"] == "file")
+        .filter_map(|line| line["size"].as_u64())
+        .sum();
+    let sha256 = bc_digest::hash(Algorithm::Sha256, body.as_bytes());
+    format!(
+        "{body}{{\"type\":\"trailer\",\"entries\":{entries},\"files\":{files},\"dirs\":{dirs},\
+         \"bytes\":{bytes},\"errors\":{errors},\"sha256\":\"{sha256}\"}}\n"
+    )
+    .into_bytes()
+}
+
+/// Overwrites bytes of a file in place and puts its mtime back.
+pub fn rot(tree: &TestTree, path: &str, at: u64, byte: u8) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(tree.join(path))
+        .unwrap();
+    let mtime = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(&[byte], at).unwrap();
+    file.set_modified(mtime).unwrap();
+}

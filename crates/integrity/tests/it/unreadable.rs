@@ -1,0 +1,150 @@
+//! What cannot be read: recorded with its reason, never mistaken for removed,
+//! never a reason to forget a digest. Root can read everything, so as root
+//! these tests run once more as nobody.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use bc_integrity::Outcome;
+use bc_integrity::change::Class;
+use bc_integrity::fields::Mode;
+use bc_testkit::{TestTree, as_nobody, is_root};
+
+use crate::support::{How, an_update, entry, lines, manifest_of, mode, record, updated, verified};
+
+/// As root: runs this test as nobody, in a copy of the test program that
+/// nobody can reach, and says that there is nothing more to do.
+fn done_as_nobody(test: &str) -> bool {
+    if !is_root() {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = dir.path().join("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command
+        .current_dir(dir.path())
+        .args(["--exact", &format!("unreadable::{test}")]);
+    let output = as_nobody(&mut command).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+    true
+}
+
+fn sample() -> TestTree {
+    let tree = TestTree::new();
+    tree.write("open", "1")
+        .write("secret", "22")
+        .write("vault/in", "333")
+        .write("vault/sub/x", "4");
+    tree
+}
+
+fn lock(tree: &TestTree) {
+    tree.mode("secret", 0).mode("vault", 0);
+}
+
+fn unlock(tree: &TestTree) {
+    tree.mode("secret", 0o644).mode("vault", 0o755);
+}
+
+#[test]
+fn recorded_with_the_reason() {
+    if done_as_nobody("recorded_with_the_reason") {
+        return;
+    }
+    let tree = sample();
+    lock(&tree);
+    let manifest = manifest_of(tree.path());
+    unlock(&tree);
+    let secret = entry(&manifest, "secret");
+    assert_eq!(secret["error"]["op"], "open");
+    assert_eq!(secret["error"]["errno"], 13);
+    assert!(secret["digest"].is_null());
+    assert_eq!(secret["size"], 2);
+    let vault = entry(&manifest, "vault");
+    assert_eq!(vault["error"]["errno"], 13);
+    assert_eq!(lines(&manifest).last().unwrap()["errors"], 2);
+    assert_eq!(lines(&manifest).len(), 2 + 4);
+}
+
+#[test]
+fn permission_lost_is_no_removal() {
+    if done_as_nobody("permission_lost_is_no_removal") {
+        return;
+    }
+    let tree = sample();
+    let manifest = record(&tree);
+    lock(&tree);
+    for mode_of in [Mode::Strict, Mode::Content] {
+        let (text, summary) = verified(tree.path(), &manifest, mode(mode_of));
+        let expected = "\
+            ?? secret: open: Permission denied (os error 13)\n\
+            ?? vault: open: Permission denied (os error 13)\n\
+            ?? vault/in: in vault: open: Permission denied (os error 13)\n\
+            ?? vault/sub: in vault: open: Permission denied (os error 13)\n\
+            ?? vault/sub/x: in vault: open: Permission denied (os error 13)\n";
+        assert_eq!(text, expected);
+        assert_eq!(summary.count(Class::Unreadable), 5);
+        assert_eq!(summary.unseen, 3);
+        assert_eq!(summary.outcome(), Outcome::Different);
+    }
+    // Without content there is nothing to read of the file.
+    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Meta));
+    assert!(
+        text.starts_with("~m secret mode: 0644 -> 0000\n?? vault: "),
+        "{text}"
+    );
+    unlock(&tree);
+}
+
+#[test]
+fn an_update_keeps_what_it_cannot_read() {
+    if done_as_nobody("an_update_keeps_what_it_cannot_read") {
+        return;
+    }
+    let tree = sample();
+    let manifest = record(&tree);
+    let before = std::fs::read(&manifest).unwrap();
+    lock(&tree);
+    tree.write("new", "5");
+    let (text, done) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
+    assert!(
+        text.contains("?? secret: ") && text.contains("+ new\n"),
+        "{text}"
+    );
+    assert_eq!(done.summary.outcome(), Outcome::Different);
+    let now = std::fs::read(&manifest).unwrap();
+    for path in ["secret", "vault", "vault/in", "vault/sub", "vault/sub/x"] {
+        assert_eq!(entry(&now, path), entry(&before, path), "{path}");
+    }
+    unlock(&tree);
+    let (text, _) = verified(tree.path(), &manifest, How::default());
+    assert_eq!(text, "");
+}
+
+#[test]
+fn names_without_stat() {
+    if done_as_nobody("names_without_stat") {
+        return;
+    }
+    let tree = sample();
+    let manifest = record(&tree);
+    // Its names can be listed, nothing else.
+    tree.mode("vault", 0o444);
+    let recorded = manifest_of(tree.path());
+    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Content));
+    tree.mode("vault", 0o755);
+    assert!(
+        text.contains("?? vault/in: stat: Permission denied"),
+        "{text}"
+    );
+    assert!(!text.contains("- vault"), "{text}");
+    let inside = entry(&recorded, "vault/in");
+    assert_eq!(inside["error"]["op"], "stat");
+    assert!(inside["size"].is_null());
+}
