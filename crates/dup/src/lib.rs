@@ -3,6 +3,7 @@
 
 mod json;
 pub mod prune;
+pub mod report;
 pub mod scan;
 mod text;
 

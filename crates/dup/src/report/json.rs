@@ -1,0 +1,220 @@
+//! The JSON document and lines, and reading the document back.
+//!
+//! `{"schema":1,"command":"dup scan","version","started_at","algorithm",
+//! "roots":[…],"stats":{…},"groups":[{"size","digest","algorithm","wasted_bytes",
+//! "files":[{"path","root","reference","dev","ino","nlink","size","mtime_ns",
+//! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
+//! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use bc_digest::{Algorithm, Digest};
+use bc_walk::{EntryId, Identity, Stamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Report, root_len};
+use crate::json::JsonPath;
+use crate::prune;
+use crate::scan::Group;
+
+/// Version of the format.
+const SCHEMA: u64 = 1;
+
+#[derive(Deserialize, Serialize)]
+struct JsonFile {
+    #[serde(flatten)]
+    path: JsonPath,
+    root: u32,
+    reference: bool,
+    dev: u64,
+    ino: u64,
+    nlink: u64,
+    size: u64,
+    mtime_ns: i64,
+    ctime_ns: i64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct JsonGroup {
+    size: u64,
+    digest: String,
+    algorithm: String,
+    wasted_bytes: u64,
+    files: Vec<JsonFile>,
+}
+
+fn group(report: &Report<'_>, group: &Group) -> JsonGroup {
+    let file = |id: EntryId| {
+        let meta = report.listing.meta(id).expect("the scan has metadata");
+        JsonFile {
+            path: JsonPath::new(&report.listing.path(id)),
+            root: report.listing.root(id) as u32,
+            reference: report.is_reference(id),
+            dev: meta.id.dev,
+            ino: meta.id.ino,
+            nlink: u64::from(meta.nlink),
+            size: meta.stamp.size,
+            mtime_ns: meta.stamp.mtime_ns,
+            ctime_ns: meta.stamp.ctime_ns,
+        }
+    };
+    JsonGroup {
+        size: group.size,
+        digest: group.digest.to_string(),
+        algorithm: report.algorithm.name().to_owned(),
+        wasted_bytes: group.wasted,
+        files: report.names(group).into_iter().map(file).collect(),
+    }
+}
+
+fn head(report: &Report<'_>) -> Value {
+    let roots: Vec<JsonPath> = report.roots.iter().map(|root| JsonPath::new(root)).collect();
+    json!({
+        "schema": SCHEMA,
+        "command": "dup scan",
+        "version": env!("CARGO_PKG_VERSION"),
+        "started_at": report.started_at,
+        "algorithm": report.algorithm.name(),
+        "roots": roots,
+    })
+}
+
+/// The figures of the search.
+fn stats(report: &Report<'_>) -> Value {
+    let stats = &report.scan.stats;
+    let skipped = report.listing.skipped();
+    let seconds = |i: usize| stats.times[i].as_secs_f64();
+    json!({
+        "files": stats.files, "bytes": stats.bytes,
+        "size_candidates": stats.size_candidates,
+        "fast_hashed": stats.fast_hashed, "full_hashed": stats.full_hashed,
+        "remembered": stats.remembered, "bytes_read": stats.bytes_read,
+        "groups": report.scan.groups.len(),
+        "duplicates": report.scan.duplicates(),
+        "wasted_bytes": report.scan.wasted(),
+        "errors": report.scan.errors.len() + report.listing.errors().len(),
+        "skipped": {
+            "hidden": skipped.hidden, "excluded": skipped.excluded,
+            "not_included": skipped.not_included, "too_small": skipped.too_small,
+            "too_large": skipped.too_large, "too_deep": skipped.too_deep,
+            "symlinks": skipped.symlinks, "special": skipped.special,
+            "ignored": skipped.ignored, "repeated": skipped.repeated,
+            "other_file_system": skipped.other_file_system,
+            "pseudo_file_system": skipped.pseudo_file_system,
+        },
+        "seconds": {"size": seconds(0), "fast_hash": seconds(1), "full_hash": seconds(2)},
+    })
+}
+
+/// One document, a line per group.
+pub(super) fn document(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let head = head(report).to_string();
+    let head = head.strip_suffix('}').unwrap_or(&head);
+    write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
+    for (i, one) in report.scan.groups.iter().enumerate() {
+        out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, &group(report, one))?;
+    }
+    out.write_all(b"\n]}\n")
+}
+
+/// A header, a line per group, a summary.
+pub(super) fn lines(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut first = head(report);
+    first["type"] = json!("header");
+    writeln!(out, "{first}")?;
+    for one in &report.scan.groups {
+        let text = serde_json::to_string(&group(report, one))?;
+        writeln!(out, "{{\"type\":\"group\",{}", text.strip_prefix('{').unwrap_or(&text))?;
+    }
+    let mut last = stats(report);
+    last["type"] = json!("summary");
+    writeln!(out, "{last}")
+}
+
+/// Why a report cannot be acted on.
+#[derive(Debug)]
+pub struct ReadError {
+    message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+#[derive(Deserialize)]
+struct Document {
+    schema: u64,
+    command: String,
+    roots: Vec<JsonPath>,
+    groups: Vec<JsonGroup>,
+}
+
+/// Reads a document of [`Format::Json`](super::Format::Json) and checks all
+/// that can be checked without looking at the files. Nothing in it is believed
+/// further: prune opens, compares and checks every file again.
+///
+/// # Errors
+/// Truncated or malformed JSON, another command's or a future document, a
+/// group without a proper digest or of fewer than two files, sizes that differ
+/// within a group, a path that does not lie under its root.
+pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
+    let fail = |message: String| ReadError { message };
+    let value: Value = serde_json::from_slice(text).map_err(|error| fail(format!("not a whole JSON document: {error}")))?;
+    if value["schema"].as_u64().is_some_and(|schema| schema > SCHEMA) {
+        return Err(fail(format!("schema {} is newer than {SCHEMA}, the newest known here", value["schema"])));
+    }
+    let document: Document =
+        serde_json::from_value(value).map_err(|error| fail(format!("not a report of bc dup scan: {error}")))?;
+    if document.schema != SCHEMA || document.command != "dup scan" {
+        return Err(fail("not a report of bc dup scan".to_owned()));
+    }
+    let roots: Option<Vec<Vec<u8>>> = document.roots.iter().map(JsonPath::bytes).collect();
+    let roots = roots.ok_or_else(|| fail("a root is not valid base64".to_owned()))?;
+    let read = |(number, group): (usize, JsonGroup)| {
+        accept(&group, &roots).map_err(|text| fail(format!("group {}: {text}", number + 1)))
+    };
+    document.groups.into_iter().enumerate().map(read).collect()
+}
+
+fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> {
+    let algorithm: Algorithm =
+        group.algorithm.parse().map_err(|_| format!("unknown algorithm '{}'", group.algorithm))?;
+    Digest::from_hex(group.digest.as_bytes())
+        .filter(|digest| digest.as_bytes().len() == algorithm.digest_len())
+        .ok_or("no proper digest")?;
+    if group.files.len() < 2 {
+        return Err("fewer than two files".to_owned());
+    }
+    let mut files = Vec::with_capacity(group.files.len());
+    for file in &group.files {
+        let path = file.path.bytes().ok_or("a path is not valid base64")?;
+        let shown = bc_manifest::escape(&path).into_owned();
+        let root = roots.get(file.root as usize).ok_or_else(|| format!("{shown}: no such root"))?;
+        if path.is_empty() || path.contains(&0) || !path.starts_with(root) {
+            return Err(format!("{shown}: not a path under its root"));
+        }
+        if path[root.len()..].split(|byte| *byte == b'/').any(|part| part == b"..") {
+            return Err(format!("{shown}: climbs out of its root"));
+        }
+        if file.size != group.size {
+            return Err(format!("{shown}: another size than its group"));
+        }
+        files.push(prune::FileRef {
+            root_len: root_len(&path, root),
+            path,
+            root: file.root,
+            id: Identity { dev: file.dev, ino: file.ino },
+            stamp: Stamp { size: file.size, mtime_ns: file.mtime_ns, ctime_ns: file.ctime_ns },
+            nlink: file.nlink,
+            protected: file.reference,
+        });
+    }
+    Ok(prune::Group { files })
+}

@@ -1,0 +1,28 @@
+//! Groups of paths, as jdupes and fdupes print them.
+
+use std::io::{self, Write};
+
+use super::Report;
+
+/// Groups with a blank line between two.
+pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut path = Vec::new();
+    for (i, group) in report.scan.groups.iter().enumerate() {
+        if i > 0 {
+            out.write_all(b"\n")?;
+        }
+        for id in report.names(group) {
+            path.clear();
+            report.listing.write_path(id, &mut path);
+            path.push(b'\n');
+            out.write_all(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Groups with a blank line after each, the last one too.
+pub(super) fn fdupes(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    text(report, out)?;
+    if report.scan.groups.is_empty() { Ok(()) } else { out.write_all(b"\n") }
+}

@@ -1,0 +1,110 @@
+//! What a search found, for people and programs: text, fdupes, CSV, JSON, JSON
+//! lines and a shell script; and the way back from JSON to groups that prune
+//! can check again.
+
+mod json;
+mod lines;
+mod script;
+mod table;
+
+use std::io::{self, Write};
+
+use bc_digest::Algorithm;
+use bc_walk::{EntryId, Listing};
+
+use crate::prune;
+use crate::scan::{self, Scan};
+
+pub use json::{ReadError, read};
+
+/// A way to write a report.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Format {
+    /// Groups separated by blank lines, control bytes as they are.
+    Text,
+    /// One document with everything that prune checks again.
+    Json,
+    /// A header, a line per group, a summary.
+    Jsonl,
+    /// A record per file.
+    Csv,
+    /// As fdupes prints: groups with a blank line after each.
+    Fdupes,
+    /// A POSIX shell script that compares each pair before it acts.
+    Script,
+}
+
+/// What a report is made of.
+#[derive(Clone, Copy)]
+pub struct Report<'a> {
+    /// The walked files.
+    pub listing: &'a Listing,
+    /// What was found.
+    pub scan: &'a Scan,
+    /// The digests' algorithm.
+    pub algorithm: Algorithm,
+    /// The root arguments in order.
+    pub roots: &'a [Vec<u8>],
+    /// Which of them are never changed.
+    pub reference_roots: &'a [usize],
+    /// RFC 3339.
+    pub started_at: &'a str,
+}
+
+impl Report<'_> {
+    /// Writes it to `out`, which should be buffered.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Text => lines::text(self, out),
+            Format::Fdupes => lines::fdupes(self, out),
+            Format::Json => json::document(self, out),
+            Format::Jsonl => json::lines(self, out),
+            Format::Csv => table::csv(self, out),
+            Format::Script => script::script(self, out),
+        }
+    }
+
+    /// All names of a group: reference files first, then in path order.
+    fn names(&self, group: &scan::Group) -> Vec<EntryId> {
+        let mut names: Vec<EntryId> = group.files.iter().flat_map(|f| f.names.iter().copied()).collect();
+        names.sort_by_key(|id| (!self.is_reference(*id), *id));
+        names
+    }
+
+    fn is_reference(&self, id: EntryId) -> bool {
+        self.reference_roots.contains(&self.listing.root(id))
+    }
+
+    /// The groups as prune takes them.
+    pub fn groups(&self) -> impl Iterator<Item = prune::Group> {
+        self.scan.groups.iter().map(|group| {
+            let names = group.files.iter().flat_map(|file| &file.names);
+            prune::Group { files: names.map(|id| self.file_ref(*id)).collect() }
+        })
+    }
+
+    fn file_ref(&self, id: EntryId) -> prune::FileRef {
+        let meta = self.listing.meta(id).expect("the scan has metadata");
+        let path = self.listing.path(id);
+        let root = self.listing.root(id);
+        prune::FileRef {
+            root_len: root_len(&path, self.roots.get(root).map_or(&[], Vec::as_slice)),
+            path,
+            root: root as u32,
+            id: meta.id,
+            stamp: meta.stamp,
+            nlink: u64::from(meta.nlink),
+            protected: self.is_reference(id),
+        }
+    }
+}
+
+/// Bytes of `path` that are its root argument; all of them where it is the
+/// root itself, or where it does not begin with it (then every link in the
+/// directory part is followed, as in any path that was named directly).
+fn root_len(path: &[u8], root: &[u8]) -> usize {
+    if path.starts_with(root) { root.len() } else { path.len() }
+}

@@ -1,0 +1,86 @@
+//! A shell script to read and, perhaps, to run: it compares each pair again
+//! and never runs twice. `bc dup prune` checks much more.
+
+use std::io::{self, Write};
+
+use super::Report;
+
+const HEAD: &str = r#"#!/bin/sh
+# Makes each duplicate below a hard link to the first file of its group.
+# `bc dup prune --action=hardlink` does the same and checks more; read this
+# script before you run it. It runs once: delete the directory it makes beside
+# itself to run it again.
+set -u
+case $0 in */*) self=$0 ;; *) self=./$0 ;; esac
+mkdir -- "$self.started" || { echo "$self: was run already, or cannot be marked as run" >&2; exit 1; }
+status=0
+# link KEPT DUPLICATE
+link() {
+    if [ -h "$1" ] || [ -h "$2" ] || ! [ -f "$1" ] || ! [ -f "$2" ]; then
+        printf '%s\n' "skipped, not two files: $2" >&2; status=1; return
+    fi
+    [ "$1" -ef "$2" ] && return
+    if ! cmp -s -- "$1" "$2"; then
+        printf '%s\n' "skipped, differs by now: $2" >&2; status=1; return
+    fi
+    ln -- "$1" "$2.$$.tmp" && mv -f -- "$2.$$.tmp" "$2" || { rm -f -- "$2.$$.tmp"; status=1; }
+}
+"#;
+
+pub(super) fn script(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(HEAD.as_bytes())?;
+    let mut line = Vec::new();
+    for group in &report.scan.groups {
+        writeln!(out, "\n# {} bytes each", group.size)?;
+        let names = report.names(group);
+        for id in &names[1..] {
+            if report.is_reference(*id) {
+                continue;
+            }
+            line.clear();
+            line.extend_from_slice(b"link ");
+            quote(&mut line, &report.listing.path(names[0]));
+            line.push(b' ');
+            quote(&mut line, &report.listing.path(*id));
+            line.push(b'\n');
+            out.write_all(&line)?;
+        }
+    }
+    out.write_all(b"\nexit $status\n")
+}
+
+/// In single quotes, where only the quote itself means anything; a relative
+/// path gets `./` so that no name can be taken for an option.
+fn quote(line: &mut Vec<u8>, path: &[u8]) {
+    line.push(b'\'');
+    if !path.starts_with(b"/") && !path.starts_with(b"./") {
+        line.extend_from_slice(b"./");
+    }
+    for byte in path {
+        if *byte == b'\'' {
+            line.extend_from_slice(b"'\\''");
+        } else {
+            line.push(*byte);
+        }
+    }
+    line.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn quoted_names_survive_a_shell() {
+        for name in [&b"a b"[..], b"-rf", b"it's", b"$(touch x)`y`\\", b"new\nline", b"'", b"\xff\"*"] {
+            let mut script = b"printf %s ".to_vec();
+            quote(&mut script, name);
+            let output = std::process::Command::new("sh")
+                .arg("-c")
+                .arg(std::os::unix::ffi::OsStringExt::from_vec(script) as std::ffi::OsString)
+                .output()
+                .unwrap();
+            assert_eq!(output.stdout, [b"./", name].concat());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! CSV: a record per file, RFC 4180.
+
+use std::io::{self, Write};
+
+use super::Report;
+
+/// `group,size,digest,reference,path,path_b64`; a path that is not UTF-8 is
+/// lossy in `path` and complete, as base64, in `path_b64`.
+pub(super) fn csv(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"group,size,digest,reference,path,path_b64\r\n")?;
+    let mut record = Vec::new();
+    for (number, group) in report.scan.groups.iter().enumerate() {
+        for id in report.names(group) {
+            let path = report.listing.path(id);
+            record.clear();
+            let reference = u8::from(report.is_reference(id));
+            write!(record, "{},{},{},{reference},", number + 1, group.size, group.digest)?;
+            let text = String::from_utf8_lossy(&path);
+            if text.contains([',', '"', '\r', '\n']) {
+                write!(record, "\"{}\"", text.replace('"', "\"\""))?;
+            } else {
+                record.extend_from_slice(text.as_bytes());
+            }
+            record.push(b',');
+            if std::str::from_utf8(&path).is_err() {
+                bc_manifest::base64::encode(&mut record, &path);
+            }
+            record.extend_from_slice(b"\r\n");
+            out.write_all(&record)?;
+        }
+    }
+    Ok(())
+}
