@@ -13,8 +13,10 @@
 //! `RWF_NOWAIT`). What is resident arrives at the price of a plain call; what
 //! is not goes to an `io_uring` that is made when it is first needed, and
 //! [`Options::slots`] files deep. So nothing has to be decided beforehand, and
-//! a tree that is half resident is read both ways at once. Where the kernel
-//! refuses a ring, plain calls do all of it.
+//! a tree that is half resident is read both ways at once. File systems that
+//! cannot say what is resident are timed: while their plain reads wait, most
+//! are queued, and every sixteenth shows whether that is still so. Where the
+//! kernel refuses a ring, plain calls do all of it.
 //!
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular
@@ -80,6 +82,7 @@
 mod buffer;
 pub mod dedupe;
 pub mod extents;
+mod latency;
 mod open;
 pub mod order;
 mod plan;

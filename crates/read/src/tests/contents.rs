@@ -2,7 +2,7 @@
 
 use bc_walk::Metadata;
 
-use super::{Recorder, each_backend, files, list, options, read_all, walk};
+use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all, walk};
 use crate::{Backend, Changed, Choice, Options, Plan, Trust, Want, pump};
 
 const PAGE: usize = 4096;
@@ -230,6 +230,36 @@ fn cold_files_are_queued() {
     let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
     assert!(recorder.contents(&listing) == contents);
     assert_eq!((stats.queued, stats.backend), (0, Backend::Sync));
+}
+
+/// What is resident never waits for a ring; what is not goes there; what cannot
+/// be known goes there once reads have been slow.
+#[test]
+fn auto_goes_by_what_it_is_told() {
+    let (_tree, paths, contents) = files(&[3000; 200]);
+    let listing = list(&paths, Metadata::Basic);
+    let ring = crate::uring_available().is_ok();
+    for (what, queued) in [
+        (Pretend::Nothing, 0..=0),
+        (Pretend::Unknown, 0..=0),
+        (Pretend::UnknownSlow, 150..=199),
+        (Pretend::Mixed, 200..=200),
+        (Pretend::Cold, 400..=400),
+    ] {
+        pretend(what);
+        let mut recorder = Recorder::new(4);
+        let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
+        assert!(recorder.contents(&listing) == contents);
+        if what == Pretend::Unknown && stats.queued > 0 {
+            // A machine so busy that plain reads are slow indeed.
+            continue;
+        }
+        if ring {
+            assert!(queued.contains(&stats.queued), "{what:?}: {}", stats.queued);
+        } else {
+            assert_eq!(stats.queued, 0);
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod refused;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bc_pool::Cancel;
 use bc_testkit::{TestTree, left_out};
@@ -25,6 +26,10 @@ pub(crate) enum Pretend {
     Cold,
     /// That every other file or chunk is not.
     Mixed,
+    /// That the file system cannot say, and is fast.
+    Unknown,
+    /// That the file system cannot say, and is slow.
+    UnknownSlow,
 }
 
 thread_local! {
@@ -36,9 +41,22 @@ pub(crate) fn pretends_miss() -> bool {
     let (pretend, asked) = PRETEND.get();
     PRETEND.set((pretend, asked.wrapping_add(1)));
     match pretend {
-        Pretend::Nothing => false,
+        Pretend::Nothing | Pretend::Unknown | Pretend::UnknownSlow => false,
         Pretend::Cold => true,
         Pretend::Mixed => asked % 2 == 1,
+    }
+}
+
+/// Asked when a read is tried that would not wait.
+pub(crate) fn pretends_unknown() -> bool {
+    matches!(PRETEND.get().0, Pretend::Unknown | Pretend::UnknownSlow)
+}
+
+/// Added to the time of plain reads.
+pub(crate) fn pretended_latency() -> Duration {
+    match PRETEND.get().0 {
+        Pretend::UnknownSlow => Duration::from_millis(5),
+        _ => Duration::ZERO,
     }
 }
 
@@ -49,7 +67,13 @@ fn pretend(pretend: Pretend) {
 /// Runs a test with every way of reading that this system has.
 fn each_backend(mut test: impl FnMut(Choice)) {
     test(Choice::Sync);
-    for what in [Pretend::Nothing, Pretend::Cold, Pretend::Mixed] {
+    for what in [
+        Pretend::Nothing,
+        Pretend::Cold,
+        Pretend::Mixed,
+        Pretend::Unknown,
+        Pretend::UnknownSlow,
+    ] {
         pretend(what);
         test(Choice::Auto);
     }

@@ -1,0 +1,104 @@
+//! Whether reads wait for something, guessed from the time they take: for file
+//! systems that cannot say what is resident (NFS, FUSE, some overlays).
+
+use std::time::{Duration, Instant};
+
+/// A read of this much and a nanosecond for each byte has waited. Copying a
+/// resident page takes under a microsecond, a disk or a network 60 at the
+/// least, and a thread that lost its CPU counts only once.
+const SLOW: Duration = Duration::from_micros(50);
+/// Slow reads, less the fast ones among them, after which reads are queued.
+const ENOUGH: u8 = 4;
+/// More slow reads than this are not remembered.
+const MOST: u8 = 8;
+/// While reads are queued, every so many is a plain one, and timed.
+const PROBE: u8 = 16;
+
+/// A score with hysteresis: up by one for a slow read, down by one for a fast
+/// one; while reads are queued, one fast probe outweighs four slow ones.
+#[derive(Debug, Default)]
+pub(crate) struct Latency {
+    score: u8,
+    queued: u8,
+}
+
+impl Latency {
+    /// Whether to queue the next read instead of waiting for it.
+    pub(crate) fn queues(&mut self) -> bool {
+        if self.score < ENOUGH {
+            return false;
+        }
+        self.queued = (self.queued + 1) % PROBE;
+        self.queued != 0
+    }
+
+    /// Does a plain read and takes note of its time.
+    pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+        let start = Instant::now();
+        let result = read();
+        if let Ok(bytes) = result {
+            self.note(start.elapsed(), bytes);
+        }
+        result
+    }
+
+    fn note(&mut self, took: Duration, bytes: usize) {
+        #[cfg(test)]
+        let took = took + crate::tests::pretended_latency();
+        if took > SLOW + Duration::from_nanos(bytes as u64) {
+            self.score = (self.score + 1).min(MOST);
+        } else if self.score < ENOUGH {
+            self.score = self.score.saturating_sub(1);
+        } else {
+            self.score -= ENOUGH;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Duration = Duration::from_micros(5);
+    const WAIT: Duration = Duration::from_millis(3);
+
+    #[test]
+    fn a_few_slow_reads_change_nothing() {
+        let mut latency = Latency::default();
+        for turn in 0..100 {
+            assert!(!latency.queues());
+            latency.note(if turn % 2 == 0 { WAIT } else { FAST }, 4096);
+        }
+        // A large read may take its time.
+        for _ in 0..100 {
+            latency.note(Duration::from_micros(150), 128 << 10);
+            assert!(!latency.queues());
+        }
+    }
+
+    #[test]
+    fn slow_reads_are_queued_until_probes_are_fast() {
+        let mut latency = Latency::default();
+        for _ in 0..ENOUGH {
+            assert!(!latency.queues());
+            latency.note(WAIT, 4096);
+        }
+        let mut probes = 0;
+        for _ in 0..160 {
+            if !latency.queues() {
+                probes += 1;
+                latency.note(WAIT, 4096);
+            }
+        }
+        assert_eq!(probes, 10);
+        let mut probes = 0;
+        while latency.score >= ENOUGH {
+            if !latency.queues() {
+                probes += 1;
+                latency.note(FAST, 4096);
+            }
+        }
+        assert_eq!(probes, 2, "one fast probe is not enough");
+        assert!(!latency.queues());
+    }
+}
