@@ -57,6 +57,11 @@ pub(crate) fn commit() -> String {
     format!("{}{mark}", git(&["rev-parse", "--short=12", "HEAD"]))
 }
 
+fn file_system(tree: &Path) -> String {
+    let text = said(Command::new("df").arg("--output=fstype").arg(tree));
+    text.lines().last().unwrap_or("").to_owned()
+}
+
 /// Facts by name.
 pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
     let flags: Vec<&str> = FLAGS.iter().copied().filter(|f| has_flag(f)).collect();
@@ -85,10 +90,7 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
             format!("{} GiB", kib.unwrap_or(0).div_ceil(1 << 20)),
         ),
         ("kernel", said(Command::new("uname").arg("-r"))),
-        (
-            "file system",
-            said(Command::new("stat").args(["-f", "-c", "%T"]).arg(tree)),
-        ),
+        ("file system", file_system(tree)),
         (
             "governor",
             governor.map_or_else(|_| "none".to_owned(), |g| g.trim().to_owned()),

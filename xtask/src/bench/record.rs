@@ -84,22 +84,8 @@ fn write(out: &mut String, bench: &Bench, area: &str) -> std::fmt::Result {
 impl Row {
     /// What a row is measured against, in a word or two.
     fn peer(&self) -> String {
-        let last = self.theirs.rsplit("| ").next().unwrap_or(&self.theirs);
-        let mut words = last.split(' ');
-        match words.next() {
-            Some("xargs") => {
-                let tool = words.find(|w| !w.starts_with('-') && !w.starts_with('$'));
-                format!("xargs {}", tool.unwrap_or(""))
-            }
-            Some("xtask") => last
-                .split(' ')
-                .skip(1)
-                .take(2)
-                .collect::<Vec<_>>()
-                .join(" "),
-            Some(program) => program.to_owned(),
-            None => String::new(),
-        }
+        let both: Vec<String> = self.theirs.split(" && ").map(peer).collect();
+        both.join(" + ")
     }
 
     fn figure(&self, value: f64) -> String {
@@ -112,6 +98,26 @@ impl Row {
 
     fn ratio(&self) -> f64 {
         self.their_median / self.our_median
+    }
+}
+
+/// What a command measures, in a word or two.
+fn peer(command: &str) -> String {
+    let last = command.rsplit("| ").next().unwrap_or(command);
+    let mut words = last.split(' ');
+    match words.next() {
+        Some("xargs") => {
+            let tool = words.find(|w| !w.starts_with('-') && !w.starts_with('$'));
+            format!("xargs {}", tool.unwrap_or(""))
+        }
+        Some("xtask") => last
+            .split(' ')
+            .skip(1)
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" "),
+        Some(program) => program.to_owned(),
+        None => String::new(),
     }
 }
 
@@ -130,7 +136,7 @@ fn lines(row: &Row) -> Vec<(String, String)> {
     let times = format!("{ratio:.2}×, {pairs:.2}×");
     let share = format!("{:.2} of, {:.2} of", 1.0 / ratio, 1.0 / pairs);
     if row.targets.is_empty() {
-        return vec![(times, "| ".to_owned())];
+        return vec![(times, " |".to_owned())];
     }
     let line = |(target, note): &(Target, &str)| {
         let met = if target.met(ratio) {
