@@ -36,6 +36,14 @@ pub const APPLETS: &[Applet] = &[
         run: crate::hash::run,
     },
     Applet {
+        name: "dup",
+        called: &["bcdup", "bc-dup", "bcduplicate", "bc-duplicate"],
+        about: "Find duplicate files and reclaim their space safely",
+        command: crate::dup::command,
+        default: Some("scan"),
+        run: crate::dup::run,
+    },
+    Applet {
         name: "integrity",
         called: &["bcintegrity", "bc-integrity"],
         about: "Record trees, verify them, tell decay from edits",

@@ -11,6 +11,7 @@ mod args;
 mod calibrate;
 mod config;
 mod describe;
+mod dup;
 mod exit;
 mod hash;
 mod install;

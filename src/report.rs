@@ -143,6 +143,11 @@ pub fn fatal(who: &str, text: &str) -> Exit {
     Exit::Fatal
 }
 
+/// Asks something, on the terminal's stderr; the answer is the caller's to read.
+pub fn ask(question: &str) {
+    write_stderr(question);
+}
+
 /// Prints a short text to stdout.
 pub fn print(text: &str) -> Exit {
     let mut out = crate::output::stdout();

@@ -72,8 +72,6 @@ pub enum Format {
     Fdupes,
     /// A shell script that checks each pair before it acts
     Script,
-    /// A page for the browser
-    Html,
 }
 
 /// What counts as a duplicate.
@@ -81,7 +79,13 @@ pub enum Format {
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
     /// Digest: xxh128, xxh3, blake3 or sha256
-    #[arg(long, value_enum, value_name = "ALG", default_value = "xxh128", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ALG",
+        default_value = "xxh128",
+        hide_possible_values = true
+    )]
     pub algorithm: Digest,
     /// Compare the members of every group byte for byte as well
     #[arg(long)]
@@ -95,9 +99,6 @@ pub struct SearchArgs {
     /// Only duplicates that lie under different PATHs
     #[arg(long)]
     pub across_roots: bool,
-    /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub cache: Option<PathBuf>,
 }
 
 /// Arguments of `bc dup scan`.
@@ -106,11 +107,16 @@ pub struct SearchArgs {
 Examples:
   bc dup scan ~/Pictures /mnt/backup/Pictures
   bc dup scan --reference=/srv/master --format=csv /srv/inbox /srv/master
-  bc dup scan --cache /srv                           the second run opens only what changed
-  bc dup scan --format=html --output=report.html /srv")]
+  bc dup scan --format=json --output=report.json /srv")]
 pub struct ScanArgs {
-    /// text, json, jsonl, csv, fdupes, script or html
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    /// text, json, jsonl, csv, fdupes or script
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     pub format: Format,
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
@@ -154,11 +160,11 @@ Of each group the file that is kept is chosen by: --reference, then each --keep 
 hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
-    #[arg(long, value_name = "ACTION")]
+    #[arg(long, value_name = "ACTION", value_parser = action)]
     pub action: bc_dup::prune::Action,
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
     #[arg(long, value_name = "RULE")]
-    pub keep: Vec<bc_dup::prune::KeepRule>,
+    pub keep: Vec<String>,
     /// Print the steps, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -171,6 +177,9 @@ pub struct PruneArgs {
     /// Link files although owner, mode, ACL or attributes differ
     #[arg(long)]
     pub ignore_metadata: bool,
+    /// Give a kept file at most N names
+    #[arg(long, value_name = "N")]
+    pub max_links: Option<u64>,
     /// Where to record the steps, instead of $XDG_CACHE_HOME/bc
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
@@ -192,6 +201,9 @@ pub struct PruneArgs {
 #[derive(Args)]
 #[command(after_long_help = "Example:\n  bc dup undo ~/.cache/bc/prune-20250101T120000Z.jsonl")]
 pub struct UndoArgs {
+    /// Say what would be restored, change nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
     /// The journal that prune wrote
     #[arg(value_name = "JOURNAL")]
     pub journal: PathBuf,
@@ -201,3 +213,8 @@ pub struct UndoArgs {
 
 /// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
 pub const LEAST: Size = Size(1);
+
+fn action(text: &str) -> Result<bc_dup::prune::Action, String> {
+    bc_dup::prune::Action::parse(text.as_bytes())
+        .ok_or_else(|| "expected hardlink, reflink, symlink, delete or move:DIR".to_owned())
+}

@@ -1,0 +1,231 @@
+//! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
+
+mod args;
+mod prune;
+mod summary;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::{Algorithm, Batch, Kernels};
+use bc_dup::report::Report;
+use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
+use bc_walk::{Listing, Metadata};
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::args::WalkArgs;
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::progress::Display;
+use crate::run::{Outcome, Session};
+use args::{Digest, DupCli, DupCommand, Format, ScanArgs, SearchArgs};
+
+/// The command tree of the applet.
+pub fn command() -> clap::Command {
+    DupCli::command()
+}
+
+/// Runs a parsed command line.
+pub fn run(matches: &clap::ArgMatches) -> Exit {
+    let cli = match DupCli::from_arg_matches(matches) {
+        Ok(cli) => cli,
+        Err(error) => return crate::config::usage(error),
+    };
+    let exit = match &cli.command {
+        DupCommand::Scan(args) => scan(args),
+        DupCommand::Summary(args) => summary::run(args),
+        DupCommand::Prune(args) => prune::run(args),
+        DupCommand::Undo(args) => prune::undo(args),
+    };
+    exit.unwrap_or_else(|fatal| fatal)
+}
+
+fn scan(args: &ScanArgs) -> Outcome<Exit> {
+    let session = Session::start("dup", "scan", &args.common)?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let found = search(
+        &session,
+        &args.paths,
+        &args.search,
+        &args.walk,
+        args.output.as_deref(),
+    )?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    let mut output = output;
+    let result = found.report().write(format(args.format), &mut output);
+    let exit = match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session_end(session, &found, exit))
+}
+
+/// A finished search and everything its report needs.
+struct Found {
+    listing: Listing,
+    scan: Scan,
+    algorithm: Algorithm,
+    roots: Vec<Vec<u8>>,
+    reference_roots: Vec<usize>,
+    started_at: String,
+}
+
+impl Found {
+    fn report(&self) -> Report<'_> {
+        Report {
+            listing: &self.listing,
+            scan: &self.scan,
+            algorithm: self.algorithm,
+            roots: &self.roots,
+            reference_roots: &self.reference_roots,
+            started_at: &self.started_at,
+        }
+    }
+}
+
+/// Walks and searches; reports every file that could not be judged.
+fn search(
+    session: &Session,
+    paths: &[OsString],
+    search: &SearchArgs,
+    walk: &WalkArgs,
+    output: Option<&Path>,
+) -> Outcome<Found> {
+    let started_at = crate::metrics::now();
+    // Files below a --reference directory belong to that root, whichever PATH
+    // reaches them: the innermost root owns what is below it.
+    let mut roots: Vec<OsString> = paths.to_vec();
+    let mut reference_roots = Vec::new();
+    if walk.files_from.is_some() && !search.reference.is_empty() {
+        return Err(session.fatal("--reference needs PATHs; it does not go with --files-from"));
+    }
+    for reference in &search.reference {
+        reference_roots.push(match roots.iter().position(|root| root == reference) {
+            Some(at) => at,
+            None => {
+                roots.push(reference.clone());
+                roots.len() - 1
+            }
+        });
+    }
+    if paths.is_empty() {
+        roots.clear();
+    }
+    let progress = Arc::new(Progress::default());
+    let counters = Arc::clone(&progress);
+    let reading = move || (counters.files.load(Relaxed), counters.bytes.load(Relaxed));
+    let display = Display::start(&session.common, "walk", Box::new(reading));
+
+    let mut walk_options =
+        session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
+    walk_options.min_size = walk.min_size.unwrap_or(args::LEAST).0;
+    let listing = session.listing(&roots, walk, &walk_options)?;
+    display.phase("search", 0, 0);
+
+    let algorithm = match search.algorithm {
+        Digest::Xxh128 => Algorithm::Xxh128,
+        Digest::Xxh3 => Algorithm::Xxh3,
+        Digest::Blake3 => Algorithm::Blake3,
+        Digest::Sha256 => Algorithm::Sha256,
+    };
+    let kernels = Kernels::detect();
+    let width = Batch::new(&[algorithm], kernels).width();
+    let workers = session.workers(listing.len(), None, Some(algorithm));
+    let options = Options {
+        algorithm,
+        min_size: walk_options.min_size,
+        hard_links: if search.match_hardlinks {
+            HardLinks::Duplicates
+        } else {
+            HardLinks::OneFile
+        },
+        reference_roots: reference_roots.clone(),
+        span: if search.across_roots {
+            Span::AcrossRoots
+        } else {
+            Span::Any
+        },
+        proof: if search.verify_bytes {
+            Proof::Bytes
+        } else {
+            Proof::Digest
+        },
+        read: session.read_options(workers, width)?,
+        workers,
+        kernels,
+    };
+    let scan = bc_dup::scan::scan(&listing, &options, None, &session.cancel, &progress)
+        .map_err(|panic| session.defect(&panic))?;
+    display.stop();
+    for error in &scan.errors {
+        session.report.failure(error);
+    }
+    let stats = &scan.stats;
+    session.report.note(1, &format!(
+        "search: {} files, {} share their size, {} read first, {} read whole afterwards, {} bytes read, reader {}, {:.3} s in all",
+        stats.files, stats.size_candidates, stats.fast_hashed, stats.full_hashed, stats.bytes_read,
+        stats.backend.name(), session.elapsed(),
+    ));
+    session.report.note(
+        1,
+        &format!(
+            "found: {} groups, {} duplicates, {} wasted",
+            scan.groups.len(),
+            scan.duplicates(),
+            crate::progress::size(scan.wasted()),
+        ),
+    );
+    let roots = roots
+        .into_iter()
+        .map(OsString::into_encoded_bytes)
+        .collect();
+    Ok(Found {
+        listing,
+        scan,
+        algorithm,
+        roots,
+        reference_roots,
+        started_at,
+    })
+}
+
+/// Ends the run with the search's figures in the metrics.
+fn session_end(mut session: Session, found: &Found, exit: Exit) -> Exit {
+    let stats = &found.scan.stats;
+    let metrics = &mut session.metrics;
+    metrics.set("files", "Files looked at.", stats.files as f64);
+    metrics.set("read_bytes", "Bytes read.", stats.bytes_read as f64);
+    metrics.set(
+        "groups",
+        "Groups of equal files.",
+        found.scan.groups.len() as f64,
+    );
+    metrics.set(
+        "duplicates",
+        "Files that could be given up.",
+        found.scan.duplicates() as f64,
+    );
+    metrics.set(
+        "wasted_bytes",
+        "Disk space that could be freed.",
+        found.scan.wasted() as f64,
+    );
+    metrics.label("reader", stats.backend.name());
+    session.end(exit)
+}
+
+fn format(format: Format) -> bc_dup::report::Format {
+    use bc_dup::report::Format as F;
+    match format {
+        Format::Text => F::Text,
+        Format::Json => F::Json,
+        Format::Jsonl => F::Jsonl,
+        Format::Csv => F::Csv,
+        Format::Fdupes => F::Fdupes,
+        Format::Script => F::Script,
+    }
+}

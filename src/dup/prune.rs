@@ -1,0 +1,288 @@
+//! `bc dup prune` and `bc dup undo`: the words around the engine's steps, the
+//! question before them and the totals after.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use bc_dup::prune::{
+    Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
+    Rules, Summary, UndoOutcome,
+};
+
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::progress::size;
+use crate::run::{Outcome, Session};
+
+use super::args::{PruneArgs, UndoArgs};
+
+pub fn run(args: &PruneArgs) -> Outcome<Exit> {
+    let session = Session::start("dup", "prune", &args.common)?;
+    let mode = if args.dry_run {
+        Mode::DryRun
+    } else {
+        Mode::Execute
+    };
+    let asks = mode == Mode::Execute && args.action.needs_confirmation() && !args.yes;
+    if asks && !std::io::stdin().is_terminal() {
+        let name = args.action.name();
+        return Err(session.fatal(&format!(
+            "--action={name} asks on a terminal first; without one it needs --yes"
+        )));
+    }
+    let keep = args.keep.iter().map(|rule| rule.parse());
+    let keep: Vec<Keep> = keep
+        .collect::<Result<_, _>>()
+        .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
+    let groups: Vec<Group> = match &args.from {
+        Some(_) if !args.paths.is_empty() => {
+            return Err(session.fatal("--from names the files; give no PATH beside it"));
+        }
+        Some(report) => from_report(&session, report)?,
+        None => {
+            let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
+            found.report().groups().collect()
+        }
+    };
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    if asks && !groups.is_empty() && !confirmed(args, &groups) {
+        session.report.summary("nothing was changed");
+        return Ok(session.end(Exit::Done));
+    }
+    let options = Options {
+        rules: Rules {
+            keep,
+            roots: if args.search.across_roots {
+                Roots::Across
+            } else {
+                Roots::Any
+            },
+        },
+        mode,
+        metadata: if args.ignore_metadata {
+            Owners::Ignore
+        } else {
+            Owners::Refuse
+        },
+        force: if args.force { Force::Yes } else { Force::No },
+        max_links: args.max_links,
+        ..Options::new(args.action.clone())
+    };
+    let mut journal = match mode {
+        Mode::Execute if !groups.is_empty() => Some(open_journal(&session, args)?),
+        _ => None,
+    };
+    let path = journal.as_ref().map(|journal| journal.path().to_owned());
+    let summary = act(&session, groups, &options, journal.as_mut())?;
+    for rule in &options.rules.keep {
+        if let Some(text) = rule.unmatched() {
+            session
+                .report
+                .warning(&format!("--keep={text}: no file matched"));
+        }
+    }
+    say_totals(&session, &summary, mode, path.as_deref());
+    let clean = summary.is_clean() && session.report.failures() == 0;
+    Ok(finish(
+        session,
+        &summary,
+        if clean { Exit::Done } else { Exit::Differs },
+    ))
+}
+
+fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
+    session
+        .metrics
+        .set("changed", "Files changed.", summary.changed as f64);
+    session
+        .metrics
+        .set("freed_bytes", "Disk space freed.", summary.freed as f64);
+    session.end(exit)
+}
+
+fn from_report(session: &Session, report: &Path) -> Outcome<Vec<Group>> {
+    let shown = bc_manifest::escape(report.as_os_str().as_encoded_bytes()).into_owned();
+    let text =
+        std::fs::read(report).map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
+    bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))
+}
+
+/// Asks once, with what is at stake.
+fn confirmed(args: &PruneArgs, groups: &[Group]) -> bool {
+    let files: usize = groups
+        .iter()
+        .map(|group| group.files.len().saturating_sub(1))
+        .sum();
+    crate::report::ask(&format!(
+        "{} up to {files} files of {} groups? [y/N] ",
+        args.action.name(),
+        groups.len(),
+    ));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// The journal asked for, or one beside the cache, named by the time.
+fn open_journal(session: &Session, args: &PruneArgs) -> Outcome<Journal> {
+    let path = match &args.journal {
+        Some(path) => path.clone(),
+        None => {
+            let Some(dir) = crate::config::cache_dir() else {
+                return Err(session.fatal("no place for the journal: neither XDG_CACHE_HOME nor HOME is set; name one with --journal"));
+            };
+            if let Err(error) = std::fs::create_dir_all(&dir) {
+                return Err(session.fatal(&format!(
+                    "{}: mkdir: {error}; name another place with --journal",
+                    dir.display()
+                )));
+            }
+            dir.join(journal_name())
+        }
+    };
+    Journal::create(&path, &args.action).map_err(|error| session.fatal(&error.to_string()))
+}
+
+fn journal_name() -> PathBuf {
+    let now: String = crate::metrics::now()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .take(15)
+        .collect();
+    format!("prune-{now}Z-{}.jsonl", std::process::id()).into()
+}
+
+/// Runs the engine; a line to stdout for each step, failures to stderr.
+fn act(
+    session: &Session,
+    groups: Vec<Group>,
+    options: &Options,
+    journal: Option<&mut Journal>,
+) -> Outcome<Summary> {
+    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let mut printed = Ok(());
+    let quiet = session.common.quiet;
+    let verbose = session.report.shows(1);
+    let summary =
+        bc_dup::prune::prune(
+            groups,
+            options,
+            journal,
+            &session.cancel,
+            &mut |event| match event {
+                Event::Step(step, StepOutcome::Skipped(skip)) => {
+                    if skip.is_error() {
+                        session.report.problem(&format!("{step}: skipped: {skip}"));
+                    } else if verbose {
+                        session.report.note(1, &format!("{step}: skipped: {skip}"));
+                    }
+                }
+                Event::Step(step, StepOutcome::Done { .. } | StepOutcome::Would { .. }) => {
+                    // A reader that left must not stop work that was asked for.
+                    if !quiet && printed.is_ok() {
+                        printed = writeln!(output, "{step}");
+                    }
+                }
+                Event::Unusable(path, skip) => {
+                    session.report.problem(&format!(
+                        "{}: cannot be kept: {skip}",
+                        bc_manifest::escape(path)
+                    ));
+                }
+                Event::Journal(skip) => session.report.problem(&skip.to_string()),
+            },
+        );
+    if let Err(text) = output.finish(printed) {
+        session.report.problem(&text);
+    }
+    Ok(summary)
+}
+
+fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<&Path>) {
+    let would = if mode == Mode::DryRun {
+        "would be "
+    } else {
+        ""
+    };
+    let mut text = if summary.changed == 0 && summary.skipped.is_empty() {
+        "nothing to do".to_owned()
+    } else {
+        format!(
+            "{} files {would}changed, {} {would}freed",
+            summary.changed,
+            size(summary.freed)
+        )
+    };
+    for (reason, count) in &summary.skipped {
+        text += &format!("; {count} skipped: {reason}");
+    }
+    if summary.leftovers > 0 {
+        text += &format!(
+            "; {} temporaries of a killed run {would}removed",
+            summary.leftovers
+        );
+    }
+    session.report.summary(&text);
+    if let (Some(journal), true) = (journal, summary.changed > 0) {
+        session.report.summary(&format!(
+            "journal: {}; 'bc dup undo' takes it back",
+            journal.display()
+        ));
+    }
+}
+
+pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
+    let session = Session::start("dup", "undo", &args.common)?;
+    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let mode = if args.dry_run {
+        Mode::DryRun
+    } else {
+        Mode::Execute
+    };
+    let mut printed = Ok(());
+    let undone = bc_dup::prune::undo(&args.journal, mode, &session.cancel, &mut |event| {
+        let path = bc_manifest::escape(event.path);
+        let words = match event.outcome {
+            UndoOutcome::Restored { lost } if lost.is_empty() => {
+                format!("restored {path} ({})", event.action)
+            }
+            UndoOutcome::Restored { lost } => {
+                session
+                    .report
+                    .problem(&format!("{path}: restored without {}", lost.join(", ")));
+                format!("restored {path} ({}), incomplete", event.action)
+            }
+            UndoOutcome::Would => format!("restore {path} ({})", event.action),
+            UndoOutcome::Unneeded => {
+                return session.report.note(1, &format!("{path}: nothing to undo"));
+            }
+            UndoOutcome::Failed(skip) => {
+                return session
+                    .report
+                    .problem(&format!("{path}: not restored: {skip}"));
+            }
+        };
+        if !session.common.quiet && printed.is_ok() {
+            printed = writeln!(output, "{words}");
+        }
+    });
+    let summary = undone.map_err(|error| session.fatal(&error.to_string()))?;
+    if let Err(text) = output.finish(printed) {
+        session.report.problem(&text);
+    }
+    let mut text = format!("{} restored", summary.restored);
+    for (count, what) in [
+        (summary.incomplete, "of them incomplete"),
+        (summary.unneeded, "were separate files already"),
+        (summary.failed, "not restored"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    session.report.summary(&text);
+    let exit = session.report.exit();
+    Ok(session.end(exit))
+}

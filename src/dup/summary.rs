@@ -1,0 +1,68 @@
+//! `bc dup summary`: what could be reclaimed, and where most of it is.
+
+use std::io::Write;
+
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::progress::{size, thousands};
+use crate::run::{Outcome, Session};
+
+use super::Found;
+use super::args::SummaryArgs;
+
+/// Groups shown.
+const LARGEST: usize = 10;
+
+pub fn run(args: &SummaryArgs) -> Outcome<Exit> {
+    let session = Session::start("dup", "summary", &args.common)?;
+    let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let result = output.write_all(text(&found).as_bytes());
+    let exit = match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(super::session_end(session, &found, exit))
+}
+
+fn text(found: &Found) -> String {
+    let (scan, stats) = (&found.scan, &found.scan.stats);
+    let mut text = format!(
+        "files          {:>12}  {}\nsame size      {:>12}\nread           {:>12}  {}\nunreadable     {:>12}\n\
+         groups         {:>12}\nduplicates     {:>12}  {} could be freed\n",
+        thousands(stats.files),
+        size(stats.bytes),
+        thousands(stats.size_candidates),
+        thousands(stats.fast_hashed + stats.full_hashed),
+        size(stats.bytes_read),
+        thousands(scan.errors.len() as u64 + found.listing.errors().len() as u64),
+        thousands(scan.groups.len() as u64),
+        thousands(scan.duplicates()),
+        size(scan.wasted()),
+    );
+    let seconds = stats.times.map(|time| time.as_secs_f64());
+    text += &format!(
+        "time           {:>12}  size {:.3} s, first read {:.3} s, second read {:.3} s\n",
+        format!("{:.3} s", seconds.iter().sum::<f64>()),
+        seconds[0],
+        seconds[1],
+        seconds[2],
+    );
+    if !scan.groups.is_empty() {
+        text += "\nlargest waste\n";
+    }
+    for group in scan.groups.iter().take(LARGEST) {
+        let first = found.listing.path(group.files[0].names[0]);
+        text += &format!(
+            "{:>12}  {} files of {}: {}\n",
+            size(group.wasted),
+            thousands(group.files.len() as u64),
+            size(group.size),
+            bc_manifest::escape(&first),
+        );
+    }
+    text
+}
