@@ -5,7 +5,7 @@ use bc_manifest::integrity::{Kind, ROOT, path_order};
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
-use crate::input::{ManifestFile, Trust};
+use crate::input::{Ahead, ManifestFile, Trust};
 use crate::summary::Summary;
 use crate::verify::report_failed;
 use crate::view::View;
@@ -41,12 +41,10 @@ pub struct Diffed {
 /// Manifests that cannot be trusted, or whose digests are of different
 /// algorithms while digests are compared; a failed write.
 pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
-    if what.trust == Trust::Checked {
-        what.old.check()?;
-        what.new.check()?;
-    }
-    let mut old = what.old.entries(what.trust)?;
-    let mut new = what.new.entries(what.trust)?;
+    let mut old = what.old.stream(what.trust, Ahead::Thread)?;
+    let mut new = what.new.stream(what.trust, Ahead::Thread)?;
+    old.prove()?;
+    new.prove()?;
     let (old_dev, new_dev) = (old.header().root_dev, new.header().root_dev);
     let (was, is) = (&old.header().algorithm, &new.header().algorithm);
     if was != is && what.rules.compares(Field::Digest, Kind::File) {
@@ -72,20 +70,20 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
         let after = if order.is_ge() { new.take()? } else { None };
         let reported = match (&before, &after) {
             (Some(before), Some(after)) => {
-                let (mut one, mut other) = (View::from(&**before), View::from(&**after));
+                let (mut one, mut other) = (View::from(before), View::from(after));
                 if before.path == ROOT {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
                 comparison.both(&before.path, &one, &other).map(drop)
             }
-            (Some(before), None) => comparison.removed(&before.path, &View::from(&**before)),
-            (None, Some(after)) => comparison.added(&after.path, &View::from(&**after)),
+            (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
+            (None, Some(after)) => comparison.added(&after.path, &View::from(after)),
             (None, None) => Ok(()),
         };
         reported.map_err(|error| report_failed(&error))?;
     }
-    problems.extend(old.problems());
-    problems.extend(new.problems());
+    problems.extend_from_slice(old.problems());
+    problems.extend_from_slice(new.problems());
     let summary = comparison.finish().map_err(|error| report_failed(&error))?;
     Ok(Diffed { summary, problems })
 }

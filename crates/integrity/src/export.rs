@@ -7,7 +7,7 @@ use bc_manifest::{End, gnu};
 use bc_walk::Entries;
 
 use crate::error::{Error, ErrorKind};
-use crate::input::{ManifestFile, Trust};
+use crate::input::{Ahead, ManifestFile, Trust};
 use crate::verify::tree_options;
 
 /// Formats of other tools.
@@ -45,10 +45,7 @@ pub fn export<W: Write>(
     trust: Trust,
     mut out: W,
 ) -> Result<(W, Exported), Error> {
-    if trust == Trust::Checked {
-        manifest.check()?;
-    }
-    let mut entries = manifest.entries(trust)?;
+    let mut entries = manifest.stream(trust, Ahead::Here)?;
     let header = entries.header();
     let algorithm = header.algorithm.clone();
     let known: &[&str] = match format {
@@ -81,7 +78,7 @@ pub fn export<W: Write>(
             None => break,
         }
     }
-    writer.done.problems = entries.problems();
+    writer.done.problems = entries.problems().to_vec();
     Ok((out, writer.done))
 }
 

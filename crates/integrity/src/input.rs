@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_manifest::compress;
@@ -138,7 +139,8 @@ impl ManifestFile {
     /// # Errors
     /// If it is no integrity manifest, or its schema is unknown.
     pub fn header(&self) -> Result<Header, Error> {
-        Ok(self.entries(Trust::Checked)?.reader.header().clone())
+        let reader = Reader::new(self.lines()?, Policy::Strict).map_err(|e| self.refused(&e))?;
+        Ok(reader.header().clone())
     }
 
     /// The algorithm of its digests.
@@ -167,14 +169,97 @@ impl ManifestFile {
         lines.map_err(|error| Error::io(&self.name, "read", &error))
     }
 
-    /// The entries from the first on.
-    pub(crate) fn entries(&self, trust: Trust) -> Result<OldSide<'_>, Error> {
+    /// The entries from the first on. [`OldSide::prove`] must be asked before
+    /// anything is done about them.
+    ///
+    /// With `Ahead::Thread` the manifest is checked and taken apart by a thread
+    /// of its own, so that both cost no time while the caller walks a tree.
+    pub(crate) fn stream(&self, trust: Trust, ahead: Ahead) -> Result<OldSide, Error> {
+        if ahead == Ahead::Thread
+            && let Some(side) = self.stream_ahead(trust)?
+        {
+            return Ok(side);
+        }
+        if trust == Trust::Checked {
+            self.check()?;
+        }
+        self.again(trust)
+    }
+
+    /// The entries once more, without another look at the SHA-256.
+    pub(crate) fn again(&self, trust: Trust) -> Result<OldSide, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
-        Ok(OldSide {
-            file: self,
+        let header = reader.header().clone();
+        let reader = match trust {
+            Trust::Checked => reader.proven(),
+            Trust::Forced => reader,
+        };
+        let source = Stream::Here(Box::new(Here {
+            file: self.clone(),
             reader,
-            next: Next::Unread,
+        }));
+        Ok(OldSide {
+            header,
+            source,
+            next: None,
+            over: false,
+            problems: Vec::new(),
         })
+    }
+
+    /// `None` where no thread is to be had.
+    fn stream_ahead(&self, trust: Trust) -> Result<Option<OldSide>, Error> {
+        let header = self.header()?;
+        let (sender, receiver) = sync_channel(BATCHES);
+        let file = self.clone();
+        let work = move || {
+            let last = match file.send_all(trust, &sender) {
+                Ok(problems) => Message::Done(problems),
+                Err(error) => Message::Failed(error),
+            };
+            // Nobody listens any more: the comparison ended early.
+            let _ = sender.send(last);
+        };
+        if std::thread::Builder::new()
+            .name("manifest".into())
+            .spawn(work)
+            .is_err()
+        {
+            return Ok(None);
+        }
+        let source = Stream::Ahead {
+            receiver,
+            batch: Vec::new().into_iter(),
+        };
+        Ok(Some(OldSide {
+            header,
+            source,
+            next: None,
+            over: false,
+            problems: Vec::new(),
+        }))
+    }
+
+    fn send_all(&self, trust: Trust, sender: &SyncSender<Message>) -> Result<Vec<String>, Error> {
+        if trust == Trust::Checked {
+            self.check()?;
+        }
+        let mut listens = sender.send(Message::Proven).is_ok();
+        let mut entries = self.again(trust)?;
+        let mut batch = Vec::new();
+        while listens {
+            match entries.take()? {
+                Some(entry) => batch.push(entry),
+                None => break,
+            }
+            if batch.len() == BATCH {
+                let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+                listens = sender.send(Message::Batch(full)).is_ok();
+            }
+        }
+        // An error after it ends the thread as well.
+        let _ = sender.send(Message::Batch(batch));
+        Ok(entries.problems)
     }
 
     /// Compares the trailer's SHA-256 with the lines before it: finds what was
@@ -245,79 +330,143 @@ impl ManifestFile {
     }
 }
 
+/// Whether a manifest is read by a thread of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ahead {
+    Thread,
+    Here,
+}
+
+/// Entries that a thread hands over at once.
+const BATCH: usize = 256;
+
+/// Batches that may wait: what is read while a tree is walked, some 30 MB.
+const BATCHES: usize = 256;
+
+enum Message {
+    /// The SHA-256 was found right, or is not to be looked at.
+    Proven,
+    Batch(Vec<Entry>),
+    /// The end, with what was passed over.
+    Done(Vec<String>),
+    Failed(Error),
+}
+
 /// Streams a manifest's entries beside another sorted side.
-pub(crate) struct OldSide<'a> {
-    file: &'a ManifestFile,
+pub(crate) struct OldSide {
+    header: Header,
+    source: Stream,
+    next: Option<Entry>,
+    over: bool,
+    problems: Vec<String>,
+}
+
+enum Stream {
+    Here(Box<Here>),
+    Ahead {
+        receiver: Receiver<Message>,
+        batch: std::vec::IntoIter<Entry>,
+    },
+}
+
+struct Here {
+    file: ManifestFile,
     reader: Reader<Box<dyn BufRead + Send>>,
-    next: Next,
 }
 
-enum Next {
-    Unread,
-    Entry(Box<Entry>),
-    End,
-}
-
-impl OldSide<'_> {
+impl OldSide {
     pub(crate) fn header(&self) -> &Header {
-        self.reader.header()
+        &self.header
+    }
+
+    /// Waits until the manifest has been found unaltered.
+    pub(crate) fn prove(&mut self) -> Result<(), Error> {
+        let Stream::Ahead { receiver, .. } = &self.source else {
+            return Ok(());
+        };
+        match receiver.recv() {
+            Ok(Message::Failed(error)) => Err(error),
+            Ok(_) => Ok(()),
+            Err(_) => Err(stopped()),
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), Error> {
+        while self.next.is_none() && !self.over {
+            match &mut self.source {
+                Stream::Here(here) => match here.reader.read() {
+                    Ok(Some(entry)) => self.next = Some(entry),
+                    Ok(None) => {
+                        self.over = true;
+                        self.problems = problems(&here.reader);
+                    }
+                    Err(error) => return Err(here.file.refused(&error)),
+                },
+                Stream::Ahead { receiver, batch } => {
+                    self.next = batch.next();
+                    if self.next.is_some() {
+                        break;
+                    }
+                    match receiver.recv() {
+                        Ok(Message::Proven) => {}
+                        Ok(Message::Batch(entries)) => *batch = entries.into_iter(),
+                        Ok(Message::Done(problems)) => {
+                            self.over = true;
+                            self.problems = problems;
+                        }
+                        Ok(Message::Failed(error)) => return Err(error),
+                        Err(_) => return Err(stopped()),
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The next entry, without taking it.
     pub(crate) fn peek(&mut self) -> Result<Option<&Entry>, Error> {
-        if let Next::Unread = self.next {
-            self.next = match self.reader.read() {
-                Ok(Some(entry)) => Next::Entry(Box::new(entry)),
-                Ok(None) => Next::End,
-                Err(error) => return Err(self.file.refused(&error)),
-            };
-        }
-        match &self.next {
-            Next::Entry(entry) => Ok(Some(entry)),
-            Next::Unread | Next::End => Ok(None),
-        }
+        self.fill()?;
+        Ok(self.next.as_ref())
     }
 
     /// The next entry.
-    pub(crate) fn take(&mut self) -> Result<Option<Box<Entry>>, Error> {
-        self.peek()?;
-        match std::mem::replace(&mut self.next, Next::Unread) {
-            Next::Entry(entry) => Ok(Some(entry)),
-            Next::Unread | Next::End => {
-                self.next = Next::End;
-                Ok(None)
-            }
-        }
+    pub(crate) fn take(&mut self) -> Result<Option<Entry>, Error> {
+        self.fill()?;
+        Ok(self.next.take())
     }
 
     /// The next entry if its path comes before `path`.
-    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<Box<Entry>>, Error> {
-        match self.peek()? {
-            Some(entry) if path_order(&entry.path, path).is_lt() => self.take(),
-            _ => Ok(None),
-        }
+    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<Entry>, Error> {
+        self.fill()?;
+        Ok(self
+            .next
+            .take_if(|entry| path_order(&entry.path, path).is_lt()))
     }
 
     /// The next entry if it has this path.
-    pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<Box<Entry>>, Error> {
-        match self.peek()? {
-            Some(entry) if entry.path == path => self.take(),
-            _ => Ok(None),
-        }
+    pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<Entry>, Error> {
+        self.fill()?;
+        Ok(self.next.take_if(|entry| entry.path == path))
     }
 
-    /// What was passed over, in words.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        let mut all: Vec<String> = self
-            .reader
-            .problems()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let more = self.reader.problem_count() - all.len() as u64;
-        if more > 0 {
-            all.push(format!("{more} more problems"));
-        }
-        all
+    /// What was passed over, in words; known at the end.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
     }
+}
+
+fn stopped() -> Error {
+    Error::new(
+        ErrorKind::Panic,
+        "the thread that reads the manifest stopped",
+    )
+}
+
+fn problems(reader: &Reader<Box<dyn BufRead + Send>>) -> Vec<String> {
+    let mut all: Vec<String> = reader.problems().iter().map(ToString::to_string).collect();
+    let more = reader.problem_count() - all.len() as u64;
+    if more > 0 {
+        all.push(format!("{more} more problems"));
+    }
+    all
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
 use bc_manifest::time::{format_rfc3339, parse_rfc3339};
-use bc_walk::{EntryId, Skipped};
+use bc_walk::{EntryId, Identity, Skipped};
 
 use crate::atomic::lock;
 use crate::change::Class;
@@ -25,7 +25,7 @@ use crate::create::hash_options;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
-use crate::input::{ManifestFile, OldSide, Trust};
+use crate::input::{Ahead, ManifestFile, OldSide, Trust};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present, to_entry};
 use crate::reread::{Candidate, Reread, choose};
@@ -117,14 +117,23 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             "not a file that could be replaced",
         ));
     };
-    let header = manifest.header()?;
+    let ahead = if work.walk_workers > 1 {
+        Ahead::Thread
+    } else {
+        Ahead::Here
+    };
+    let mut old = manifest.stream(what.trust, ahead)?;
+    let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = Tree::walk(what.root, &options, &[identity], work)?;
+    let tree = Tree::walk(what.root, &options, &[identity], work);
+    // A bad manifest is the more important news.
+    old.prove()?;
+    let tree = tree?;
     refuse_if_empty(&tree, &manifest, what.root, what.root_check)?;
 
     let mut plan = Plan::new(&tree);
-    plan.make(&manifest, &header, &options, what, work)?;
+    plan.make(old, manifest.directory(), &options, what, work)?;
     let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
     if elsewhere && plan.matches == 0 && plan.leaves > 0 {
         return Err(refused(
@@ -204,21 +213,21 @@ impl<'a> Plan<'a> {
 
     fn make(
         &mut self,
-        manifest: &ManifestFile,
-        header: &Header,
+        mut old: OldSide,
+        touched: Option<Identity>,
         options: &TreeOptions,
         what: &Update<'_>,
         work: &Work<'_>,
     ) -> Result<(), Error> {
-        let mut old = manifest.entries(what.trust)?;
         // Without a time of its own an entry was last verified when the
         // manifest was made.
-        let made = header
+        let made = old
+            .header()
             .created_at
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
-        let mut looker = Looker::new(self.tree, options.xattrs, manifest.directory());
+        let mut looker = Looker::new(self.tree, options.xattrs, touched);
         looker.all(work.cancel, |new| {
             while let Some(entry) = old.take_before(new.path)? {
                 self.gone(&entry);
@@ -237,7 +246,7 @@ impl<'a> Plan<'a> {
         while let Some(entry) = old.take()? {
             self.gone(&entry);
         }
-        self.problems = old.problems();
+        self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();
         Ok(())
     }
@@ -372,7 +381,7 @@ impl Updater<'_> {
         let mut output = Output::create(what.manifest, &self.header, plan.differs)?;
 
         let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
-        let mut old = self.manifest.entries(what.trust)?;
+        let mut old = self.manifest.again(what.trust)?;
         let mut looker = Looker::new(self.tree, self.options.xattrs, self.manifest.directory());
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
@@ -416,7 +425,7 @@ impl Updater<'_> {
     fn merge(
         &self,
         new: &Present<'_>,
-        old: &mut OldSide<'_>,
+        old: &mut OldSide,
         scrubbed: &Scrubbed,
         was_on: Option<u64>,
         comparison: &mut Comparison<'_>,
@@ -433,7 +442,7 @@ impl Updater<'_> {
                 .map_err(|error| report_failed(&error))?;
             return output.put(&fresh);
         };
-        let mut before = View::from(&*entry);
+        let mut before = View::from(&entry);
         if entry.path == ROOT {
             before.dev = was_on;
         }

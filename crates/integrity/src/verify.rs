@@ -12,7 +12,7 @@ use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::hashing;
-use crate::input::{ManifestFile, OldSide, Trust};
+use crate::input::{Ahead, ManifestFile, OldSide, Trust};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::summary::Summary;
@@ -69,12 +69,21 @@ pub struct Verified {
 /// A manifest that cannot be trusted, a root that looks unmounted, a failed
 /// write, a cancellation.
 pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Verified, Error> {
-    let header = what.manifest.header()?;
+    let ahead = if work.walk_workers > 1 {
+        Ahead::Thread
+    } else {
+        Ahead::Here
+    };
+    let mut old = what.manifest.stream(what.trust, ahead)?;
+    let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = walk_and_check(what.root, &options, what.manifest, what.trust, work)?;
+    let leave_out: Vec<Identity> = what.manifest.identity().into_iter().collect();
+    let tree = Tree::walk(what.root, &options, &leave_out, work);
+    // A bad manifest is the more important news.
+    old.prove()?;
+    let tree = tree?;
     refuse_if_empty(&tree, what.manifest, what.root, what.root_check)?;
-    let old = what.manifest.entries(what.trust)?;
 
     let mut comparison = Comparison::new(what.rules, what.detail, sink);
     let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
@@ -119,7 +128,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             "is on another device than recorded, and nothing in it matches",
         ));
     }
-    let problems = old.problems();
+    let problems = old.problems().to_vec();
     let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
     let skipped = tree.listing.skipped().clone();
@@ -140,37 +149,6 @@ pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions,
     }
 }
 
-/// Walks the tree, and checks the manifest's trailer meanwhile.
-fn walk_and_check(
-    root: &OsStr,
-    options: &TreeOptions,
-    manifest: &ManifestFile,
-    trust: Trust,
-    work: &Work<'_>,
-) -> Result<Tree, Error> {
-    let leave_out: Vec<Identity> = manifest.identity().into_iter().collect();
-    let check = || match trust {
-        Trust::Checked => manifest.check(),
-        Trust::Forced => Ok(()),
-    };
-    if work.walk_workers <= 1 {
-        check()?;
-        return Tree::walk(root, options, &leave_out, work);
-    }
-    std::thread::scope(|scope| {
-        let checking = std::thread::Builder::new()
-            .name("check".into())
-            .spawn_scoped(scope, check);
-        let tree = Tree::walk(root, options, &leave_out, work);
-        match checking.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(checked)) => checked?,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(_) => check()?,
-        }
-        tree
-    })
-}
-
 /// Is the root on another device than when it was recorded?
 pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     let now = tree.root().map(|stat: FileStat| stat.id.dev);
@@ -187,7 +165,7 @@ pub(crate) fn refuse_if_empty(
     if !tree.is_empty() || check == RootCheck::Forced {
         return Ok(());
     }
-    let mut old = manifest.entries(Trust::Forced)?;
+    let mut old = manifest.again(Trust::Forced)?;
     old.take_at(ROOT)?;
     match old.peek()? {
         None => Ok(()),
@@ -207,7 +185,7 @@ pub(crate) fn report_failed(error: &std::io::Error) -> Error {
 /// The two sides side by side.
 struct Merge<'a, 's> {
     tree: &'a Tree,
-    old: OldSide<'a>,
+    old: OldSide,
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
 }
@@ -222,7 +200,7 @@ impl Merge<'_, '_> {
         }
         let reported = match self.old.take_at(new.path)? {
             Some(entry) => {
-                let mut old = View::from(&*entry);
+                let mut old = View::from(&entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }

@@ -29,6 +29,7 @@
 //! # Ok::<(), bc_manifest::Error>(())
 //! ```
 
+mod canonical;
 mod entry;
 mod header;
 mod parse;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::canonical;
 use super::entry::{Entry, Kind, Meta, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
@@ -157,14 +158,36 @@ impl<'de> Deserialize<'de> for Pairs {
 }
 
 /// What a line after the header is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved once; a box would be an allocation per line"
+)]
 pub(super) enum Parsed {
-    Entry(Box<Entry>),
+    Entry(Entry),
     Trailer,
 }
 
 /// Parses a line and checks all that can be checked of it alone. Digests must have
 /// `digest_len` bytes, if that is known.
 pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (ErrorKind, String)> {
+    let parsed = match canonical::parse(line, digest_len) {
+        Some(entry) => Parsed::Entry(entry),
+        None => parse_general(line, digest_len)?,
+    };
+    if let Parsed::Entry(entry) = &parsed {
+        check_path(&entry.path).map_err(|why| (ErrorKind::UnsafePath, why.to_owned()))?;
+        entry
+            .check()
+            .map_err(|why| (ErrorKind::Malformed, why.to_owned()))?;
+    }
+    Ok(parsed)
+}
+
+/// Any JSON that says what a line should say, in whatever order and spelling.
+pub(super) fn parse_general(
+    line: &[u8],
+    digest_len: Option<usize>,
+) -> Result<Parsed, (ErrorKind, String)> {
     let malformed = |why: &str| (ErrorKind::Malformed, why.to_owned());
     let raw: Raw<'_> = serde_json::from_slice(line)
         .map_err(|e| (ErrorKind::Malformed, format!("not valid JSON: {e}")))?;
@@ -174,10 +197,7 @@ pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (E
         Some(_) => return Err(malformed("unknown type of line")),
         None => return Err(malformed("no type")),
     }
-    let entry = entry(raw, digest_len).map_err(malformed)?;
-    check_path(&entry.path).map_err(|why| (ErrorKind::UnsafePath, why.to_owned()))?;
-    entry.check().map_err(malformed)?;
-    Ok(Parsed::Entry(Box::new(entry)))
+    entry(raw, digest_len).map(Parsed::Entry).map_err(malformed)
 }
 
 fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str> {
@@ -252,7 +272,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
 }
 
 /// Lower case only: there is one way to write a digest.
-fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
+pub(super) fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
     let digest = Digest::from_hex(hex.as_bytes()).ok_or("not a digest")?;
     if hex.bytes().any(|b| b.is_ascii_uppercase()) {
         return Err("not a digest");

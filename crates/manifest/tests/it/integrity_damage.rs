@@ -100,6 +100,29 @@ fn the_pieces_of_this_file_make_a_valid_manifest() {
     );
 }
 
+/// Whoever vouches for the SHA-256 gets everything else checked.
+#[test]
+fn proven_bytes_are_checked_but_for_the_digest() {
+    let good = sealed(&[&file("a"), &file("b")], &ONE.replace(":1", ":2"));
+    let drain = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes, Policy::Strict)?.proven();
+        while reader.read()?.is_some() {}
+        Ok::<_, bc_manifest::Error>(*reader.counts())
+    };
+    assert_eq!(drain(&good).unwrap(), validate(&good[..]).unwrap());
+    let text = String::from_utf8(good).unwrap();
+    let altered = |from: &str, to: &str| drain(text.replace(from, to).as_bytes()).map(drop);
+    altered("\"mode\":1", "\"mode\":2").unwrap();
+    for (from, to) in [
+        ("\"entries\":2", "\"entries\":1"),
+        ("\"path\":\"b\"", "\"path\":\"a\""),
+        ("\"path\":\"b\"", "\"path\":\"../b\""),
+        ("\"trailer\"", "\"tailor\""),
+    ] {
+        assert!(altered(from, to).is_err(), "{to}");
+    }
+}
+
 #[test]
 fn refused_with_the_right_reason() {
     use ErrorKind::*;
