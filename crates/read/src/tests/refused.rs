@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use bc_testkit::left_out;
 use bc_walk::Metadata;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-use super::{Pretend, Recorder, files, list, options, pretend, read_all};
+use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all};
 use crate::{Backend, Choice, uring_available};
 
 /// Makes these calls fail with `errno` on this thread from now on.
@@ -129,5 +130,46 @@ fn missing_newer_calls_are_done_without() {
             assert!(recorder.contents(&listing) == contents);
             assert_eq!(stats.backend, Backend::Sync);
         });
+    }
+}
+
+/// With fewer descriptors than slots, files wait for each other. The limit is
+/// the whole process's, so this is a process of its own.
+#[test]
+fn few_descriptors_are_enough() {
+    const CHILD: &str = "BC_READ_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tests::refused::few_descriptors_are_enough"])
+            .env(CHILD, "1")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let (_tree, paths, contents) = files(&[5000; 300]);
+    let listing = list(&paths, Metadata::Basic);
+    let used = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let limit = Rlimit {
+        current: Some(used + 10),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    each_backend(|backend| {
+        let mut recorder = Recorder::new(20);
+        read_all(&listing, &options(backend), &mut recorder);
+        assert!(recorder.contents(&listing) == contents);
+    });
+    // None at all: an error each, and an end.
+    let (_tree, paths, _) = files(&[10; 2]);
+    let listing = list(&paths, Metadata::None);
+    let mut hoard = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        hoard.push(file);
+    }
+    let mut recorder = Recorder::new(4);
+    read_all(&listing, &options(Choice::Sync), &mut recorder);
+    for entry in 0..2 {
+        assert_eq!(recorder.error(entry).errno(), Some(libc::EMFILE));
     }
 }

@@ -1,0 +1,329 @@
+//! One file's way through a slot: open, prove, read, finish. Each step is a
+//! plain call or goes through the ring.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bc_walk::{EntryId, Error};
+use rustix::io::Errno;
+
+use super::Pump;
+use crate::buffer::Pool;
+use crate::open::{Cached, verify};
+use crate::progress::{Progress, Step};
+use crate::slot::{Active, Plain, Slot};
+use crate::types::{Consumer, Opened, Want};
+use crate::uring::Done;
+
+/// What became of an attempt to start a file.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Start {
+    /// Filled, failed, or short of a buffer: without waiting in any case.
+    Done,
+    /// In flight.
+    Flying,
+    /// Put off for lack of descriptors.
+    Deferred,
+    /// The plan is exhausted.
+    NoMore,
+}
+
+impl<C: Consumer> Pump<'_, C> {
+    /// Starts the next entry of the plan in a free slot.
+    pub(super) fn start(&mut self, slot: usize) -> Start {
+        let (entry, want) = if let Some(deferred) = self.deferred.pop() {
+            deferred
+        } else if let Some(entry) = self.next_entry() {
+            (entry, self.consumer.want(entry))
+        } else {
+            self.free.push(slot);
+            return Start::NoMore;
+        };
+        let file = match self.open(slot, entry, want) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Start::Flying,
+            Err(error) if self.defers(error.errno()) => {
+                self.free.push(slot);
+                self.deferred.push((entry, want));
+                return Start::Deferred;
+            }
+            Err(error) => {
+                self.reject(slot, entry, error);
+                return Start::Done;
+            }
+        };
+        self.opened(slot, entry, want, file)
+    }
+
+    /// Opens an entry, or has the ring open it (`None`).
+    fn open(&mut self, slot: usize, entry: EntryId, want: Want) -> Result<Option<OwnedFd>, Error> {
+        let dir = self.opener.dir(entry)?;
+        if self.queue.tries_cached() {
+            match self.opener.open_cached(&dir, entry)? {
+                Cached::Open(file) => return Ok(Some(file)),
+                Cached::Miss => {}
+            }
+        }
+        let Some(ring) = self.queue.ring() else {
+            return self.opener.open(&dir, entry).map(Some);
+        };
+        let flags = self.opener.flags(entry);
+        self.slots[slot] = Slot::Opening { entry, want };
+        self.stats.queued += 1;
+        if let Err(errno) = ring.open(slot, dir, self.listing.name(entry), flags) {
+            self.abandon(errno);
+        }
+        Ok(None)
+    }
+
+    /// How many slots should be filled before the consumer is called.
+    pub(super) fn enough(&self, width: usize) -> usize {
+        if self.is_short() { 1 } else { width }
+    }
+
+    /// Whether files have to be closed before others can be opened.
+    pub(super) fn is_short(&self) -> bool {
+        self.short && self.free.len() < self.slots.len()
+    }
+
+    /// Whether an open that failed with `errno` is worth another try once a
+    /// descriptor has become free: by one of this worker's own files, or for a
+    /// second by another worker's. The slot of the failed open counts as used.
+    fn defers(&mut self, errno: Option<i32>) -> bool {
+        let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+        if !short.contains(&errno) {
+            return false;
+        }
+        self.short = true;
+        if self.free.len() + 1 < self.slots.len() {
+            return true;
+        }
+        self.waits += 1;
+        std::thread::sleep(Duration::from_millis(1));
+        self.waits < 1000
+    }
+
+    /// A file was opened for `slot`: proves what it is and begins to read.
+    fn opened(&mut self, slot: usize, entry: EntryId, want: Want, file: OwnedFd) -> Start {
+        let stat = match verify(self.listing, entry, &file) {
+            Ok(stat) => stat,
+            Err(error) => {
+                self.reject(slot, entry, error);
+                return Start::Done;
+            }
+        };
+        self.waits = 0;
+        let size = stat.stamp.size;
+        let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
+        let opened = Opened { entry, stat };
+        self.consumer.begin(slot, &opened);
+        let mut active = Active::new(opened, progress, file);
+        match self.pool.take(progress.left()) {
+            Ok(Some(buffer)) => {
+                active.buffer = Some(buffer);
+                self.slots[slot] = Slot::Active(active);
+                self.fill(slot)
+            }
+            Ok(None) => {
+                self.slots[slot] = Slot::Starved(active);
+                self.starved.push_back(slot);
+                Start::Done
+            }
+            Err(errno) => {
+                self.slots[slot] = Slot::Active(active);
+                self.fail(slot, "read", errno);
+                Start::Done
+            }
+        }
+    }
+
+    /// Reads into the slot's buffer until it has something for the consumer,
+    /// or leaves that to the ring.
+    pub(super) fn fill(&mut self, slot: usize) -> Start {
+        loop {
+            let Slot::Active(active) = &mut self.slots[slot] else {
+                return Start::Done;
+            };
+            if active.progress.nothing() {
+                active.end = true;
+                self.ready.push(slot);
+                return Start::Done;
+            }
+            active.ask(self.chunk);
+            let plain = if self.queue.tries_cached() {
+                active.read_cached()
+            } else {
+                Ok(Plain::Miss)
+            };
+            let read = match plain {
+                Ok(Plain::Read(n)) => Ok(n),
+                Ok(Plain::Unknown) if !self.latency.queues() => {
+                    self.latency.timed(|| active.read())
+                }
+                Ok(Plain::Miss | Plain::Unknown) => match self.queue.ring() {
+                    None => active.read(),
+                    Some(ring) => {
+                        let (file, buffer) = active.lend();
+                        let (filled, asked, pos) =
+                            (active.filled, active.asked, active.progress.pos());
+                        self.stats.queued += 1;
+                        if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
+                            self.abandon(errno);
+                        }
+                        return Start::Flying;
+                    }
+                },
+                Err(errno) => Err(errno),
+            };
+            if !self.took(slot, read) {
+                return Start::Done;
+            }
+        }
+    }
+
+    /// Takes note of a read; returns whether another one has to follow.
+    fn took(&mut self, slot: usize, read: Result<usize, Errno>) -> bool {
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
+        self.stats.reads += 1;
+        let n = match read {
+            Ok(n) => n,
+            Err(errno) => {
+                self.fail(slot, "read", errno);
+                return false;
+            }
+        };
+        self.stats.bytes += n as u64;
+        match active.took(n) {
+            Step::More => return true,
+            Step::Full => {}
+            Step::Last => active.end = true,
+            Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
+                Ok(()) => active.end = true,
+                Err(error) => {
+                    self.finish(slot, Some(error));
+                    return false;
+                }
+            },
+        }
+        self.ready.push(slot);
+        false
+    }
+
+    /// Submits what is pending and takes in what the ring has completed.
+    pub(super) fn complete(&mut self, wait: usize) {
+        if let Err(errno) = self.queue.submit(wait) {
+            self.abandon(errno);
+            return;
+        }
+        while let Some((slot, done)) = self.queue.reap() {
+            match done {
+                Done::Open(result) => self.completed_open(slot, result),
+                Done::Read {
+                    file,
+                    buffer,
+                    result,
+                } => {
+                    let Slot::Active(active) = &mut self.slots[slot] else {
+                        continue;
+                    };
+                    active.give_back(file, buffer);
+                    let read = match result {
+                        Err(Errno::AGAIN | Errno::INTR | Errno::SPIPE | Errno::OPNOTSUPP) => {
+                            active.read()
+                        }
+                        read => read,
+                    };
+                    if self.took(slot, read) {
+                        self.fill(slot);
+                    }
+                }
+            }
+        }
+    }
+
+    fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
+        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
+        let Slot::Opening { entry, want } = state else {
+            self.slots[slot] = state;
+            return;
+        };
+        let file = match result {
+            Ok(file) => Ok(file),
+            // O_NOATIME refused, or nothing to do with the file: by plain call.
+            Err(Errno::PERM | Errno::AGAIN | Errno::INTR) => {
+                let dir = self.opener.dir(entry);
+                dir.and_then(|dir| self.opener.open(&dir, entry))
+            }
+            Err(errno) if self.defers(Some(errno.raw_os_error())) => {
+                self.free.push(slot);
+                self.deferred.push((entry, want));
+                return;
+            }
+            Err(errno) => Err(self.opener.error(entry, "open", errno)),
+        };
+        match file {
+            Ok(file) => {
+                self.opened(slot, entry, want, file);
+            }
+            Err(error) => self.reject(slot, entry, error),
+        }
+    }
+
+    /// The ring failed for good: fails what was in flight and goes on without.
+    fn abandon(&mut self, errno: Errno) {
+        // The buffers in flight are lost.
+        self.pool = Pool::new(&[(self.slots.len(), self.options.slot_size)]);
+        for slot in self.queue.abandon(errno) {
+            match &self.slots[slot] {
+                Slot::Opening { entry, .. } => {
+                    let error = self.opener.error(*entry, "open", errno);
+                    self.reject(slot, *entry, error);
+                }
+                _ => self.fail(slot, "read", errno),
+            }
+        }
+    }
+
+    /// An entry that did not get as far as `begin`.
+    fn reject(&mut self, slot: usize, entry: EntryId, error: Error) {
+        self.slots[slot] = Slot::Free;
+        self.free.push(slot);
+        self.stats.errors += 1;
+        self.consumer.finish(slot, Err(error), entry);
+    }
+
+    pub(super) fn fail(&mut self, slot: usize, op: &'static str, errno: Errno) {
+        if let Slot::Active(active) | Slot::Starved(active) = &self.slots[slot] {
+            let error = self.opener.error(active.opened.entry, op, errno);
+            self.finish(slot, Some(error));
+        }
+    }
+
+    /// Closes the file, frees the slot and tells the consumer.
+    pub(super) fn finish(&mut self, slot: usize, error: Option<Error>) {
+        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
+        let (Slot::Active(active) | Slot::Starved(active)) = state else {
+            return;
+        };
+        if let Some(buffer) = active.buffer {
+            self.pool.put(buffer);
+        }
+        drop(active.file);
+        self.short = false;
+        self.free.push(slot);
+        let entry = active.opened.entry;
+        let result = match error {
+            None => {
+                self.stats.files += 1;
+                Ok(active.opened)
+            }
+            Some(error) => {
+                self.stats.errors += 1;
+                Err(error)
+            }
+        };
+        self.consumer.finish(slot, result, entry);
+    }
+}
