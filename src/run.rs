@@ -269,6 +269,13 @@ impl Session {
             let seconds = self.started.elapsed().as_secs_f64();
             self.metrics
                 .set("duration_seconds", "Wall time of the run.", seconds);
+            if let Some(peak) = peak_memory() {
+                self.metrics.set(
+                    "peak_memory_bytes",
+                    "Most resident memory at any time.",
+                    peak as f64,
+                );
+            }
             if let Err(text) = self.metrics.write(&file) {
                 exit = exit.worst(self.fatal(&text));
             }
@@ -317,4 +324,14 @@ pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
         full.extend_from_slice(path);
     }
     full
+}
+
+/// Most resident memory so far, in bytes, as the kernel counts it.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }

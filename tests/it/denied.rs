@@ -29,20 +29,47 @@ fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
 #[test]
 fn without_io_uring_the_output_is_the_same() {
     let t = TestTree::new();
-    bc_testkit::Synth { files: 200, bytes: 4 << 20, ..bc_testkit::Synth::default() }.build(t.path()).unwrap();
+    bc_testkit::Synth {
+        files: 200,
+        bytes: 4 << 20,
+        ..bc_testkit::Synth::default()
+    }
+    .build(t.path())
+    .unwrap();
     let expected = t.bc_line("hash . --threads=mono --io=sync").go();
-    for (errno, reason) in [(libc::EPERM, "(os error 1)"), (libc::ENOSYS, "(os error 38)")] {
+    for (errno, reason) in [
+        (libc::EPERM, "(os error 1)"),
+        (libc::ENOSYS, "(os error 38)"),
+    ] {
         without(&[libc::SYS_io_uring_setup], errno, || {
             for threads in ["mono", "2", "8"] {
-                t.bc_line("hash . --threads").arg(threads).go().code(0).stderr_is("").stdout_is(&expected.stdout);
+                t.bc_line("hash . --threads")
+                    .arg(threads)
+                    .go()
+                    .code(0)
+                    .stderr_is("")
+                    .stdout_is(&expected.stdout);
             }
-            t.bc_line("hash . -v").go().code(0).stderr_has("io_uring is not used").stderr_has(reason);
-            t.bc_line("hash . --io=uring").go().code(2).stdout_is("").stderr_has("--io=uring").stderr_has(reason);
+            t.bc_line("hash . -v")
+                .go()
+                .code(0)
+                .stderr_has("io_uring is not used")
+                .stderr_has(reason);
+            t.bc_line("hash . --io=uring")
+                .go()
+                .code(2)
+                .stdout_is("")
+                .stderr_has("--io=uring")
+                .stderr_has(reason);
         });
     }
-    without(&[libc::SYS_openat2, libc::SYS_statx, libc::SYS_preadv2], libc::ENOSYS, || {
-        t.bc_line("hash .").go().code(0).stdout_is(&expected.stdout);
-    });
+    without(
+        &[libc::SYS_openat2, libc::SYS_statx, libc::SYS_preadv2],
+        libc::ENOSYS,
+        || {
+            t.bc_line("hash .").go().code(0).stdout_is(&expected.stdout);
+        },
+    );
 }
 
 #[test]
@@ -55,7 +82,13 @@ fn a_small_tree_starts_no_thread_and_no_ring() {
         t.write(format!("f{i}"), "x");
     }
     let log = t.scratch("strace.log");
-    let out = t.run(strace).args(["-f", "-o"]).arg(&log).arg(crate::common::BC).args(["hash", "."]).go();
+    let out = t
+        .run(strace)
+        .args(["-f", "-o"])
+        .arg(&log)
+        .arg(crate::common::BC)
+        .args(["hash", "."])
+        .go();
     if out.status.code() != Some(0) {
         return left_out(&format!("strace cannot trace here: {}", out.error_text()));
     }

@@ -202,3 +202,92 @@ fn memory_budget() {
         .code(2)
         .stderr_has("at least");
 }
+
+/// What a run takes beyond one that reads a single small file stays within the budget.
+#[test]
+fn memory_budget_holds() {
+    let t = TestTree::new();
+    t.write("small/a", "abc");
+    for i in 0..300 {
+        t.write(format!("many/{i}"), vec![i as u8; 200 << 10]);
+    }
+    let peak = |line: &str| {
+        t.bc_line(line).arg("--metrics=../m.json").go().code(0);
+        let metrics: serde_json::Value = serde_json::from_slice(&t.read("../m.json")).unwrap();
+        metrics["peak_memory_bytes"].as_u64().unwrap()
+    };
+    for io in ["sync", "auto", "uring"] {
+        if io == "uring" && t.bc_line("hash small --io=uring").go().status.code() == Some(2) {
+            bc_testkit::left_out("io_uring is refused here");
+            continue;
+        }
+        let least = peak("hash small --threads=mono --io=sync");
+        let budget: u64 = 4 << 20;
+        let got = peak(&format!(
+            "hash many --threads=4 --memory-budget={budget} --io={io}"
+        ));
+        // Beside the buffers: stacks of three more threads and 300 results.
+        let allowed = least + budget + (2 << 20);
+        assert!(
+            got <= allowed,
+            "{io}: {got} bytes at most, {least} without work, {budget} allowed"
+        );
+    }
+}
+
+#[test]
+fn calibration_never_changes_results() {
+    let t = TestTree::new();
+    bc_testkit::Synth {
+        files: 300,
+        bytes: 2 << 20,
+        ..bc_testkit::Synth::default()
+    }
+    .build(&t.join("tree"))
+    .unwrap();
+    let expected = t.bc_line("hash tree --threads=mono").go();
+    let cache = t.scratch("cache");
+    std::fs::create_dir_all(cache.join("bc")).unwrap();
+    let printed = t.bc_line("calibrate").env("XDG_CACHE_HOME", &cache).go();
+    printed
+        .code(0)
+        .stdout_has("per_file = ")
+        .stdout_has("throughput.sha256 = ");
+    let file = cache.join("bc/throughput.txt");
+    let good = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(printed.text(), good);
+    let with = |key: &str, value: &str| {
+        let lines = good.lines().map(|line| match line.split_once(" = ") {
+            Some((k, _)) if k == key => format!("{key} = {value}\n"),
+            _ => format!("{line}\n"),
+        });
+        lines.collect::<String>()
+    };
+    for text in [
+        good.clone(),
+        String::new(),
+        "nonsense".to_owned(),
+        with("per_file", "1e-30 s"),
+        with("per_file", "1e30 s"),
+        with("per_file", "NaN s"),
+        with("thread_start", "-1 s"),
+        with("memory_bandwidth", "inf B/s"),
+        with("cpu", "another"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        t.bc_line("hash tree")
+            .env("XDG_CACHE_HOME", &cache)
+            .go()
+            .code(0)
+            .stderr_is("")
+            .stdout_is(&expected.stdout);
+    }
+    // A cache that cannot be read or written is no failure either.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    t.bc_line("hash tree")
+        .env("XDG_CACHE_HOME", &cache)
+        .go()
+        .code(0)
+        .stdout_is(&expected.stdout);
+}
