@@ -59,3 +59,5 @@ pub use batch::{Batch, Feed, hash_many};
 pub use detect::Kernels;
 pub use digest::Digest;
 pub use hasher::{Hasher, hash};
+#[doc(hidden)]
+pub use lanes::raw;

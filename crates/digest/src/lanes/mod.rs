@@ -6,6 +6,7 @@ pub(crate) mod family;
 mod kernels;
 mod message;
 mod portable;
+pub mod raw;
 pub(crate) mod scheduler;
 mod select;
 pub(crate) mod stream;

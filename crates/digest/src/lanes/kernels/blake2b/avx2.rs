@@ -1,7 +1,7 @@
 //! BLAKE2b, four messages at once in the 64-bit lanes of AVX2 registers.
 
 use super::super::avx2::load_16x4;
-use super::{IV, twelve_rounds};
+use super::{BLAKE2B_IV, twelve_rounds};
 use core::arch::x86_64::*;
 
 /// Messages per call.
@@ -82,7 +82,7 @@ fn compress_block(
     counter: __m256i,
     flag: __m256i,
 ) -> [__m256i; 8] {
-    let iv = |i: usize| _mm256_set1_epi64x(IV[i] as i64);
+    let iv = |i: usize| _mm256_set1_epi64x(BLAKE2B_IV[i] as i64);
     let [
         mut v0,
         mut v1,

@@ -1,7 +1,7 @@
 //! BLAKE2b, eight messages at once in the 64-bit lanes of AVX-512 registers.
 
 use super::super::avx512::load_16x8;
-use super::{IV, twelve_rounds};
+use super::{BLAKE2B_IV, twelve_rounds};
 use core::arch::x86_64::*;
 
 /// Messages per call.
@@ -53,7 +53,7 @@ fn compress_block(
     counter: __m512i,
     flag: __m512i,
 ) -> [__m512i; 8] {
-    let iv = |i: usize| _mm512_set1_epi64(IV[i] as i64);
+    let iv = |i: usize| _mm512_set1_epi64(BLAKE2B_IV[i] as i64);
     let [
         mut v0,
         mut v1,

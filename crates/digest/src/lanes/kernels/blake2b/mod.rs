@@ -7,10 +7,11 @@ mod avx2;
 mod avx512;
 
 use crate::Kernels;
+use crate::lanes::LaneKernel;
+use crate::lanes::portable::{self, BLAKE2B_IV};
 use crate::lanes::select::Selection;
-use crate::lanes::{LaneKernel, portable};
 
-/// 6.8 GB/s.
+/// 6.8 GB/s; with two interleaved registers, 16 messages, no more: their working variables spill.
 static AVX512: LaneKernel<u64> = LaneKernel {
     name: "blake2b/avx512x8",
     lanes: avx512::LANES,
@@ -43,18 +44,6 @@ pub(crate) fn select(kernels: Kernels) -> Option<Selection<u64>> {
         few_up_to,
     })
 }
-
-/// RFC 7693, section 2.6.
-const IV: [u64; 8] = [
-    0x6a09e667f3bcc908,
-    0xbb67ae8584caa73b,
-    0x3c6ef372fe94f82b,
-    0xa54ff53a5f1d36f1,
-    0x510e527fade682d1,
-    0x9b05688c2b3e6c1f,
-    0x1f83d9abfb41bd6b,
-    0x5be0cd19137e2179,
-];
 
 /// Expands to the twelve rounds, each calling `$round!` with its permutation of the message words
 /// (RFC 7693, section 2.7): first those for the columns, then those for the diagonals.
