@@ -4,6 +4,7 @@
 
 mod common;
 mod denied;
+mod dup;
 mod hash;
 mod hash_check;
 mod hash_diff;
