@@ -128,7 +128,7 @@ pub(crate) fn hash_options(
 /// A failure of the manifest that is written.
 pub(crate) fn writing(error: bc_manifest::Error) -> Error {
     match error.io_error() {
-        Some(error) => Error::new(ErrorKind::Io, format!("write: {error}")),
+        Some(error) => Error::output(error),
         None => Error::new(ErrorKind::Io, format!("write: {error}")),
     }
 }

@@ -9,6 +9,7 @@ pub struct Error {
     kind: ErrorKind,
     path: Option<Vec<u8>>,
     message: String,
+    io: Option<std::io::ErrorKind>,
 }
 
 /// What kind of failure an [`Error`] is.
@@ -38,6 +39,7 @@ impl Error {
             kind,
             path: None,
             message: message.into(),
+            io: None,
         }
     }
 
@@ -47,17 +49,35 @@ impl Error {
             kind,
             path: Some(path.to_vec()),
             message: message.into(),
+            io: None,
         }
     }
 
     /// A failed operation on `path`.
     pub(crate) fn io(path: &[u8], operation: &str, error: &std::io::Error) -> Error {
-        Error::at(ErrorKind::Io, path, format!("{operation}: {error}"))
+        Error {
+            io: Some(error.kind()),
+            ..Error::at(ErrorKind::Io, path, format!("{operation}: {error}"))
+        }
+    }
+
+    /// A failed write of a result, whose path only the caller knows.
+    pub(crate) fn output(error: &std::io::Error) -> Error {
+        Error {
+            io: Some(error.kind()),
+            ..Error::new(ErrorKind::Io, format!("write: {error}"))
+        }
     }
 
     /// The kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// The kind of the system's error behind it, if there is one: a broken pipe
+    /// is none for a filter.
+    pub fn io_kind(&self) -> Option<std::io::ErrorKind> {
+        self.io
     }
 
     /// The file it is about, as raw bytes.

@@ -71,7 +71,7 @@ pub fn export<W: Write>(
     writer.begin(format, &mut line);
     loop {
         out.write_all(&line)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("write: {error}")))?;
+            .map_err(|error| Error::output(&error))?;
         line.clear();
         match entries.take()? {
             Some(entry) => writer.entry(format, &entry, &mut line),

@@ -179,7 +179,7 @@ pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
 }
 
 pub(crate) fn report_failed(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("write report: {error}"))
+    Error::output(error)
 }
 
 /// The two sides side by side.

@@ -1,6 +1,7 @@
 //! The engine on real trees: every class, every command, every way a manifest
 //! can be bad.
 
+#![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
 mod bad_manifests;
