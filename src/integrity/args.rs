@@ -38,6 +38,10 @@ pub enum IntegrityCommand {
     Diff(Box<DiffArgs>),
     /// Refresh a manifest in place, reading only what changed
     Update(Box<UpdateArgs>),
+    /// Write a manifest in the format of another tool
+    Export(Box<ExportArgs>),
+    /// Make a manifest from the file of another tool
+    Import(Box<ImportArgs>),
 }
 
 /// Arguments of `bc integrity manifest`.
@@ -193,6 +197,63 @@ pub struct UpdateArgs {
     /// Its manifest, rewritten atomically
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Foreign {
+    /// For sha256sum -c and its kin
+    Gnu,
+    /// For hashdeep -a -k
+    Hashdeep,
+    /// For mtree -p
+    Mtree,
+}
+
+/// Arguments of `bc integrity export`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity export --format=gnu srv.jsonl > SHA256SUMS; cd /srv && sha256sum -c ~/SHA256SUMS
+  bc integrity export --format=mtree srv.jsonl > srv.mtree; mtree -p /srv -f srv.mtree")]
+pub struct ExportArgs {
+    /// gnu, hashdeep or mtree
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    pub format: Foreign,
+    /// Read a truncated or altered manifest with a warning
+    #[arg(long)]
+    pub force: bool,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The manifest
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity import`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity import --output=srv.jsonl SHA256SUMS; bc integrity verify --mode=content /srv srv.jsonl
+  bc integrity import --strip-prefix=/srv --output=srv.jsonl.zst hashdeep.txt")]
+pub struct ImportArgs {
+    /// Algorithm of the digests, where the lines do not tell or name several
+    #[arg(long, value_name = "ALG")]
+    pub algorithm: Option<Algorithm>,
+    /// Taken off the front of the paths, which must be relative to the root then
+    #[arg(long, value_name = "DIR", default_value = "")]
+    pub strip_prefix: OsString,
+    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A GNU, BSD-tagged or hashdeep file; '-' is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
     #[command(flatten)]
     pub common: Common,
 }

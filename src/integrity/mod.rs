@@ -1,6 +1,7 @@
 //! `bc integrity`: record trees, verify them, tell decay from edits.
 
 mod args;
+mod foreign;
 
 use std::ffi::OsStr;
 use std::io;
@@ -46,6 +47,8 @@ pub fn run(matches: &clap::ArgMatches) -> Exit {
         IntegrityCommand::Verify(args) => verify(args),
         IntegrityCommand::Diff(args) => diff(args),
         IntegrityCommand::Update(args) => update(args),
+        IntegrityCommand::Export(args) => foreign::export(args),
+        IntegrityCommand::Import(args) => foreign::import(args),
     };
     exit.unwrap_or_else(|fatal| fatal)
 }
@@ -63,10 +66,7 @@ fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         host: host(),
         leave_out: leave_out.into_iter().collect(),
     };
-    let compressed = args
-        .output
-        .as_deref()
-        .is_some_and(|path| path.extension() == Some(OsStr::new("zst")));
+    let compressed = is_compressed(args.output.as_deref());
     let mut output = output;
     let created = working(&session, Some(args.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
@@ -445,6 +445,11 @@ fn format(format: Format) -> ReportFormat {
         Format::Text => ReportFormat::Text,
         Format::Json => ReportFormat::Json,
     }
+}
+
+/// Does this name ask for compression?
+fn is_compressed(path: Option<&Path>) -> bool {
+    path.is_some_and(|path| path.extension() == Some(OsStr::new("zst")))
 }
 
 /// Without `--ignore`, what cannot survive a restore.

@@ -9,6 +9,7 @@ mod hash;
 mod hash_check;
 mod hash_diff;
 mod hostile;
+mod integrity;
 mod multicall;
 mod options;
 mod signals;

@@ -163,8 +163,8 @@ impl Run {
         let copy = dir.join(name);
         if !copy.exists() {
             let made = fs::create_dir_all(&dir)
-                .and_then(|()| fs::copy(program, &copy))
-                .and_then(|_| fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)))
+                .and_then(|()| copy_elsewhere(program, &copy))
+                .and_then(|()| fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)))
                 .and_then(|()| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
             made.unwrap_or_else(|e| panic!("copy {}: {e}", program.display()));
         }
@@ -180,6 +180,16 @@ impl Run {
             };
         }
         self.command = command;
+    }
+}
+
+/// Copies in a process of its own: were the copy open for writing in this one, another test
+/// that forks at that moment would hold it open, and running it would fail with ETXTBSY.
+fn copy_elsewhere(from: &Path, to: &Path) -> std::io::Result<()> {
+    let status = Command::new("cp").arg("--").args([from, to]).status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(std::io::Error::other(format!("cp: {status}"))),
     }
 }
 

@@ -1,0 +1,99 @@
+//! `bc integrity export` and `import`: the formats of other tools.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use bc_integrity::Import;
+use bc_manifest::compress::Compressor;
+
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::run::{Outcome, Session};
+
+use super::args::{ExportArgs, Foreign, ImportArgs};
+use super::{Stop, done_or};
+
+pub fn export(args: &ExportArgs) -> Outcome<Exit> {
+    let session = Session::start("integrity", "export", &args.common)?;
+    let manifest = super::open(&session, &args.manifest)?;
+    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let format = match args.format {
+        Foreign::Gnu => bc_integrity::Foreign::Gnu,
+        Foreign::Hashdeep => bc_integrity::Foreign::Hashdeep,
+        Foreign::Mtree => bc_integrity::Foreign::Mtree,
+    };
+    let exported =
+        match bc_integrity::export(&manifest, format, super::trust(args.force).0, &mut output) {
+            Ok((_, exported)) => exported,
+            Err(error) => return done_or(session, Stop::Engine(error)),
+        };
+    for problem in &exported.problems {
+        session.report.warning(problem);
+    }
+    for path in &exported.inexpressible {
+        let path = bc_manifest::escape(path);
+        session.report.problem(&format!(
+            "{path}: export: the format has no way to write this name"
+        ));
+    }
+    if exported.without_digest > 0 {
+        session.report.problem(&format!(
+            "{} files have no digest in the manifest",
+            exported.without_digest
+        ));
+    }
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+pub fn import(args: &ImportArgs) -> Outcome<Exit> {
+    let session = Session::start("integrity", "import", &args.common)?;
+    let input = open(&args.file).map_err(|text| session.fatal(&text))?;
+    let what = Import {
+        name: args.file.as_os_str().as_encoded_bytes(),
+        algorithm: args.algorithm,
+        strip_prefix: args.strip_prefix.as_encoded_bytes(),
+        created_at: super::now(),
+    };
+    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let imported = (|| {
+        if super::is_compressed(args.output.as_deref()) {
+            let to = Compressor::new(&mut output).map_err(Stop::Write)?;
+            let (to, trailer) = bc_integrity::import(&what, input, to)?;
+            to.finish().map_err(Stop::Write)?;
+            Ok(trailer)
+        } else {
+            Ok(bc_integrity::import(&what, input, &mut output)?.1)
+        }
+    })();
+    let trailer = match imported {
+        Ok(trailer) => trailer,
+        Err(stop) => return done_or(session, stop),
+    };
+    session
+        .report
+        .note(1, &format!("imported {} entries", trailer.entries));
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => Exit::Done,
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
+    if path.as_os_str() == OsStr::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(path).map_err(|error| {
+        format!(
+            "{}: open: {error}",
+            bc_manifest::escape(path.as_os_str().as_encoded_bytes())
+        )
+    })?;
+    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
+}

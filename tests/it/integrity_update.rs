@@ -1,0 +1,140 @@
+//! `bc integrity update`, and that nothing ends it half-done.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bc_testkit::TestTree;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::Bc;
+
+fn record(t: &TestTree) -> String {
+    let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
+    t.bc_line(&format!("integrity manifest --output={path} .")).go().code(0);
+    path
+}
+
+#[test]
+fn an_update_leaves_nothing_to_verify() {
+    let t = TestTree::new();
+    t.write("a", "1").write("b", "22").write("c/d", "333");
+    let m = record(&t);
+    let before = std::fs::read(&m).unwrap();
+    t.bc_line(&format!("integrity update . {m}")).go().code(0).stdout_is("");
+    assert_eq!(std::fs::read(&m).unwrap(), before, "nothing changed, nothing written");
+    t.write("a", "changed").remove("b").write("e", "new");
+    t.bc_line(&format!("integrity update . {m}"))
+        .go()
+        .code(0)
+        .stdout_has("~c a\n")
+        .stdout_has("- b\n")
+        .stdout_has("+ e\n");
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+}
+
+#[test]
+fn damage_needs_to_be_accepted() {
+    use std::os::unix::fs::FileExt;
+    let t = TestTree::new();
+    t.write("a", "good content");
+    let m = record(&t);
+    let file = std::fs::OpenOptions::new().write(true).open(t.join("a")).unwrap();
+    let mtime = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"X", 3).unwrap();
+    file.set_modified(mtime).unwrap();
+    for _ in 0..2 {
+        t.bc_line(&format!("integrity update . {m}")).go().code(3).stdout_has("!! a: ");
+    }
+    t.bc_line(&format!("integrity verify . {m}")).go().code(3);
+    t.bc_line(&format!("integrity update --accept-damaged . {m}")).go().code(3);
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+}
+
+#[test]
+fn a_scrub_reads_what_looks_unchanged() {
+    let t = TestTree::new();
+    t.write("a", "1").write("b", "22");
+    let m = record(&t);
+    t.bc_line(&format!("integrity update --reread=100% . {m}")).go().code(0).stdout_is("");
+    let text = std::fs::read_to_string(&m).unwrap();
+    assert_eq!(text.matches("\"verified_at\"").count(), 2);
+    t.bc_line(&format!("integrity update --reread=lots . {m}")).go().code(2).stderr_has("lots");
+}
+
+/// All names beside the manifest.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn killed_at_any_moment_the_manifest_is_whole() {
+    let t = TestTree::new();
+    for file in 0..2000 {
+        t.write(format!("d{}/{file}", file % 20), format!("{file}").repeat(50));
+    }
+    let m = record(&t);
+    let dir = Path::new(&m).parent().unwrap().to_owned();
+    let others = names(&dir);
+    let mut moments = 0;
+    for round in 0..30_u32 {
+        // Something to write in every round.
+        t.write("d0/changing", format!("round {round}"));
+        let mut child = t
+            .bc_line(&format!("integrity update --reread=100% . {m}"))
+            .command()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(u64::from(round) * 1500));
+        // It may have ended already, which is a moment as good as any.
+        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
+        moments += usize::from(child.wait().unwrap().code().is_none());
+        let diff = t.bc_line(&format!("integrity diff {m} {m}")).go();
+        diff.code(0).stdout_is("");
+    }
+    assert!(moments > 0, "none of the runs was still running");
+    t.bc_line(&format!("integrity update . {m}")).go().code(0);
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+    // A last rewrite, so that even the round just ended has been cleaned up after.
+    t.write("d0/changing", "done");
+    t.bc_line(&format!("integrity update . {m}")).go().code(0);
+    assert_eq!(names(&dir), others, "temporaries of the killed runs are gone");
+}
+
+#[test]
+fn a_signal_leaves_the_old_manifest_and_no_temporary() {
+    use std::os::unix::process::ExitStatusExt;
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    let before = std::fs::read(&m).unwrap();
+    let dir = Path::new(&m).parent().unwrap().to_owned();
+    let others = names(&dir);
+    // Sparse: takes seconds to hash and no space.
+    std::fs::File::create(t.join("huge")).unwrap().set_len(20 << 30).unwrap();
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
+        let mut child = t
+            .bc_line(&format!("integrity update . {m}"))
+            .command()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until the temporary is there, and so the reading has begun.
+        while names(&dir) == others {
+            std::thread::sleep(Duration::from_millis(1));
+            assert!(child.try_wait().unwrap().is_none(), "ended too early");
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(number));
+        assert_eq!(std::fs::read(&m).unwrap(), before);
+        assert_eq!(names(&dir), others);
+    }
+}
