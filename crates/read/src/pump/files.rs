@@ -11,6 +11,7 @@ use super::Pump;
 use crate::buffer::Pool;
 use crate::open::{Cached, verify};
 use crate::progress::{Progress, Step};
+use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
 use crate::types::{Consumer, Opened, Want};
 use crate::uring::Done;
@@ -58,10 +59,10 @@ impl<C: Consumer> Pump<'_, C> {
     /// Opens an entry, or has the ring open it (`None`).
     fn open(&mut self, slot: usize, entry: EntryId, want: Want) -> Result<Option<OwnedFd>, Error> {
         let dir = self.opener.dir(entry)?;
-        if self.queue.tries_cached() {
+        if self.queue.open() == Way::Cached {
             match self.opener.open_cached(&dir, entry)? {
                 Cached::Open(file) => return Ok(Some(file)),
-                Cached::Miss => {}
+                Cached::Miss => self.queue.miss(),
             }
         }
         let Some(ring) = self.queue.ring() else {
@@ -150,11 +151,16 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             }
             active.ask(self.chunk);
-            let plain = if self.queue.tries_cached() {
-                active.read_cached()
-            } else {
-                Ok(Plain::Miss)
+            let plain = match self.queue.read() {
+                Way::Cached => active.read_cached(),
+                Way::Plain => active.read().map(Plain::Read),
+                Way::Ring => Ok(Plain::Miss),
             };
+            match plain {
+                Ok(Plain::Read(_)) => self.queue.hit(),
+                Ok(Plain::Miss) => self.queue.miss(),
+                Ok(Plain::Unknown) | Err(_) => {}
+            }
             let read = match plain {
                 Ok(Plain::Read(n)) => Ok(n),
                 Ok(Plain::Unknown) if !self.latency.queues() => {
