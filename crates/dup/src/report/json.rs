@@ -70,7 +70,11 @@ fn group(report: &Report<'_>, group: &Group) -> JsonGroup {
 }
 
 fn head(report: &Report<'_>) -> Value {
-    let roots: Vec<JsonPath> = report.roots.iter().map(|root| JsonPath::new(root)).collect();
+    let roots: Vec<JsonPath> = report
+        .roots
+        .iter()
+        .map(|root| JsonPath::new(root))
+        .collect();
     json!({
         "schema": SCHEMA,
         "command": "dup scan",
@@ -127,7 +131,11 @@ pub(super) fn lines(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "{first}")?;
     for one in &report.scan.groups {
         let text = serde_json::to_string(&group(report, one))?;
-        writeln!(out, "{{\"type\":\"group\",{}", text.strip_prefix('{').unwrap_or(&text))?;
+        writeln!(
+            out,
+            "{{\"type\":\"group\",{}",
+            text.strip_prefix('{').unwrap_or(&text)
+        )?;
     }
     let mut last = stats(report);
     last["type"] = json!("summary");
@@ -166,12 +174,19 @@ struct Document {
 /// within a group, a path that does not lie under its root.
 pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
     let fail = |message: String| ReadError { message };
-    let value: Value = serde_json::from_slice(text).map_err(|error| fail(format!("not a whole JSON document: {error}")))?;
-    if value["schema"].as_u64().is_some_and(|schema| schema > SCHEMA) {
-        return Err(fail(format!("schema {} is newer than {SCHEMA}, the newest known here", value["schema"])));
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| fail(format!("not a whole JSON document: {error}")))?;
+    if value["schema"]
+        .as_u64()
+        .is_some_and(|schema| schema > SCHEMA)
+    {
+        return Err(fail(format!(
+            "schema {} is newer than {SCHEMA}, the newest known here",
+            value["schema"]
+        )));
     }
-    let document: Document =
-        serde_json::from_value(value).map_err(|error| fail(format!("not a report of bc dup scan: {error}")))?;
+    let document: Document = serde_json::from_value(value)
+        .map_err(|error| fail(format!("not a report of bc dup scan: {error}")))?;
     if document.schema != SCHEMA || document.command != "dup scan" {
         return Err(fail("not a report of bc dup scan".to_owned()));
     }
@@ -184,8 +199,10 @@ pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
 }
 
 fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> {
-    let algorithm: Algorithm =
-        group.algorithm.parse().map_err(|_| format!("unknown algorithm '{}'", group.algorithm))?;
+    let algorithm: Algorithm = group
+        .algorithm
+        .parse()
+        .map_err(|_| format!("unknown algorithm '{}'", group.algorithm))?;
     Digest::from_hex(group.digest.as_bytes())
         .filter(|digest| digest.as_bytes().len() == algorithm.digest_len())
         .ok_or("no proper digest")?;
@@ -196,11 +213,16 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> 
     for file in &group.files {
         let path = file.path.bytes().ok_or("a path is not valid base64")?;
         let shown = bc_manifest::escape(&path).into_owned();
-        let root = roots.get(file.root as usize).ok_or_else(|| format!("{shown}: no such root"))?;
+        let root = roots
+            .get(file.root as usize)
+            .ok_or_else(|| format!("{shown}: no such root"))?;
         if path.is_empty() || path.contains(&0) || !path.starts_with(root) {
             return Err(format!("{shown}: not a path under its root"));
         }
-        if path[root.len()..].split(|byte| *byte == b'/').any(|part| part == b"..") {
+        if path[root.len()..]
+            .split(|byte| *byte == b'/')
+            .any(|part| part == b"..")
+        {
             return Err(format!("{shown}: climbs out of its root"));
         }
         if file.size != group.size {
@@ -210,8 +232,15 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> 
             root_len: root_len(&path, root),
             path,
             root: file.root,
-            id: Identity { dev: file.dev, ino: file.ino },
-            stamp: Stamp { size: file.size, mtime_ns: file.mtime_ns, ctime_ns: file.ctime_ns },
+            id: Identity {
+                dev: file.dev,
+                ino: file.ino,
+            },
+            stamp: Stamp {
+                size: file.size,
+                mtime_ns: file.mtime_ns,
+                ctime_ns: file.ctime_ns,
+            },
             nlink: file.nlink,
             protected: file.reference,
         });

@@ -24,5 +24,9 @@ pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// Groups with a blank line after each, the last one too.
 pub(super) fn fdupes(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     text(report, out)?;
-    if report.scan.groups.is_empty() { Ok(()) } else { out.write_all(b"\n") }
+    if report.scan.groups.is_empty() {
+        Ok(())
+    } else {
+        out.write_all(b"\n")
+    }
 }

@@ -69,7 +69,11 @@ impl Report<'_> {
 
     /// All names of a group: reference files first, then in path order.
     fn names(&self, group: &scan::Group) -> Vec<EntryId> {
-        let mut names: Vec<EntryId> = group.files.iter().flat_map(|f| f.names.iter().copied()).collect();
+        let mut names: Vec<EntryId> = group
+            .files
+            .iter()
+            .flat_map(|f| f.names.iter().copied())
+            .collect();
         names.sort_by_key(|id| (!self.is_reference(*id), *id));
         names
     }
@@ -82,7 +86,9 @@ impl Report<'_> {
     pub fn groups(&self) -> impl Iterator<Item = prune::Group> {
         self.scan.groups.iter().map(|group| {
             let names = group.files.iter().flat_map(|file| &file.names);
-            prune::Group { files: names.map(|id| self.file_ref(*id)).collect() }
+            prune::Group {
+                files: names.map(|id| self.file_ref(*id)).collect(),
+            }
         })
     }
 
@@ -106,5 +112,9 @@ impl Report<'_> {
 /// root itself, or where it does not begin with it (then every link in the
 /// directory part is followed, as in any path that was named directly).
 fn root_len(path: &[u8], root: &[u8]) -> usize {
-    if path.starts_with(root) { root.len() } else { path.len() }
+    if path.starts_with(root) {
+        root.len()
+    } else {
+        path.len()
+    }
 }

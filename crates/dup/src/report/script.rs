@@ -72,7 +72,15 @@ mod tests {
 
     #[test]
     fn quoted_names_survive_a_shell() {
-        for name in [&b"a b"[..], b"-rf", b"it's", b"$(touch x)`y`\\", b"new\nline", b"'", b"\xff\"*"] {
+        for name in [
+            &b"a b"[..],
+            b"-rf",
+            b"it's",
+            b"$(touch x)`y`\\",
+            b"new\nline",
+            b"'",
+            b"\xff\"*",
+        ] {
             let mut script = b"printf %s ".to_vec();
             quote(&mut script, name);
             let output = std::process::Command::new("sh")

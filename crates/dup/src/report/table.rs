@@ -14,7 +14,13 @@ pub(super) fn csv(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
             let path = report.listing.path(id);
             record.clear();
             let reference = u8::from(report.is_reference(id));
-            write!(record, "{},{},{},{reference},", number + 1, group.size, group.digest)?;
+            write!(
+                record,
+                "{},{},{},{reference},",
+                number + 1,
+                group.size,
+                group.digest
+            )?;
             let text = String::from_utf8_lossy(&path);
             if text.contains([',', '"', '\r', '\n']) {
                 write!(record, "\"{}\"", text.replace('"', "\"\""))?;
