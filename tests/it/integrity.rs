@@ -267,3 +267,53 @@ fn hostile_names_stay_on_their_lines() {
         .code(1)
         .stdout_is("+ new\\n!! plain: fake\\x1b[2J\n");
 }
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    for n in 0..4000 {
+        t.write(format!("a-rather-long-name-to-fill-the-pipe-{n}"), "");
+    }
+    let mut child = t
+        .bc_line(&format!("integrity verify --mode=content . {m}"))
+        .command()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 2];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"+ ");
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(!said.contains("pipe"), "{said}");
+    let status = child.wait().unwrap();
+    assert_ne!(status.code(), Some(2), "{said}");
+}
+
+#[test]
+fn a_full_disk_is_reported() {
+    let t = sample();
+    if !std::path::Path::new("/dev/full").exists() {
+        bc_testkit::left_out("/dev/full");
+        return;
+    }
+    let m = record(&t);
+    t.remove("a");
+    let verify = format!("integrity verify --output=/dev/full . {m}");
+    for line in ["integrity manifest --output=/dev/full .", &verify] {
+        t.bc_line(line)
+            .go()
+            .code(2)
+            .stderr_has("No space left on device");
+    }
+}

@@ -11,7 +11,9 @@ use crate::common::Bc;
 
 fn record(t: &TestTree) -> String {
     let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
-    t.bc_line(&format!("integrity manifest --output={path} .")).go().code(0);
+    t.bc_line(&format!("integrity manifest --output={path} ."))
+        .go()
+        .code(0);
     path
 }
 
@@ -21,8 +23,15 @@ fn an_update_leaves_nothing_to_verify() {
     t.write("a", "1").write("b", "22").write("c/d", "333");
     let m = record(&t);
     let before = std::fs::read(&m).unwrap();
-    t.bc_line(&format!("integrity update . {m}")).go().code(0).stdout_is("");
-    assert_eq!(std::fs::read(&m).unwrap(), before, "nothing changed, nothing written");
+    t.bc_line(&format!("integrity update . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
+    assert_eq!(
+        std::fs::read(&m).unwrap(),
+        before,
+        "nothing changed, nothing written"
+    );
     t.write("a", "changed").remove("b").write("e", "new");
     t.bc_line(&format!("integrity update . {m}"))
         .go()
@@ -30,7 +39,10 @@ fn an_update_leaves_nothing_to_verify() {
         .stdout_has("~c a\n")
         .stdout_has("- b\n")
         .stdout_has("+ e\n");
-    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+    t.bc_line(&format!("integrity verify . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
 }
 
 #[test]
@@ -39,16 +51,27 @@ fn damage_needs_to_be_accepted() {
     let t = TestTree::new();
     t.write("a", "good content");
     let m = record(&t);
-    let file = std::fs::OpenOptions::new().write(true).open(t.join("a")).unwrap();
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(t.join("a"))
+        .unwrap();
     let mtime = file.metadata().unwrap().modified().unwrap();
     file.write_all_at(b"X", 3).unwrap();
     file.set_modified(mtime).unwrap();
     for _ in 0..2 {
-        t.bc_line(&format!("integrity update . {m}")).go().code(3).stdout_has("!! a: ");
+        t.bc_line(&format!("integrity update . {m}"))
+            .go()
+            .code(3)
+            .stdout_has("!! a: ");
     }
     t.bc_line(&format!("integrity verify . {m}")).go().code(3);
-    t.bc_line(&format!("integrity update --accept-damaged . {m}")).go().code(3);
-    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+    t.bc_line(&format!("integrity update --accept-damaged . {m}"))
+        .go()
+        .code(3);
+    t.bc_line(&format!("integrity verify . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
 }
 
 #[test]
@@ -56,10 +79,16 @@ fn a_scrub_reads_what_looks_unchanged() {
     let t = TestTree::new();
     t.write("a", "1").write("b", "22");
     let m = record(&t);
-    t.bc_line(&format!("integrity update --reread=100% . {m}")).go().code(0).stdout_is("");
+    t.bc_line(&format!("integrity update --reread=100% . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
     let text = std::fs::read_to_string(&m).unwrap();
     assert_eq!(text.matches("\"verified_at\"").count(), 2);
-    t.bc_line(&format!("integrity update --reread=lots . {m}")).go().code(2).stderr_has("lots");
+    t.bc_line(&format!("integrity update --reread=lots . {m}"))
+        .go()
+        .code(2)
+        .stderr_has("lots");
 }
 
 /// All names beside the manifest.
@@ -76,7 +105,10 @@ fn names(dir: &Path) -> Vec<String> {
 fn killed_at_any_moment_the_manifest_is_whole() {
     let t = TestTree::new();
     for file in 0..2000 {
-        t.write(format!("d{}/{file}", file % 20), format!("{file}").repeat(50));
+        t.write(
+            format!("d{}/{file}", file % 20),
+            format!("{file}").repeat(50),
+        );
     }
     let m = record(&t);
     let dir = Path::new(&m).parent().unwrap().to_owned();
@@ -101,11 +133,18 @@ fn killed_at_any_moment_the_manifest_is_whole() {
     }
     assert!(moments > 0, "none of the runs was still running");
     t.bc_line(&format!("integrity update . {m}")).go().code(0);
-    t.bc_line(&format!("integrity verify . {m}")).go().code(0).stdout_is("");
+    t.bc_line(&format!("integrity verify . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
     // A last rewrite, so that even the round just ended has been cleaned up after.
     t.write("d0/changing", "done");
     t.bc_line(&format!("integrity update . {m}")).go().code(0);
-    assert_eq!(names(&dir), others, "temporaries of the killed runs are gone");
+    assert_eq!(
+        names(&dir),
+        others,
+        "temporaries of the killed runs are gone"
+    );
 }
 
 #[test]
@@ -118,7 +157,10 @@ fn a_signal_leaves_the_old_manifest_and_no_temporary() {
     let dir = Path::new(&m).parent().unwrap().to_owned();
     let others = names(&dir);
     // Sparse: takes seconds to hash and no space.
-    std::fs::File::create(t.join("huge")).unwrap().set_len(20 << 30).unwrap();
+    std::fs::File::create(t.join("huge"))
+        .unwrap()
+        .set_len(20 << 30)
+        .unwrap();
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
         let mut child = t
             .bc_line(&format!("integrity update . {m}"))
