@@ -305,6 +305,17 @@ enum Stop {
     Write(io::Error),
 }
 
+impl Stop {
+    /// Did the reader of our output go away, which is its right?
+    fn is_broken_pipe(&self) -> bool {
+        let kind = match self {
+            Stop::Engine(error) => error.io_kind(),
+            Stop::Write(error) => Some(error.kind()),
+        };
+        kind == Some(io::ErrorKind::BrokenPipe)
+    }
+}
+
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         Stop::Engine(error)
@@ -345,7 +356,7 @@ fn working<T>(
     match f(&work) {
         Ok(result) => Ok(Some(result)),
         Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
-        Err(Stop::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+        Err(stop) if stop.is_broken_pipe() => Ok(None),
         Err(stop) => Err(stopped(session, &stop)),
     }
 }
@@ -358,11 +369,10 @@ fn stopped(session: &Session, stop: &Stop) -> Exit {
 }
 
 fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
-    match &stop {
-        Stop::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Ok(session.end(Exit::Done))
-        }
-        _ => Err(stopped(&session, &stop)),
+    if stop.is_broken_pipe() {
+        Ok(session.end(Exit::Done))
+    } else {
+        Err(stopped(&session, &stop))
     }
 }
 

@@ -10,6 +10,7 @@ mod hash_check;
 mod hash_diff;
 mod hostile;
 mod integrity;
+mod integrity_foreign;
 mod integrity_update;
 mod multicall;
 mod options;
