@@ -2,6 +2,7 @@
 //! A tool that is missing is named and counted as not run, never as passed.
 
 mod dup;
+mod exports;
 mod hash;
 mod integrity;
 mod listing;

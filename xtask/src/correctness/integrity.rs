@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::dup::raw_path;
-use super::{Checks, Tree, expect_code, listing, same, sorted};
+use super::{Checks, Tree, expect_code, exports, listing, same, sorted};
 use crate::sh;
 
 /// One entry's fields by the names of the manifest.
@@ -41,6 +41,7 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
     mtree(checks, tree, &entries);
     sha256sum(checks, tree, &manifest);
     verify(checks, tree, &manifest);
+    exports::check(checks, tree, &manifest)?;
     variants(checks, tree, &entries)
 }
 
