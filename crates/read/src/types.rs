@@ -137,9 +137,8 @@ pub trait Consumer {
 
     /// Works on the pieces until at least one of them is used up, and pushes
     /// the slots of those that are to `consumed`. A piece that is not used up
-    /// is presented again, unchanged, on the next call. `feeds` is never empty
-    /// and holds each slot at most once; there are more feeds than `width`
-    /// only if `width` has shrunk.
+    /// is presented again, unchanged, on a later call. `feeds` holds at least
+    /// one piece, at most `width`, and each slot at most once.
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>);
 
     /// The entry is done: its last piece was consumed and the file was read to

@@ -139,12 +139,13 @@ fn missing_newer_calls_are_done_without() {
 fn few_descriptors_are_enough() {
     const CHILD: &str = "BC_READ_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "tests::refused::few_descriptors_are_enough"])
             .env(CHILD, "1")
-            .status()
+            .output()
             .unwrap();
-        assert!(status.success());
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success(), "{said}");
         return;
     }
     let (_tree, paths, contents) = files(&[5000; 300]);
