@@ -82,7 +82,7 @@ impl Error {
     pub fn message(&self) -> String {
         match self.kind {
             ErrorKind::System(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
-            ErrorKind::Changed => "changed while it was read".to_owned(),
+            ErrorKind::Changed => "changed while reading".to_owned(),
             ErrorKind::NotRegular => "not a regular file".to_owned(),
             ErrorKind::Cancelled => "cancelled".to_owned(),
             ErrorKind::Refused(message) => message.to_owned(),
