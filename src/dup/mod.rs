@@ -174,7 +174,7 @@ fn search(
         1,
         &format!(
             "found: {} groups, {} duplicates, {} wasted",
-            scan.groups.len(),
+            scan.groups().len(),
             scan.duplicates(),
             crate::progress::size(scan.wasted()),
         ),
@@ -202,7 +202,7 @@ fn session_end(mut session: Session, found: &Found, exit: Exit) -> Exit {
     metrics.set(
         "groups",
         "Groups of equal files.",
-        found.scan.groups.len() as f64,
+        found.scan.groups().len() as f64,
     );
     metrics.set(
         "duplicates",

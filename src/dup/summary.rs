@@ -39,7 +39,7 @@ fn text(found: &Found) -> String {
         thousands(stats.fast_hashed + stats.full_hashed),
         size(stats.bytes_read),
         thousands(scan.errors.len() as u64 + found.listing.errors().len() as u64),
-        thousands(scan.groups.len() as u64),
+        thousands(scan.groups().len() as u64),
         thousands(scan.duplicates()),
         size(scan.wasted()),
     );
@@ -51,15 +51,16 @@ fn text(found: &Found) -> String {
         seconds[1],
         seconds[2],
     );
-    if !scan.groups.is_empty() {
+    if scan.groups().len() > 0 {
         text += "\nlargest waste\n";
     }
-    for group in scan.groups.iter().take(LARGEST) {
-        let first = found.listing.path(group.files[0].names[0]);
+    for group in scan.groups().take(LARGEST) {
+        let names = group.files().flat_map(|file| file.names).next();
+        let first = names.map_or_else(Vec::new, |name| found.listing.path(*name));
         text += &format!(
             "{:>12}  {} files of {}: {}\n",
             size(group.wasted),
-            thousands(group.files.len() as u64),
+            thousands(group.files().len() as u64),
             size(group.size),
             bc_manifest::escape(&first),
         );

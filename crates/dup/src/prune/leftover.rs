@@ -87,11 +87,10 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
             let Ok(stat) = sys::stat_at(dir, name) else {
                 return false;
             };
-            match (parse(name.to_bytes()), FileStat::from(&stat).kind()) {
-                (Some((.., Suffix::Name)), Kind::Symlink) => true,
-                (Some((.., Suffix::Part)), Kind::File) => true,
-                _ => false,
-            }
+            matches!(
+                (parse(name.to_bytes()), FileStat::from(&stat).kind()),
+                (Some((.., Suffix::Name)), Kind::Symlink) | (Some((.., Suffix::Part)), Kind::File)
+            )
         })
         .collect();
     found.sort();

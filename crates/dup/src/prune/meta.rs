@@ -12,6 +12,9 @@ use super::fail::point;
 use super::step::Skip;
 use super::sys::Failed;
 
+/// Names and values, sorted by name.
+type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Everything about a file that can be compared and given to a copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Metadata {
@@ -21,8 +24,7 @@ pub(crate) struct Metadata {
     pub(crate) gid: u32,
     pub(crate) atime_ns: i64,
     pub(crate) mtime_ns: i64,
-    /// Sorted by name.
-    pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) xattrs: Xattrs,
 }
 
 /// Signed over the inode number, so never equal and never to be copied.
@@ -49,7 +51,7 @@ impl Metadata {
         if self.mode != other.mode {
             return Some("mode");
         }
-        let relevant = |metadata: &Metadata| -> Vec<(Vec<u8>, Vec<u8>)> {
+        let relevant = |metadata: &Metadata| -> Xattrs {
             let mut xattrs = metadata.xattrs.clone();
             xattrs.retain(|(name, _)| name != PER_INODE);
             xattrs
@@ -134,7 +136,7 @@ fn timespec(ns: i64) -> Timespec {
 }
 
 /// All extended attributes, by name. A file system without any has none.
-fn xattrs(file: &OwnedFd) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Skip> {
+fn xattrs(file: &OwnedFd) -> Result<Xattrs, Skip> {
     let names = match sized("listxattr", |buffer| fs::flistxattr(file, buffer)) {
         Ok(names) => names,
         Err(Failed {

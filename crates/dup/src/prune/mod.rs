@@ -16,6 +16,7 @@ pub(crate) mod journal;
 mod leftover;
 mod meta;
 mod plan;
+mod prove;
 mod reflink;
 mod relocate;
 mod run;

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
-use bc_digest::Digest;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Stamp};
+use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
 use super::guard::{self, Held};
 use super::journal::Journal;
 use super::plan::{FileRef, Group, Rules};
+use super::prove::{Ready, Refusal};
 use super::relocate::{self, Loss};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
@@ -131,36 +131,28 @@ pub fn prune(
     run.summary
 }
 
-struct Run<'a> {
-    options: &'a Options,
+pub(super) struct Run<'a> {
+    pub(super) options: &'a Options,
     journal: Option<&'a mut Journal>,
-    cancel: &'a Cancel,
+    pub(super) cancel: &'a Cancel,
     observer: &'a mut dyn FnMut(Event<'_>),
     summary: Summary,
     temps: Temps,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
-    destination: Option<Vec<u8>>,
+    pub(super) destination: Option<Vec<u8>>,
 }
 
 /// What this run did to the files of one group.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// States that our own changes left files in.
-    stamps: HashMap<Identity, Stamp>,
+    pub(super) stamps: HashMap<Identity, Stamp>,
     /// Names left of files that a dry run would have taken names from.
-    links: HashMap<Identity, u64>,
+    pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
-    entries: HashSet<(Identity, CString)>,
-}
-
-/// A target that passed every proof.
-struct Ready {
-    held: Held,
-    digest: Digest,
-    links_left: u64,
-    freed: u64,
+    pub(super) entries: HashSet<(Identity, CString)>,
 }
 
 impl Run<'_> {
@@ -268,7 +260,7 @@ impl Run<'_> {
         let outcome = match proven {
             Err(Refusal::Skip(skip)) => Outcome::Skipped(skip),
             Err(Refusal::Full(held)) => {
-                promoted = Some(held);
+                promoted = Some(*held);
                 Outcome::Skipped(Skip::NewKeeper)
             }
             Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
@@ -285,134 +277,6 @@ impl Run<'_> {
         };
         self.tell(&step, &outcome);
         promoted
-    }
-
-    fn prove(
-        &mut self,
-        keeper: &mut Held,
-        file: &FileRef,
-        state: &mut State,
-        kind: &mut StepKind,
-    ) -> Result<Ready, Refusal> {
-        let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
-        let (dir, name) = guard::open_parent(file)?;
-        let entry = (
-            FileStat::from(&sys::stat(&dir).map_err(Skip::from)?).id,
-            name,
-        );
-        if state.entries.contains(&entry) {
-            return Err(Skip::SameName.into());
-        }
-        self.sweep(&dir, &entry.0, &file.path);
-        if guard::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
-            return Err(Skip::AlreadyLinked.into());
-        }
-        let held = guard::open(file, stamp)?;
-        if held.stat.id == keeper.stat.id {
-            return Err(Skip::AlreadyLinked.into());
-        }
-        keeper.check().map_err(Skip::of_keeper)?;
-        let room = self.refuse(keeper, &held, kind)?;
-        let size = keeper.stat.stamp.size;
-        let digest = guard::compare(&keeper.file, &held.file, size, self.cancel)?;
-        keeper.check().map_err(Skip::of_keeper)?;
-        held.check()?;
-        if room == Room::Full {
-            return Err(Refusal::Full(held));
-        }
-        let left = state.links.get(&held.stat.id).copied();
-        let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
-        let freed = match kind {
-            StepKind::Move(_) => 0,
-            StepKind::Reflink => guard::own_bytes(&held.file, &held.stat),
-            _ if links_left == 0 => guard::own_bytes(&held.file, &held.stat),
-            _ => 0,
-        };
-        state.entries.insert(entry);
-        Ok(Ready {
-            held,
-            digest,
-            links_left,
-            freed,
-        })
-    }
-
-    /// What can be refused without reading.
-    fn refuse(&mut self, keeper: &Held, held: &Held, kind: &mut StepKind) -> Result<Room, Skip> {
-        let options = self.options;
-        let across = keeper.stat.id.dev != held.stat.id.dev;
-        let same_metadata = || -> Result<(), Skip> {
-            if options.metadata == Owners::Ignore {
-                return Ok(());
-            }
-            match keeper.metadata()?.difference(&held.metadata()?) {
-                Some(what) => Err(Skip::MetadataDiffers(what)),
-                None => Ok(()),
-            }
-        };
-        match kind {
-            StepKind::Hardlink if across => Err(Skip::System {
-                op: "link",
-                errno: Errno::XDEV.raw_os_error(),
-            }),
-            StepKind::Hardlink => {
-                same_metadata()?;
-                let most = guard::max_links(&keeper.file);
-                let most = options.max_links.unwrap_or(most).min(most);
-                Ok(if keeper.links < most {
-                    Room::Free
-                } else {
-                    Room::Full
-                })
-            }
-            StepKind::Reflink if reflink::shared(keeper, held) => Err(Skip::AlreadyShared),
-            StepKind::Symlink(text) => {
-                same_metadata()?;
-                self.distinct(keeper, held)?;
-                *text = symlink::text(keeper, held)?;
-                Ok(Room::Free)
-            }
-            StepKind::Delete => {
-                self.distinct(keeper, held)?;
-                Ok(Room::Free)
-            }
-            StepKind::Move(to) => {
-                self.outside_destination(held)?;
-                match rustix::fs::lstat(to.as_slice()) {
-                    Ok(_) => Err(Skip::DestinationExists),
-                    Err(_) => Ok(Room::Free),
-                }
-            }
-            StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
-        }
-    }
-
-    fn distinct(&self, keeper: &Held, held: &Held) -> Result<(), Skip> {
-        match self.options.force {
-            Force::Yes => Ok(()),
-            Force::No => guard::check_distinct(keeper, held),
-        }
-    }
-
-    /// Files that were moved before are not moved again.
-    fn outside_destination(&mut self, held: &Held) -> Result<(), Skip> {
-        let Action::Move(dir) = &self.options.action else {
-            return Ok(());
-        };
-        if self.destination.is_none() {
-            // While it does not exist, nothing lies in it.
-            let Ok(opened) = sys::open_root(dir) else {
-                return Ok(());
-            };
-            self.destination = sys::real_path(&opened);
-        }
-        match (&self.destination, sys::real_path(&held.dir)) {
-            (Some(destination), Some(at)) => match at.strip_prefix(destination.as_slice()) {
-                Some([] | [b'/', ..]) => Err(Skip::InDestination),
-                _ => Ok(()),
-            },
-            _ => Ok(()),
-        }
     }
 
     /// Does it, or says that it would be done.
@@ -542,7 +406,7 @@ impl Run<'_> {
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
-    fn sweep(&mut self, dir: &std::os::fd::OwnedFd, id: &Identity, beside: &[u8]) {
+    pub(super) fn sweep(&mut self, dir: &std::os::fd::OwnedFd, id: &Identity, beside: &[u8]) {
         if !self.swept.insert(*id) {
             return;
         }
@@ -582,23 +446,4 @@ fn settle(keeper: &mut Held) -> Result<(), Skip> {
     }
     keeper.settled = true;
     Ok(())
-}
-
-/// Whether the keeper can take another name.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Room {
-    Free,
-    Full,
-}
-
-enum Refusal {
-    Skip(Skip),
-    /// The keeper has all the names it can have; this file takes over.
-    Full(Held),
-}
-
-impl From<Skip> for Refusal {
-    fn from(skip: Skip) -> Refusal {
-        Refusal::Skip(skip)
-    }
 }

@@ -45,7 +45,7 @@ struct JsonGroup {
     files: Vec<JsonFile>,
 }
 
-fn group(report: &Report<'_>, group: &Group) -> JsonGroup {
+fn group(report: &Report<'_>, group: Group<'_>) -> JsonGroup {
     let file = |id: EntryId| {
         let meta = report.listing.meta(id).expect("the scan has metadata");
         JsonFile {
@@ -54,7 +54,7 @@ fn group(report: &Report<'_>, group: &Group) -> JsonGroup {
             reference: report.is_reference(id),
             dev: meta.id.dev,
             ino: meta.id.ino,
-            nlink: u64::from(meta.nlink),
+            nlink: meta.nlink,
             size: meta.stamp.size,
             mtime_ns: meta.stamp.mtime_ns,
             ctime_ns: meta.stamp.ctime_ns,
@@ -95,7 +95,7 @@ fn stats(report: &Report<'_>) -> Value {
         "size_candidates": stats.size_candidates,
         "fast_hashed": stats.fast_hashed, "full_hashed": stats.full_hashed,
         "remembered": stats.remembered, "bytes_read": stats.bytes_read,
-        "groups": report.scan.groups.len(),
+        "groups": report.scan.groups().len(),
         "duplicates": report.scan.duplicates(),
         "wasted_bytes": report.scan.wasted(),
         "errors": report.scan.errors.len() + report.listing.errors().len(),
@@ -117,7 +117,7 @@ pub(super) fn document(report: &Report<'_>, out: &mut dyn Write) -> io::Result<(
     let head = head(report).to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
     write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
-    for (i, one) in report.scan.groups.iter().enumerate() {
+    for (i, one) in report.scan.groups().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &group(report, one))?;
     }
@@ -129,7 +129,7 @@ pub(super) fn lines(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     let mut first = head(report);
     first["type"] = json!("header");
     writeln!(out, "{first}")?;
-    for one in &report.scan.groups {
+    for one in report.scan.groups() {
         let text = serde_json::to_string(&group(report, one))?;
         writeln!(
             out,

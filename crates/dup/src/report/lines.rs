@@ -7,7 +7,7 @@ use super::Report;
 /// Groups with a blank line between two.
 pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut path = Vec::new();
-    for (i, group) in report.scan.groups.iter().enumerate() {
+    for (i, group) in report.scan.groups().enumerate() {
         if i > 0 {
             out.write_all(b"\n")?;
         }
@@ -24,7 +24,7 @@ pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// Groups with a blank line after each, the last one too.
 pub(super) fn fdupes(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     text(report, out)?;
-    if report.scan.groups.is_empty() {
+    if report.scan.groups().len() == 0 {
         Ok(())
     } else {
         out.write_all(b"\n")

@@ -68,10 +68,9 @@ impl Report<'_> {
     }
 
     /// All names of a group: reference files first, then in path order.
-    fn names(&self, group: &scan::Group) -> Vec<EntryId> {
+    fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
         let mut names: Vec<EntryId> = group
-            .files
-            .iter()
+            .files()
             .flat_map(|f| f.names.iter().copied())
             .collect();
         names.sort_by_key(|id| (!self.is_reference(*id), *id));
@@ -84,8 +83,8 @@ impl Report<'_> {
 
     /// The groups as prune takes them.
     pub fn groups(&self) -> impl Iterator<Item = prune::Group> {
-        self.scan.groups.iter().map(|group| {
-            let names = group.files.iter().flat_map(|file| &file.names);
+        self.scan.groups().map(|group| {
+            let names = group.files().flat_map(|file| file.names);
             prune::Group {
                 files: names.map(|id| self.file_ref(*id)).collect(),
             }
@@ -102,7 +101,7 @@ impl Report<'_> {
             root: root as u32,
             id: meta.id,
             stamp: meta.stamp,
-            nlink: u64::from(meta.nlink),
+            nlink: meta.nlink,
             protected: self.is_reference(id),
         }
     }

@@ -30,7 +30,7 @@ link() {
 pub(super) fn script(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     let mut line = Vec::new();
-    for group in &report.scan.groups {
+    for group in report.scan.groups() {
         writeln!(out, "\n# {} bytes each", group.size)?;
         let names = report.names(group);
         for id in &names[1..] {
@@ -85,7 +85,7 @@ mod tests {
             quote(&mut script, name);
             let output = std::process::Command::new("sh")
                 .arg("-c")
-                .arg(std::os::unix::ffi::OsStringExt::from_vec(script) as std::ffi::OsString)
+                .arg(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(script))
                 .output()
                 .unwrap();
             assert_eq!(output.stdout, [b"./", name].concat());

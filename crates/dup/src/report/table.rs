@@ -9,7 +9,7 @@ use super::Report;
 pub(super) fn csv(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"group,size,digest,reference,path,path_b64\r\n")?;
     let mut record = Vec::new();
-    for (number, group) in report.scan.groups.iter().enumerate() {
+    for (number, group) in report.scan.groups().enumerate() {
         for id in report.names(group) {
             let path = report.listing.path(id);
             record.clear();

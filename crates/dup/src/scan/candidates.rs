@@ -1,107 +1,89 @@
-//! Who is read at all: files that share their size with another file.
+//! Pass one: which files have the size of another. Nothing is opened.
+//!
+//! Names of one (device, inode) are one physical file from here on, called a
+//! candidate and numbered; all later state is in arrays by that number.
 
-use std::collections::HashMap;
-use std::ops::Range;
-
-use bc_walk::{EntryId, Identity, Kind, Listing, Meta};
+use bc_walk::{EntryId, Kind, Listing};
 
 use super::{HardLinks, Options, Stats};
 
-/// Index of a candidate.
-pub(super) type Index = usize;
-
-/// Physical files in classes of one size, each class in path order.
-pub(super) struct Candidates {
-    /// First name of each file.
-    entries: Vec<EntryId>,
-    /// Where each class begins, and the end.
-    bounds: Vec<u32>,
-    /// Further names of those files that have them, by first name.
-    names: HashMap<EntryId, Vec<EntryId>>,
+/// The candidates, grouped by size, largest size first.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    /// Entries; those of one candidate together, the first by path first.
+    names: Vec<EntryId>,
+    /// Where each candidate's names start; one more at the end.
+    starts: Vec<u32>,
+    /// Where each size group's candidates start; one more at the end.
+    groups: Vec<u32>,
 }
 
 impl Candidates {
-    pub(super) fn by_size(listing: &Listing, options: &Options, stats: &mut Stats) -> Candidates {
-        let mut sized: Vec<(u64, EntryId)> = listing
+    pub(crate) fn find(listing: &Listing, options: &Options, stats: &mut Stats) -> Candidates {
+        let mut by_size: Vec<(u64, EntryId)> = listing
             .ids()
             .filter(|id| listing.kind(*id) == Kind::File)
-            .map(|id| (meta(listing, id).stamp.size, id))
+            .filter_map(|id| Some((listing.meta(id)?.stamp.size, id)))
             .filter(|(size, _)| *size >= options.min_size)
             .collect();
-        sized.sort_unstable();
-        let mut all = Candidates {
-            entries: Vec::new(),
-            bounds: vec![0],
-            names: HashMap::new(),
+        by_size.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut found = Candidates {
+            names: Vec::new(),
+            starts: Vec::new(),
+            groups: Vec::new(),
         };
-        for class in sized.chunk_by(|a, b| a.0 == b.0) {
-            let from = all.entries.len();
-            all.add_files(listing, class);
-            let files = all.entries.len() - from;
+        let mut group = Vec::new();
+        for run in by_size.chunk_by(|a, b| a.0 == b.0) {
+            if run.len() < 2 {
+                stats.files += 1;
+                stats.bytes += run[0].0;
+                continue;
+            }
+            group.clear();
+            group.extend(
+                run.iter()
+                    .filter_map(|(_, id)| Some((listing.meta(*id)?.id, *id))),
+            );
+            group.sort_unstable();
+            let files = group.chunk_by(|a, b| a.0 == b.0).count();
             stats.files += files as u64;
-            stats.bytes += class[0].0 * files as u64;
-            let several_names = all.entries[from..]
-                .iter()
-                .any(|id| all.names.contains_key(id));
-            let linked = options.hard_links == HardLinks::Duplicates && several_names;
-            if files > 1 || linked {
-                all.bounds.push(all.entries.len() as u32);
-            } else {
-                if several_names {
-                    all.names.remove(&all.entries[from]);
-                }
-                all.entries.truncate(from);
+            stats.bytes += run[0].0 * files as u64;
+            if files < 2 && options.hard_links == HardLinks::OneFile {
+                continue;
+            }
+            found.groups.push(found.starts.len() as u32);
+            for file in group.chunk_by(|a, b| a.0 == b.0) {
+                found.starts.push(found.names.len() as u32);
+                found.names.extend(file.iter().map(|(_, id)| *id));
             }
         }
-        stats.size_candidates = all.entries.len() as u64;
-        all.entries.shrink_to_fit();
-        all
+        found.groups.push(found.starts.len() as u32);
+        stats.size_candidates = found.starts.len() as u64;
+        found.starts.push(found.names.len() as u32);
+        found.names.shrink_to_fit();
+        found.starts.shrink_to_fit();
+        found.groups.shrink_to_fit();
+        found
     }
 
-    /// Adds the files of one size; names of one inode become one file.
-    fn add_files(&mut self, listing: &Listing, class: &[(u64, EntryId)]) {
-        let mut inodes: HashMap<Identity, EntryId> = HashMap::new();
-        for &(_, id) in class {
-            let meta = meta(listing, id);
-            if meta.nlink > 1 && class.len() > 1 {
-                if let Some(first) = inodes.get(&meta.id) {
-                    self.names.entry(*first).or_default().push(id);
-                    continue;
-                }
-                inodes.insert(meta.id, id);
-            }
-            self.entries.push(id);
-        }
+    /// How many candidates there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    /// All names of a candidate, the first by path first.
+    pub(crate) fn names(&self, candidate: u32) -> &[EntryId] {
+        let at = candidate as usize;
+        &self.names[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    pub(super) fn entry(&self, index: Index) -> EntryId {
-        self.entries[index]
+    /// The name by which a candidate is opened.
+    pub(crate) fn entry(&self, candidate: u32) -> EntryId {
+        self.names[self.starts[candidate as usize] as usize]
     }
 
-    pub(super) fn entries(&self) -> &[EntryId] {
-        &self.entries
+    /// The size groups, as ranges of candidates.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = std::ops::Range<u32>> + '_ {
+        self.groups.windows(2).map(|pair| pair[0]..pair[1])
     }
-
-    /// The classes of one size.
-    pub(super) fn classes(&self) -> impl ExactSizeIterator<Item = Range<Index>> {
-        self.bounds
-            .windows(2)
-            .map(|pair| pair[0] as usize..pair[1] as usize)
-    }
-
-    /// All names of a candidate in path order.
-    pub(super) fn names(&self, index: Index) -> Vec<EntryId> {
-        let first = self.entries[index];
-        let more = self.names.get(&first).map_or(&[][..], Vec::as_slice);
-        std::iter::once(first).chain(more.iter().copied()).collect()
-    }
-}
-
-/// What the walk found out about an entry.
-pub(super) fn meta(listing: &Listing, id: EntryId) -> Meta {
-    listing.meta(id).expect("the walk has to collect metadata")
 }

@@ -1,86 +1,293 @@
-//! From keys to groups: sets of equal files, filtered by roots, in their order.
+//! From digests to groups, and the result of a search.
 
 use bc_digest::Digest;
-use bc_walk::{EntryId, Listing};
+use bc_walk::{EntryId, Error};
 
-use super::candidates::{Candidates, Index};
-use super::pass::{Key, Keys, runs};
-use super::{File, Group, HardLinks, Options, Scan, Span};
+use super::candidates::Candidates;
+use super::pass::Context;
+use super::{HardLinks, Span, Stats};
 
-/// Fills `found.groups`.
-pub(super) fn collect(
-    listing: &Listing,
-    candidates: &Candidates,
-    keys: &Keys,
-    options: &Options,
-    found: &mut Scan,
-) {
-    for class in candidates.classes() {
-        let mut sets = runs(&keys.keys, class.clone().collect());
-        if options.hard_links == HardLinks::Duplicates {
-            let mut single: Vec<Vec<Index>> = class
-                .filter(|i| keys.keys[*i] != Key::None && candidates.names(*i).len() > 1)
-                .filter(|i| !sets.iter().any(|set| set.contains(i)))
-                .map(|i| vec![i])
-                .collect();
-            sets.append(&mut single);
-        }
-        for set in sets {
-            found
-                .groups
-                .extend(group(listing, candidates, keys, options, &set));
-        }
-    }
-    let first = |group: &Group| group.files[0].names[0];
-    found.groups.sort_by(|a, b| {
-        b.wasted
-            .cmp(&a.wasted)
-            .then_with(|| first(a).cmp(&first(b)))
-    });
+/// Groups of candidates, in two arrays.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) members: Vec<u32>,
+    /// Where each group ends.
+    pub(crate) ends: Vec<u32>,
 }
 
-fn group(
-    listing: &Listing,
-    candidates: &Candidates,
-    keys: &Keys,
-    options: &Options,
-    set: &[Index],
-) -> Option<Group> {
-    // A set that was only seen by its ends (after a cancellation) proves nothing.
-    let Key::Whole(key) = &keys.keys[set[0]] else {
-        return None;
+impl Found {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &[u32]> + '_ {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let group = &self.members[start as usize..*end as usize];
+            start = *end;
+            group
+        })
+    }
+
+    pub(crate) fn push(&mut self, group: &[u32]) {
+        self.members.extend_from_slice(group);
+        self.ends.push(self.members.len() as u32);
+    }
+}
+
+/// Whether these equal files make a group.
+pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
+    let options = context.options;
+    let names = || group.iter().flat_map(|one| context.candidates.names(*one));
+    let root = |entry: &EntryId| context.listing.root(*entry);
+    let enough = match options.hard_links {
+        HardLinks::OneFile => group.len() > 1,
+        HardLinks::Duplicates => names().nth(1).is_some(),
     };
-    let size = super::candidates::meta(listing, candidates.entry(set[0]))
-        .stamp
-        .size;
-    let mut files: Vec<File> = set
-        .iter()
-        .map(|i| File {
-            names: candidates.names(*i),
-            blocks: keys.blocks[*i],
+    let first = names().map(root).next();
+    enough
+        && (options.span == Span::Any || names().map(root).any(|root| Some(root) != first))
+        && (options.reference_roots.is_empty()
+            || !names()
+                .map(root)
+                .all(|root| options.reference_roots.contains(&root)))
+}
+
+/// Files that are equal by what the first reads told.
+pub(crate) fn equal_so_far(context: &Context<'_>) -> Found {
+    let table = &context.table;
+    let mut found = Found::default();
+    let mut members: Vec<u32> = Vec::new();
+    for group in context.candidates.groups() {
+        members.clear();
+        members.extend(group.filter(|one| !table.failed(*one)));
+        if members.iter().all(|one| table.has_whole(*one)) {
+            split(context, &mut members, &mut found, |one| table.whole(one));
+        } else {
+            // Nothing is known of files that a cancelled run did not come to.
+            members.retain(|one| table.has_fast(*one));
+            split(context, &mut members, &mut found, |one| {
+                [table.fast(one), 0, 0, 0]
+            });
+        }
+    }
+    found
+}
+
+/// Files that are equal by their whole digests. No digest, no group.
+pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
+    let table = &context.table;
+    let mut found = Found::default();
+    let mut members: Vec<u32> = Vec::new();
+    for group in so_far.groups() {
+        members.clear();
+        members.extend(
+            group
+                .iter()
+                .copied()
+                .filter(|one| table.has_whole(*one) && !table.failed(*one)),
+        );
+        split(context, &mut members, &mut found, |one| table.whole(one));
+    }
+    found
+}
+
+fn split(
+    context: &Context<'_>,
+    members: &mut [u32],
+    found: &mut Found,
+    key: impl Fn(u32) -> [u64; 4],
+) {
+    members.sort_unstable_by_key(|one| (key(*one), *one));
+    for run in members.chunk_by(|a, b| key(*a) == key(*b)) {
+        if worth(context, run) {
+            found.push(run);
+        }
+    }
+}
+
+/// What a search found; some bytes a file, paths on demand.
+#[derive(Debug)]
+pub struct Scan {
+    /// Files that could not be judged, in path order.
+    pub errors: Vec<Error>,
+    /// Figures.
+    pub stats: Stats,
+    hard_links: HardLinks,
+    groups: Vec<Summary>,
+    /// Of each group, one after the other.
+    digests: Vec<u8>,
+    members: Vec<Member>,
+    candidates: Candidates,
+}
+
+#[derive(Debug)]
+struct Summary {
+    /// Where its members end.
+    end: u32,
+    size: u64,
+    wasted: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    candidate: u32,
+    /// Blocks of 512 bytes that removing its listed names would free.
+    own: u32,
+}
+
+/// Files with equal content.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    /// Bytes of each.
+    pub size: u64,
+    /// Digest of the content.
+    pub digest: Digest,
+    /// Bytes of disk that giving up all but one file would free: none for a
+    /// file that has names elsewhere, nothing that files share.
+    pub wasted: u64,
+    members: &'a [Member],
+    scan: &'a Scan,
+}
+
+/// One physical file of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// Its names in path order; at least one.
+    pub names: &'a [EntryId],
+    /// Bytes of disk that removing all these names would free.
+    pub own: u64,
+}
+
+impl Scan {
+    /// Largest waste first, ties by first path.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = Group<'_>> {
+        (0..self.groups.len()).map(|index| {
+            let start = index
+                .checked_sub(1)
+                .map_or(0, |before| self.groups[before].end);
+            let summary = &self.groups[index];
+            let len = self.digests.len() / self.groups.len();
+            Group {
+                size: summary.size,
+                digest: Digest::new(&self.digests[index * len..][..len]),
+                wasted: summary.wasted,
+                members: &self.members[start as usize..summary.end as usize],
+                scan: self,
+            }
+        })
+    }
+
+    /// Files that could be given up: all of each group but one. Hard links
+    /// count where they were asked for.
+    pub fn duplicates(&self) -> u64 {
+        let count = |group: Group<'_>| match self.hard_links {
+            HardLinks::OneFile => group.members.len(),
+            HardLinks::Duplicates => group.files().map(|file| file.names.len()).sum(),
+        };
+        self.groups().map(|group| count(group) as u64 - 1).sum()
+    }
+
+    /// Bytes of disk that would be freed.
+    pub fn wasted(&self) -> u64 {
+        self.groups.iter().map(|group| group.wasted).sum()
+    }
+}
+
+impl<'a> Group<'a> {
+    /// The files; those under reference roots first, then in path order.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = File<'a>> + use<'a> {
+        let candidates = &self.scan.candidates;
+        self.members.iter().map(|member| File {
+            names: candidates.names(member.candidate),
+            own: u64::from(member.own) * 512,
+        })
+    }
+}
+
+/// Puts groups and their files in order. Gives a function that takes over the
+/// candidates, which the context borrows until then.
+pub(crate) fn finish(
+    context: &Context<'_>,
+    found: &Found,
+    errors: Vec<Error>,
+    stats: Stats,
+) -> impl FnOnce(Candidates) -> Scan + use<> {
+    let (listing, candidates) = (context.listing, context.candidates);
+    let reference = |member: &Member| {
+        let roots = &context.options.reference_roots;
+        let mut names = candidates.names(member.candidate).iter();
+        !roots.is_empty() && names.any(|name| roots.contains(&listing.root(*name)))
+    };
+    // By what they are sorted: where the members start in `found`, and how many.
+    let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.ends.len());
+    let mut all: Vec<Member> = Vec::with_capacity(found.members.len());
+    for group in found.groups() {
+        let start = all.len();
+        all.extend(group.iter().map(|one| Member {
+            candidate: *one,
+            own: own(context, *one),
+        }));
+        let members = &mut all[start..];
+        members.sort_unstable_by_key(|member| {
+            (!reference(member), candidates.entry(member.candidate))
+        });
+        let first = members
+            .iter()
+            .map(|member| candidates.entry(member.candidate))
+            .min();
+        order.push((
+            wasted(context, members),
+            first.unwrap_or(EntryId(0)),
+            start as u32,
+            members.len() as u32,
+        ));
+    }
+    order.sort_unstable_by_key(|group| (std::cmp::Reverse(group.0), group.1));
+    let mut members = Vec::with_capacity(all.len());
+    let mut digests = Vec::with_capacity(order.len() * context.options.algorithm.digest_len());
+    let groups = order
+        .into_iter()
+        .map(|(wasted, _, start, len)| {
+            let group = &all[start as usize..(start + len) as usize];
+            members.extend_from_slice(group);
+            digests.extend_from_slice(context.table.digest(group[0].candidate).as_bytes());
+            Summary {
+                end: members.len() as u32,
+                size: context.size(group[0].candidate),
+                wasted,
+            }
         })
         .collect();
-    let reference = |entry: EntryId| options.reference_roots.contains(&listing.root(entry));
-    files.sort_by_key(|file| {
-        (
-            !file.names.iter().any(|name| reference(*name)),
-            file.names[0],
-        )
-    });
-    let names = || files.iter().flat_map(|file| &file.names);
-    if names().all(|name| reference(*name)) {
-        return None; // nothing in it may be changed
+    let hard_links = context.options.hard_links;
+    move |candidates| Scan {
+        errors,
+        stats,
+        hard_links,
+        groups,
+        digests,
+        members,
+        candidates,
     }
-    let root = listing.root(files[0].names[0]);
-    if options.span == Span::AcrossRoots && names().all(|name| listing.root(*name) == root) {
-        return None;
+}
+
+/// Blocks that removing all listed names of a file would free: none while it
+/// has others.
+fn own(context: &Context<'_>, candidate: u32) -> u32 {
+    let names = context.candidates.names(candidate);
+    let nlink = context.listing.meta(names[0]).map_or(0, |meta| meta.nlink);
+    if nlink > names.len() as u64 {
+        0
+    } else {
+        context.table.blocks(candidate)
     }
-    let blocks: u64 = files.iter().skip(1).map(|file| file.blocks).sum();
-    let length = options.algorithm.digest_len();
-    Some(Group {
-        size,
-        digest: Digest::new(&key[..length]),
-        wasted: blocks * 512,
-        files,
-    })
+}
+
+/// Bytes that keeping one file would free: the one kept is one with names
+/// elsewhere, which would free nothing, or else the largest.
+fn wasted(context: &Context<'_>, members: &[Member]) -> u64 {
+    let all: u64 = members.iter().map(|member| u64::from(member.own)).sum();
+    let elsewhere = |member: &Member| member.own == 0 && context.table.blocks(member.candidate) > 0;
+    let kept = if members.iter().any(elsewhere) {
+        0
+    } else {
+        members.iter().map(|member| member.own).max().unwrap_or(0)
+    };
+    (all - u64::from(kept)) * 512
 }

@@ -1,30 +1,34 @@
-//! The search: size, fast hash, full hash.
-//!
-//! 1. Entries of one size form a class; names of one inode are one file. A
-//!    class of one file is done without being opened.
-//! 2. A first read of each candidate: both ends, or all of it where that is
-//!    little or where nearly everything turns out equal ([`first`]).
-//! 3. What is still equal and was not read whole is read whole, large files in
-//!    rounds that stop when a file is alone ([`rounds`]).
-//!
-//! A file without a digest (unreadable, changed, not reached) is in no group.
+//! The search: by size, by a fast hash of both ends, by a digest of
+//! everything, each only among what the one before left equal.
 
 mod candidates;
-mod first;
 mod groups;
 mod pass;
 mod rounds;
+mod space;
+mod table;
 mod verify;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use bc_digest::{Algorithm, Digest, Kernels};
+use bc_digest::{Algorithm, Kernels};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_walk::{EntryId, Error, Listing};
+use bc_walk::Listing;
 
+use crate::cache::Cache;
 use candidates::Candidates;
-use pass::Pass;
+pub(crate) use pass::Context;
+use pass::{Done, Part};
+pub(crate) use rounds::LARGE;
+use table::Table;
+
+pub use groups::{File, Group, Scan};
 
 /// Whether names of one inode count as duplicates of each other.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -56,16 +60,17 @@ pub enum Span {
     AcrossRoots,
 }
 
-/// What to look for and how.
+/// What to search for and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Digest that decides: `Xxh128`, `Xxh3`, `Blake3` or `Sha256`.
+    /// The digest: `Xxh128`, `Xxh3`, `Blake3` or `Sha256`.
     pub algorithm: Algorithm,
-    /// Smallest size looked at, in bytes.
+    /// Smaller files take no part, bytes.
     pub min_size: u64,
     /// What hard links are.
     pub hard_links: HardLinks,
-    /// Roots (by index) whose files are never to be changed.
+    /// Roots (by index) whose files are never to be changed. They are listed
+    /// first, and a group of nothing else is none.
     pub reference_roots: Vec<usize>,
     /// Which groups count.
     pub span: Span,
@@ -73,13 +78,22 @@ pub struct Options {
     pub proof: Proof,
     /// How files are read.
     pub read: bc_read::Options,
-    /// Threads, at least 1.
-    pub workers: usize,
-    /// Instruction sets.
+    /// Instruction sets to hash with.
     pub kernels: Kernels,
+    /// Threads, at least 1; with 1 the caller's thread does everything.
+    pub workers: usize,
 }
 
+/// The digests that a search can use.
+pub const ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::Xxh128,
+    Algorithm::Xxh3,
+    Algorithm::Blake3,
+    Algorithm::Sha256,
+];
+
 impl Default for Options {
+    /// Xxh128, files that are not empty, on one thread.
     fn default() -> Options {
         Options {
             algorithm: Algorithm::Xxh128,
@@ -89,8 +103,8 @@ impl Default for Options {
             span: Span::default(),
             proof: Proof::default(),
             read: bc_read::Options::default(),
-            workers: 1,
             kernels: Kernels::detect(),
+            workers: 1,
         }
     }
 }
@@ -100,59 +114,10 @@ impl Default for Options {
 pub struct Progress {
     /// Reads finished: a file read twice counts twice.
     pub files: AtomicU64,
-    /// Bytes handed to hashers.
+    /// Bytes read of finished files.
     pub bytes: AtomicU64,
     /// Reads planned so far; grows when the second pass is known.
     pub planned: AtomicU64,
-}
-
-/// Digests remembered from earlier runs. A cached digest only ever answers for
-/// a file whose identity, size and times are those it was stored with.
-pub trait Memory: Sync {
-    /// The digest of the scope, if known.
-    fn recall(&self, entry: EntryId, scope: Scope) -> Option<Digest>;
-}
-
-/// Which bytes of a file a remembered digest is of.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash)]
-pub enum Scope {
-    /// The first and the last 4096 bytes.
-    Ends,
-    /// All of it.
-    Whole,
-}
-
-/// A digest that was computed by reading, for a cache to store.
-#[derive(Clone, Copy, Debug)]
-pub struct Learnt {
-    /// The file.
-    pub entry: EntryId,
-    /// What was read of it.
-    pub scope: Scope,
-    /// The digest: of [`Options::algorithm`] for `Whole`, XXH128 for `Ends`.
-    pub digest: Digest,
-}
-
-/// Files with equal content.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// Bytes of each.
-    pub size: u64,
-    /// Digest of the content.
-    pub digest: Digest,
-    /// Bytes of disk that all but one of the files use.
-    pub wasted: u64,
-    /// The files; those under reference roots first, then in path order.
-    pub files: Vec<File>,
-}
-
-/// One physical file of a group.
-#[derive(Clone, Debug)]
-pub struct File {
-    /// Its names in path order; at least one.
-    pub names: Vec<EntryId>,
-    /// Disk blocks of 512 bytes it uses.
-    pub blocks: u64,
 }
 
 /// Figures of a search.
@@ -164,11 +129,11 @@ pub struct Stats {
     pub bytes: u64,
     /// Files that share their size with another.
     pub size_candidates: u64,
-    /// Files read in the first pass.
+    /// Files read in the first pass, their ends or whole.
     pub fast_hashed: u64,
     /// Files read again, whole.
     pub full_hashed: u64,
-    /// Answers taken from [`Memory`].
+    /// Files whose digest came from the cache.
     pub remembered: u64,
     /// Bytes read.
     pub bytes_read: u64,
@@ -178,68 +143,208 @@ pub struct Stats {
     pub backend: bc_read::Backend,
 }
 
-/// What a search found.
-#[derive(Debug, Default)]
-pub struct Scan {
-    /// Largest waste first, ties by first path.
-    pub groups: Vec<Group>,
-    /// Files that could not be judged, in path order.
-    pub errors: Vec<Error>,
-    /// Figures.
-    pub stats: Stats,
-    /// Digests computed in this run.
-    pub learnt: Vec<Learnt>,
-}
+/// Candidates whose fast hashes decide how the others are read. Their whole
+/// size groups are taken, evenly over all sizes.
+const SAMPLE: usize = 4096;
 
-impl Scan {
-    /// Files that could be given up: all of each group but one.
-    pub fn duplicates(&self) -> u64 {
-        self.groups
-            .iter()
-            .map(|group| group.files.len() as u64 - 1)
-            .sum()
-    }
+/// When this share of a sample has an equal, in percent, files that fit a
+/// slot are read whole at once. A second open costs about as much as reading
+/// three times what the file has on average, on the trees measured.
+const WHOLE_FROM: usize = 30;
 
-    /// Bytes of disk that would be freed.
-    pub fn wasted(&self) -> u64 {
-        self.groups.iter().map(|group| group.wasted).sum()
-    }
-}
-
-/// Searches `listing`, which must have been walked with
-/// [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
+/// Finds the duplicates among the files of `listing`, which must have been
+/// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
-/// After a cancellation the result is incomplete.
+/// With a cache, files that it knows in their present state are not opened.
+/// After a cancellation the result is incomplete: what was not read to its end
+/// is in no group.
 ///
 /// # Errors
-/// A worker that panicked.
-///
-/// # Panics
-/// If the listing has no metadata.
+/// A worker that panicked. Files that cannot be read are in [`Scan::errors`].
 pub fn scan(
     listing: &Listing,
     options: &Options,
-    memory: Option<&dyn Memory>,
+    mut cache: Option<&mut Cache>,
     cancel: &Cancel,
     progress: &Progress,
 ) -> Result<Scan, WorkerPanic> {
     let begun = Instant::now();
-    let mut found = Scan::default();
-    let candidates = Candidates::by_size(listing, options, &mut found.stats);
-    let sized = Instant::now();
-    progress
-        .planned
-        .fetch_add(candidates.len() as u64, Ordering::Relaxed);
-    let mut pass = Pass::new(listing, &candidates, options, memory, cancel, progress);
-    first::read(&mut pass)?;
-    let first = Instant::now();
-    rounds::read(&mut pass)?;
-    let mut keys = pass.finish(&mut found);
-    if options.proof == Proof::Bytes && !cancel.is_cancelled() {
-        verify::compare(listing, &candidates, &mut keys, options, cancel, &mut found)?;
+    let mut stats = Stats::default();
+    let candidates = Candidates::find(listing, options, &mut stats);
+    let mut by_entry = vec![u32::MAX; listing.len()];
+    for candidate in 0..candidates.len() as u32 {
+        by_entry[candidates.entry(candidate).0 as usize] = candidate;
     }
-    groups::collect(listing, &candidates, &keys, options, &mut found);
-    found.errors.sort_by(|a, b| a.path().cmp(b.path()));
-    found.stats.times = [sized - begun, first - sized, first.elapsed()];
-    Ok(found)
+    let context = Context {
+        listing,
+        rotational: is_rotational(listing, &candidates),
+        table: Table::new(candidates.len(), options.algorithm.digest_len()),
+        candidates: &candidates,
+        by_entry,
+        prefixes: Mutex::default(),
+        options,
+        cancel,
+        progress,
+    };
+    let from_cache = match &mut cache {
+        Some(cache) => cache.recall(&context),
+        None => Vec::new(),
+    };
+    stats.remembered = from_cache.len() as u64;
+    let sized = Instant::now();
+
+    let mut done = first_reads(&context)?;
+    stats.fast_hashed = done.read.files;
+    let first = Instant::now();
+    let so_far = groups::equal_so_far(&context);
+    let second = full_reads(&context, &so_far)?;
+    stats.full_hashed = second.whole;
+    done.merge(second);
+    let mut found = groups::equal(&context, &so_far);
+    drop(so_far);
+    if options.proof == Proof::Bytes {
+        done.merge(verify::compare(&context, &mut found)?);
+    }
+    space::settle(&context, &found, &from_cache);
+    stats.bytes_read = done.read.bytes;
+    stats.backend = done.read.backend;
+    stats.times = [sized - begun, first - sized, first.elapsed()];
+    done.failures.sort_by_key(|(entry, _)| *entry);
+    let errors = done.failures.into_iter().map(|(_, error)| error).collect();
+    if let Some(cache) = cache {
+        cache.remember(&context);
+    }
+    let finish = groups::finish(&context, &found, errors, stats);
+    drop(context);
+    Ok(finish(candidates))
+}
+
+fn is_rotational(listing: &Listing, candidates: &Candidates) -> bool {
+    let mut devices: Vec<u64> = Vec::new();
+    for candidate in 0..candidates.len() as u32 {
+        if let Some(meta) = listing.meta(candidates.entry(candidate))
+            && devices.last() != Some(&meta.id.dev)
+            && !devices.contains(&meta.id.dev)
+        {
+            devices.push(meta.id.dev);
+        }
+    }
+    devices.into_iter().any(bc_read::order::is_rotational)
+}
+
+/// The first read of every candidate: how much of it is decided by a sample.
+fn first_reads(context: &Context<'_>) -> Result<Done, WorkerPanic> {
+    // Where a whole digest costs no more than a fast hash, small files are
+    // done with at once.
+    let small = match context.options.algorithm {
+        Algorithm::Xxh3 | Algorithm::Xxh128 => pass::SMALL,
+        _ => 0,
+    };
+    let groups: Vec<Range<u32>> = context
+        .candidates
+        .groups()
+        .filter(|group| group.clone().any(|one| !context.table.has_whole(one)))
+        .collect();
+    let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
+    context.progress.planned.fetch_add(count as u64, Relaxed);
+    let (sample, rest) = sample(groups, count);
+    let mut done = read_groups(context, &sample, small)?;
+    let limit = if mostly_equal(context, &sample) {
+        context.options.read.slot_size as u64
+    } else {
+        small
+    };
+    done.merge(read_groups(context, &rest, limit)?);
+    Ok(done)
+}
+
+/// Takes every so-many-th group; none if the whole is not much larger.
+fn sample(groups: Vec<Range<u32>>, count: usize) -> (Vec<Range<u32>>, Vec<Range<u32>>) {
+    let wanted = SAMPLE.min(count / 8);
+    if wanted < SAMPLE / 16 {
+        return (Vec::new(), groups);
+    }
+    let stride = (count / wanted).max(1);
+    let mut taken = 0;
+    let mut seen = 0;
+    groups.into_iter().partition(|group| {
+        seen += group.len();
+        let take = taken * stride < seen && taken + group.len() <= 2 * wanted;
+        if take {
+            taken += group.len();
+        }
+        take
+    })
+}
+
+/// Whether so many files of the sample have an equal that reading them twice
+/// would cost more than reading all of them whole.
+fn mostly_equal(context: &Context<'_>, sample: &[Range<u32>]) -> bool {
+    let table = &context.table;
+    let mut all = 0;
+    let mut equal = 0;
+    let mut hashes = Vec::new();
+    for group in sample {
+        hashes.clear();
+        hashes.extend(
+            group
+                .clone()
+                .filter(|one| !table.failed(*one))
+                .map(|one| (table.fast(one), table.whole(one))),
+        );
+        hashes.sort_unstable();
+        all += hashes.len();
+        equal += hashes
+            .chunk_by(|a, b| a == b)
+            .filter(|run| run.len() > 1)
+            .map(<[_]>::len)
+            .sum::<usize>();
+    }
+    all > 0 && equal * 100 >= all * WHOLE_FROM
+}
+
+/// Reads what is not known yet of the groups' candidates: files up to `limit`
+/// whole, the ends of others.
+fn read_groups(
+    context: &Context<'_>,
+    groups: &[Range<u32>],
+    limit: u64,
+) -> Result<Done, WorkerPanic> {
+    let table = &context.table;
+    let part = |candidate: u32| {
+        if context.size(candidate) <= limit {
+            Part::Whole
+        } else {
+            Part::Fast
+        }
+    };
+    let unknown = |candidate: &u32| match part(*candidate) {
+        Part::Whole => !table.has_whole(*candidate),
+        Part::Fast => !table.has_fast(*candidate),
+    };
+    context.read(groups.iter().flat_map(Range::clone).filter(unknown), part)
+}
+
+/// Reads to the end what the fast hashes left equal.
+fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
+    let table = &context.table;
+    let serial = rounds::is_serial(context.options.algorithm);
+    let mut at_once = Vec::new();
+    let mut in_rounds = Vec::new();
+    for group in equal.groups() {
+        let unknown = || group.iter().copied().filter(|one| !table.has_whole(*one));
+        if unknown().next().is_none() {
+            continue;
+        }
+        if serial && context.size(group[0]) > rounds::LARGE {
+            in_rounds.push(group.to_vec());
+        } else {
+            at_once.extend(unknown());
+        }
+    }
+    let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
+    context.progress.planned.fetch_add(total as u64, Relaxed);
+    let mut done = context.read(at_once.into_iter(), |_| Part::Whole)?;
+    done.merge(rounds::read(context, &in_rounds)?);
+    Ok(done)
 }

@@ -1,224 +1,266 @@
-//! The second read, of files that are equal so far: small ones whole, large
-//! ones in rounds of growing length, so that files that part early are not
-//! read to their end.
+//! Whole digests of large files, in rounds: a group of which the first
+//! mebibyte differs is not read to its end.
 
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use bc_digest::Hasher;
+use bc_digest::{Algorithm, Digest, Hasher};
 use bc_pool::WorkerPanic;
-use bc_read::{Consumer, Feed, Opened, Plan, Want};
-use bc_walk::{EntryId, Error, ErrorKind};
+use bc_read::{Consumer, Feed, Opened, Want};
+use bc_walk::{EntryId, Error};
 
-use super::candidates::{Index, meta};
-use super::pass::{Key, Pass};
+use super::pass::{Context, Done};
 
-/// Larger files are read in rounds.
-const LARGE: u64 = 1 << 20;
+/// Files above this are read in rounds.
+pub(crate) const LARGE: u64 = 1 << 20;
 
-/// Where the rounds end; the last one at the end of the file.
-const ENDS: [u64; 3] = [1 << 20, 16 << 20, 256 << 20];
+/// Where the rounds end; each reads from the end of the one before, so nothing
+/// is read twice. Eight times more each time: at most an eighth of what was
+/// already equal is wasted on a file that turns out different at once.
+const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
 
-/// Reads what is equal so far and was not read whole.
-pub(super) fn read(pass: &mut Pass<'_>) -> Result<(), WorkerPanic> {
-    let open = |pass: &Pass<'_>| -> Vec<Vec<Index>> {
-        pass.equal()
-            .into_iter()
-            .filter(|set| matches!(pass.keys[set[0]], Key::Ends(_)))
-            .collect()
-    };
-    let (large, small): (Vec<_>, Vec<_>) = open(pass)
-        .into_iter()
-        .partition(|set| pass.size(set[0]) > LARGE);
-    let planned = small.iter().chain(&large).map(|set| set.len() as u64).sum();
-    pass.progress
-        .planned
-        .fetch_add(planned, std::sync::atomic::Ordering::Relaxed);
-    pass.read(small.into_iter().flatten().collect(), LARGE)?;
-    rounds(pass, large)
-}
+/// Files whose hashers are kept at the same time, give or take a size group:
+/// some 600 bytes each.
+const AT_ONCE: usize = 1024;
 
-/// A large file between rounds.
-struct Part {
-    index: Index,
-    state: Mutex<Hasher>,
-}
+/// Digests of how much of a large file is known: of all bytes up to the end of
+/// each round so far, the last of which may be the whole. Kept in the cache,
+/// so that a file that was given up early need not be read again to be told
+/// from the same others.
+pub(crate) type Prefixes = HashMap<u32, Vec<Digest>>;
 
-fn rounds(pass: &mut Pass<'_>, sets: Vec<Vec<Index>>) -> Result<(), WorkerPanic> {
-    let mut sets: Vec<Vec<Part>> = sets
-        .into_iter()
-        .map(|set| {
-            let part = |index| Part {
-                index,
-                state: Mutex::new(Hasher::new(pass.options.algorithm)),
-            };
-            set.into_iter().map(part).collect()
-        })
-        .collect();
-    // Until its last round a file is equal to nothing.
-    for part in sets.iter().flatten() {
-        pass.keys[part.index] = Key::None;
-    }
-    let mut from = 0;
-    for to in ENDS.into_iter().chain([u64::MAX]) {
-        if sets.is_empty() || pass.cancel.is_cancelled() {
+/// Takes the whole digests of `groups` (candidates of one size and one fast
+/// hash each), all larger than [`LARGE`]. Files that differ from all others of
+/// their group on the way keep no digest.
+pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
+    let mut done = Done::default();
+    let mut rest = groups;
+    while !rest.is_empty() {
+        let mut count = 0;
+        let until = rest
+            .iter()
+            .position(|group| {
+                count += group.len();
+                count >= AT_ONCE
+            })
+            .map_or(rest.len(), |at| at + 1);
+        let (now, later) = rest.split_at(until);
+        done.merge(all_rounds(context, now)?);
+        rest = later;
+        if context.cancel.is_cancelled() {
             break;
         }
-        let failed = round(pass, &sets, from, to)?;
-        let mut next = Vec::new();
-        for set in sets {
-            let size = pass.size(set[0].index);
-            let mut read: Vec<(Vec<u8>, Part)> = set
-                .into_iter()
-                .filter(|part| !failed.contains(&part.index))
-                .map(|part| {
-                    let digest = lock(&part.state).finalize();
-                    if size <= to {
-                        pass.learn(part.index, digest);
-                    }
-                    (digest.as_bytes().to_vec(), part)
-                })
-                .collect();
-            if size > to {
-                read.sort_by(|a, b| a.0.cmp(&b.0));
-                next.extend(split(read));
-            }
-        }
-        sets = next;
-        from = to;
     }
-    Ok(())
+    Ok(done)
 }
 
-/// Sets of two or more parts whose digests so far are equal.
-fn split(read: Vec<(Vec<u8>, Part)>) -> Vec<Vec<Part>> {
-    let mut sets: Vec<(Vec<u8>, Vec<Part>)> = Vec::new();
-    for (digest, part) in read {
-        match sets.last_mut() {
-            Some((last, set)) if *last == digest => set.push(part),
-            _ => sets.push((digest, vec![part])),
+fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
+    let mut done = Done::default();
+    let mut groups = groups.to_vec();
+    let mut live: Vec<u32> = groups.iter().flatten().copied().collect();
+    live.sort_unstable();
+    let hashers: Vec<Mutex<Option<Hasher>>> = live.iter().map(|_| Mutex::new(None)).collect();
+    let mut start = 0;
+    for (round, end) in ENDS.into_iter().enumerate() {
+        if groups.is_empty() || context.cancel.is_cancelled() {
+            break;
+        }
+        let unknown = recall(context, &groups, round);
+        let plan = context.plan(unknown.into_iter());
+        let workers = context.options.workers.clamp(1, plan.len().max(1));
+        let results = bc_pool::run(workers, |_| {
+            let mut worker = Worker {
+                context,
+                live: &live,
+                hashers: &hashers,
+                range: start..end,
+                slots: Vec::new(),
+                done: Done::default(),
+                learnt: Vec::new(),
+            };
+            let options = &context.options.read;
+            let stats = bc_read::pump(context.listing, &plan, options, context.cancel, &mut worker);
+            worker.done.read = stats;
+            (worker.done, worker.learnt)
+        })?;
+        let mut prefixes = context
+            .prefixes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (result, learnt) in results {
+            done.merge(result);
+            for (candidate, digest) in learnt {
+                let known = prefixes.entry(candidate).or_default();
+                if known.len() == round {
+                    known.push(digest);
+                }
+            }
+        }
+        drop(prefixes);
+        start = end;
+        groups = split(context, &groups, end);
+        // Hashers of files that are out or done are not needed any more.
+        let mut wanted: Vec<u32> = groups.iter().flatten().copied().collect();
+        wanted.sort_unstable();
+        for (candidate, hasher) in live.iter().zip(&hashers) {
+            if wanted.binary_search(candidate).is_err() {
+                *hasher.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
         }
     }
-    sets.into_iter()
-        .map(|(_, set)| set)
-        .filter(|set| set.len() > 1)
+    Ok(done)
+}
+
+/// Takes this round's digests of files that the cache knows; gives the others.
+fn recall(context: &Context<'_>, groups: &[Vec<u32>], round: usize) -> Vec<u32> {
+    let prefixes = context
+        .prefixes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let members = groups.iter().flatten().copied();
+    members
+        .filter(|candidate| {
+            context.table.forget_whole(*candidate);
+            match prefixes.get(candidate).and_then(|known| known.get(round)) {
+                Some(digest) => {
+                    context.table.set_whole(*candidate, digest);
+                    false
+                }
+                None => true,
+            }
+        })
         .collect()
 }
 
-fn lock(state: &Mutex<Hasher>) -> std::sync::MutexGuard<'_, Hasher> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Feeds bytes `from..to` of every file to its hasher; gives back those that failed.
-fn round(
-    pass: &mut Pass<'_>,
-    sets: &[Vec<Part>],
-    from: u64,
-    to: u64,
-) -> Result<Vec<Index>, WorkerPanic> {
-    let parts: Vec<&Part> = sets.iter().flatten().collect();
-    // Members of one set side by side: the workers get through a set together.
-    let order: Vec<EntryId> = parts
-        .iter()
-        .map(|part| pass.candidates.entry(part.index))
-        .collect();
-    let by_index: std::collections::HashMap<Index, &Part> =
-        parts.iter().map(|part| (part.index, *part)).collect();
-    let workers = pass.options.workers.clamp(1, order.len());
-    let plan = Plan::new(order, workers);
-    let shared = &*pass;
-    let done = bc_pool::run(workers, |_| {
-        let mut ranges = Ranges {
-            pass: shared,
-            parts: &by_index,
-            from,
-            to,
-            slots: Vec::new(),
-            errors: Vec::new(),
-            done: Vec::new(),
-        };
-        let stats = bc_read::pump(
-            shared.listing,
-            &plan,
-            &shared.options.read,
-            shared.cancel,
-            &mut ranges,
-        );
-        (ranges.errors, ranges.done, stats)
-    })?;
-    let mut missing: std::collections::HashSet<Index> = by_index.keys().copied().collect();
-    drop(by_index);
-    for (errors, done, stats) in done {
-        pass.count(stats);
-        for (index, blocks) in done {
-            missing.remove(&index);
-            pass.blocks[index] = blocks;
+/// Splits groups by the digests of what was read so far, and keeps those that
+/// have more to read. A file left alone is out: it has no digest of its whole.
+fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> {
+    let table = &context.table;
+    let mut next = Vec::new();
+    for group in groups {
+        let mut group: Vec<u32> = group
+            .iter()
+            .copied()
+            .filter(|candidate| table.has_whole(*candidate))
+            .collect();
+        let Some(first) = group.first() else { continue };
+        if context.size(*first) <= end {
+            continue;
         }
-        for (index, error) in errors {
-            pass.fail(index, error);
+        group.sort_by_key(|candidate| table.whole(*candidate));
+        for equal in group.chunk_by(|a, b| table.whole(*a) == table.whole(*b)) {
+            // What is known is of a part only.
+            for candidate in equal {
+                table.forget_whole(*candidate);
+            }
+            if super::groups::worth(context, equal) {
+                next.push(equal.to_vec());
+            }
         }
     }
-    // Failed, or not reached before a cancellation.
-    Ok(missing.into_iter().collect())
+    next
 }
 
-/// One worker's consumer of a round.
-struct Ranges<'p, 'a> {
-    pass: &'p Pass<'a>,
-    parts: &'p std::collections::HashMap<Index, &'p Part>,
-    from: u64,
-    to: u64,
-    slots: Vec<Option<Index>>,
-    errors: Vec<(Index, Error)>,
-    done: Vec<(Index, u64)>,
+struct Worker<'a> {
+    context: &'a Context<'a>,
+    live: &'a [u32],
+    hashers: &'a [Mutex<Option<Hasher>>],
+    range: std::ops::Range<u64>,
+    slots: Vec<Option<Hasher>>,
+    done: Done,
+    learnt: Vec<(u32, Digest)>,
 }
 
-impl Consumer for Ranges<'_, '_> {
+impl Worker<'_> {
+    fn place(&self, entry: EntryId) -> Option<&Mutex<Option<Hasher>>> {
+        let candidate = self.context.by_entry[entry.0 as usize];
+        let at = self.live.binary_search(&candidate).ok()?;
+        Some(&self.hashers[at])
+    }
+}
+
+impl Consumer for Worker<'_> {
     fn width(&self) -> usize {
         1
     }
 
     fn reserve(&mut self, slots: usize) {
-        self.slots.resize(slots, None);
+        self.slots.resize_with(slots, || None);
     }
 
-    fn want(&mut self, _entry: EntryId) -> Want {
+    fn want(&mut self, entry: EntryId) -> Want {
+        // Without a hasher the rounds before came from the cache.
+        let begun = self.place(entry).is_some_and(|place| {
+            place
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_some()
+        });
+        let start = if begun { self.range.start } else { 0 };
         Want::Range {
-            offset: self.from,
-            len: self.to - self.from,
+            offset: start,
+            len: self.range.end - start,
         }
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
-        self.slots[slot] = Some(self.pass.index(opened.entry));
+        let kept = self
+            .place(opened.entry)
+            .and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.slots[slot] =
+            Some(kept.unwrap_or_else(|| Hasher::new(self.context.options.algorithm)));
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         for feed in feeds {
-            if let Some(part) = self.slots[feed.slot].and_then(|index| self.parts.get(&index)) {
-                lock(&part.state).update(feed.data);
-                let bytes = &self.pass.progress.bytes;
-                bytes.fetch_add(feed.data.len() as u64, std::sync::atomic::Ordering::Relaxed);
+            self.context
+                .progress
+                .bytes
+                .fetch_add(feed.data.len() as u64, Relaxed);
+            if let Some(hasher) = &mut self.slots[feed.slot] {
+                hasher.update(feed.data);
             }
             consumed.push(feed.slot);
         }
     }
 
-    fn finish(&mut self, _slot: usize, result: Result<Opened, Error>, entry: EntryId) {
-        let index = self.pass.index(entry);
+    fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+        let candidate = self.context.by_entry[entry.0 as usize];
+        let result = result.and_then(|opened| {
+            self.context.unchanged(&opened)?;
+            Ok(opened)
+        });
         match result {
-            Ok(opened) if opened.stat.stamp == meta(self.pass.listing, entry).stamp => {
-                self.done.push((index, opened.stat.blocks));
+            Ok(opened) => {
+                let Some(hasher) = self.slots[slot].take() else {
+                    return;
+                };
+                let digest = hasher.finalize();
+                self.context.table.set_whole(candidate, &digest);
+                self.context.table.set_blocks(candidate, opened.stat.blocks);
+                self.learnt.push((candidate, digest));
+                if opened.stat.stamp.size <= self.range.end {
+                    self.done.whole += 1;
+                    self.context.progress.files.fetch_add(1, Relaxed);
+                }
+                if let Some(place) = self.place(entry) {
+                    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(hasher);
+                }
             }
-            Ok(_) => {
-                let path = self.pass.listing.path(entry);
-                self.errors
-                    .push((index, Error::of_kind(path, "read", ErrorKind::Changed)));
+            Err(error) => {
+                self.context.table.fail(candidate);
+                self.done.failures.push((entry, error));
             }
-            Err(error) => self.errors.push((index, error)),
         }
-        self.pass
-            .progress
-            .files
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
+}
+
+/// Whether an algorithm hashes one file as fast as many at once, so that
+/// keeping one hasher per file costs nothing.
+pub(crate) fn is_serial(algorithm: Algorithm) -> bool {
+    matches!(
+        algorithm,
+        Algorithm::Xxh3 | Algorithm::Xxh128 | Algorithm::Blake3
+    )
 }

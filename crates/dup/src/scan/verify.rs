@@ -1,144 +1,151 @@
-//! `--verify-bytes`: the members of every set compared byte for byte, so that
-//! no digest has to be trusted.
+//! `--verify-bytes`: the members of every group compared byte for byte, so
+//! that not even a crafted collision of the digest makes two files equal.
 
-use std::os::fd::OwnedFd;
-use std::sync::Mutex;
+use std::os::fd::{AsFd, OwnedFd};
 
-use bc_pool::{Cancel, Cursor, WorkerPanic};
-use bc_walk::{EntryId, Error, ErrorKind, Listing};
-use rustix::io::{Errno, pread, retry_on_intr};
+use bc_pool::{Cursor, WorkerPanic};
+use bc_walk::{Error, ErrorKind, FileStat};
+use rustix::io::retry_on_intr;
 
-use super::candidates::{Candidates, Index, meta};
-use super::pass::{Key, Keys, runs};
-use super::{Options, Scan};
+use super::groups::{Found, worth};
+use super::pass::{Context, Done};
 
-/// Bytes compared at a time.
-const CHUNK: usize = 256 << 10;
+/// Bytes compared at a time, of each of two files.
+const PIECE: usize = 256 << 10;
 
-/// Splits every set of equal digests into sets of equal bytes; what cannot be
-/// read loses its key.
-pub(super) fn compare(
-    listing: &Listing,
-    candidates: &Candidates,
-    keys: &mut Keys,
-    options: &Options,
-    cancel: &Cancel,
-    found: &mut Scan,
-) -> Result<(), WorkerPanic> {
-    let sets: Vec<Vec<Index>> = candidates
-        .classes()
-        .flat_map(|class| runs(&keys.keys, class.collect()))
-        .collect();
-    let cursor = Cursor::with_batch(sets.len(), options.workers, 1, 16);
-    let verdicts = Mutex::new(Vec::new());
-    bc_pool::run(options.workers.clamp(1, sets.len().max(1)), |_| {
-        let mut buffers = (vec![0; CHUNK], vec![0; CHUNK]);
-        while let Some(batch) = cursor.next() {
-            for set in &sets[batch] {
-                if cancel.is_cancelled() {
-                    return;
+/// Compares the members of each group and splits it by what they really hold.
+/// Files that cannot be read leave it.
+pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, WorkerPanic> {
+    let groups: Vec<&[u32]> = found.groups().collect();
+    let workers = context.options.workers.clamp(1, groups.len().max(1));
+    let cursor = Cursor::with_batch(groups.len(), workers, 1, 16);
+    let results = bc_pool::run(workers, |_| {
+        let mut worker = Worker {
+            context,
+            done: Done::default(),
+            buffers: [vec![0; PIECE], vec![0; PIECE]],
+        };
+        let mut mine = Vec::new();
+        while let Some(range) = cursor.next() {
+            for index in range {
+                if context.cancel.is_cancelled() {
+                    return (mine, worker.done);
                 }
-                let result = one(listing, candidates, set, &mut buffers);
-                if let Ok(mut all) = verdicts.lock() {
-                    all.push(result);
-                }
+                mine.push((index, worker.partition(groups[index])));
             }
         }
+        (mine, worker.done)
     })?;
-    for Verdict { apart, failed } in verdicts.into_inner().unwrap_or_default() {
-        for (number, index) in apart {
-            // Equal digests of different bytes: a collision, kept apart by its number.
-            if let Key::Whole(key) = &mut keys.keys[index] {
-                for (byte, mark) in key.iter_mut().rev().zip((number as u64).to_le_bytes()) {
-                    *byte ^= mark;
+    let mut done = Done::default();
+    let mut parts = Vec::new();
+    for (mine, counts) in results {
+        parts.extend(mine);
+        done.merge(counts);
+    }
+    parts.sort_unstable_by_key(|(index, _)| *index);
+    let mut proven = Found::default();
+    for group in parts.iter().flat_map(|(_, groups)| groups) {
+        if worth(context, group) {
+            proven.push(group);
+        }
+    }
+    *found = proven;
+    Ok(done)
+}
+
+struct Worker<'a> {
+    context: &'a Context<'a>,
+    done: Done,
+    buffers: [Vec<u8>; 2],
+}
+
+impl Worker<'_> {
+    /// Sorts the members by content: each is compared with one of each kind.
+    fn partition(&mut self, group: &[u32]) -> Vec<Vec<u32>> {
+        let mut kinds: Vec<(OwnedFd, Vec<u32>)> = Vec::new();
+        for one in group {
+            if let Err(error) = self.place(*one, &mut kinds) {
+                if error.kind() == ErrorKind::Cancelled {
+                    break;
                 }
+                self.context.table.fail(*one);
+                let entry = self.context.candidates.entry(*one);
+                self.done.failures.push((entry, error));
             }
         }
-        for (index, error) in failed {
-            keys.keys[index] = Key::None;
-            found.errors.push(error);
-        }
+        kinds.into_iter().map(|(_, members)| members).collect()
     }
-    Ok(())
-}
 
-#[derive(Default)]
-struct Verdict {
-    /// Members that differ from the first, with the number of their own set.
-    apart: Vec<(usize, Index)>,
-    failed: Vec<(Index, Error)>,
-}
-
-/// Compares the members of one set, each with one of every kind of content found so far.
-fn one(
-    listing: &Listing,
-    candidates: &Candidates,
-    set: &[Index],
-    buffers: &mut (Vec<u8>, Vec<u8>),
-) -> Verdict {
-    let mut verdict = Verdict::default();
-    let mut kinds: Vec<(EntryId, OwnedFd)> = Vec::new();
-    for &index in set {
-        let entry = candidates.entry(index);
-        match sort_in(listing, entry, &mut kinds, buffers) {
-            Ok(0) => {}
-            Ok(number) => verdict.apart.push((number, index)),
-            Err(error) => verdict.failed.push((index, error)),
+    fn place(&mut self, one: u32, kinds: &mut Vec<(OwnedFd, Vec<u32>)>) -> Result<(), Error> {
+        let context = self.context;
+        let entry = context.candidates.entry(one);
+        let (file, stat) = bc_read::open_checked(context.listing, entry)?;
+        let changed = || Error::of_kind(context.listing.path(entry), "read", ErrorKind::Changed);
+        let listed = context.listing.meta(entry).map(|meta| meta.stamp);
+        if listed != Some(stat.stamp) {
+            return Err(changed());
         }
+        let mut found = None;
+        for (index, (other, _)) in kinds.iter().enumerate() {
+            if self.equal(&file, other, entry)? {
+                found = Some(index);
+                break;
+            }
+        }
+        let now = retry_on_intr(|| rustix::fs::fstat(&file))
+            .map_err(|errno| Error::new(context.listing.path(entry), "stat", errno))?;
+        if FileStat::from(&now).stamp != stat.stamp {
+            return Err(changed());
+        }
+        match found {
+            Some(index) => kinds[index].1.push(one),
+            None => kinds.push((file, vec![one])),
+        }
+        Ok(())
     }
-    verdict
-}
 
-/// Number of the kind of content that `entry` has; a new one is added.
-fn sort_in(
-    listing: &Listing,
-    entry: EntryId,
-    kinds: &mut Vec<(EntryId, OwnedFd)>,
-    buffers: &mut (Vec<u8>, Vec<u8>),
-) -> Result<usize, Error> {
-    let (file, stat) = bc_read::open_checked(listing, entry)?;
-    if stat.stamp != meta(listing, entry).stamp {
-        return Err(Error::of_kind(
-            listing.path(entry),
-            "read",
-            ErrorKind::Changed,
-        ));
-    }
-    for (number, (_, other)) in kinds.iter().enumerate() {
-        let same = equal(&file, other, buffers)
-            .map_err(|errno| Error::new(listing.path(entry), "read", errno))?;
-        if same {
-            return Ok(number);
+    fn equal(
+        &mut self,
+        file: &OwnedFd,
+        other: &OwnedFd,
+        entry: bc_walk::EntryId,
+    ) -> Result<bool, Error> {
+        let listing = self.context.listing;
+        let [a, b] = &mut self.buffers;
+        let mut offset = 0;
+        loop {
+            if self.context.cancel.is_cancelled() {
+                return Err(Error::of_kind(
+                    listing.path(entry),
+                    "read",
+                    ErrorKind::Cancelled,
+                ));
+            }
+            let failed = |errno| Error::new(listing.path(entry), "read", errno);
+            let read = read_at(file, a, offset).map_err(failed)?;
+            let others = read_at(other, b, offset).map_err(failed)?;
+            self.done.read.bytes += (read + others) as u64;
+            if a[..read] != b[..others] {
+                return Ok(false);
+            }
+            if read < a.len() {
+                return Ok(true);
+            }
+            offset += read as u64;
         }
-    }
-    kinds.push((entry, file));
-    Ok(kinds.len() - 1)
-}
-
-/// Do two files of one size hold the same bytes?
-fn equal(a: &OwnedFd, b: &OwnedFd, buffers: &mut (Vec<u8>, Vec<u8>)) -> Result<bool, Errno> {
-    let mut offset = 0;
-    loop {
-        let n = fill(a, &mut buffers.0, offset)?;
-        let m = fill(b, &mut buffers.1, offset)?;
-        if n != m || buffers.0[..n] != buffers.1[..m] {
-            return Ok(false);
-        }
-        if n == 0 {
-            return Ok(true);
-        }
-        offset += n as u64;
     }
 }
 
-/// Reads until the buffer is full or the file ends.
-fn fill(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        match retry_on_intr(|| pread(file, &mut buffer[filled..], offset + filled as u64))? {
-            0 => break,
-            n => filled += n,
+        let read = retry_on_intr(|| {
+            rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64)
+        })?;
+        if read == 0 {
+            break;
         }
+        filled += read;
     }
     Ok(filled)
 }

@@ -20,7 +20,7 @@ fn facts(tree: &TestTree) -> BTreeMap<PathBuf, Facts> {
         .into_iter()
         .map(|path| {
             let meta = path.metadata().unwrap();
-            let mut value = vec![0; 64];
+            let mut value = [0; 64];
             let xattr = rustix::fs::getxattr(&path, "user.note", &mut value[..])
                 .ok()
                 .map(|length| value[..length].to_vec());

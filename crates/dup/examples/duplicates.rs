@@ -1,0 +1,61 @@
+//! Lists the duplicates below some directories: `duplicates DIR…`. With
+//! `BC_CACHE=FILE` in the environment digests are kept there.
+
+use std::error::Error;
+use std::io::{BufWriter, Write};
+use std::time::Instant;
+
+use bc_dup::Cache;
+use bc_dup::scan::{Options, Progress, scan};
+use bc_pool::{Cancel, available_cpus};
+use bc_walk::{Metadata, walk};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let roots: Vec<_> = std::env::args_os().skip(1).collect();
+    let workers = available_cpus();
+    let cancel = Cancel::new();
+    let mut cache = std::env::var_os("BC_CACHE").map(|path| Cache::new(path.as_ref()));
+    let started = Instant::now();
+    let options = bc_walk::Options {
+        metadata: Metadata::Basic,
+        ..Default::default()
+    };
+    let listing = walk(&roots, &options, workers, &cancel)?;
+    let walked = started.elapsed();
+    let options = Options {
+        workers,
+        ..Options::default()
+    };
+    let found = scan(
+        &listing,
+        &options,
+        cache.as_mut(),
+        &cancel,
+        &Progress::default(),
+    )?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut path = Vec::new();
+    for group in found.groups() {
+        for entry in group.files().map(|file| file.names[0]) {
+            path.clear();
+            listing.write_path(entry, &mut path);
+            path.push(b'\n');
+            out.write_all(&path)?;
+        }
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    for error in listing.errors().iter().chain(&found.errors) {
+        writeln!(std::io::stderr(), "{error}")?;
+    }
+    for message in cache.iter().flat_map(Cache::messages) {
+        writeln!(std::io::stderr(), "{message}")?;
+    }
+    writeln!(
+        std::io::stderr(),
+        "walk {walked:?}, all {:?}, {:?}",
+        started.elapsed(),
+        found.stats
+    )?;
+    Ok(())
+}
