@@ -17,30 +17,34 @@ use crate::report;
 
 /// Parses `argv` with the lower layers filled in; prints help, version and
 /// usage errors itself.
-pub fn parse(command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
-    let matches = command.clone().try_get_matches_from(&argv).map_err(usage)?;
+pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
+    let matches = command.try_get_matches_from_mut(&argv).map_err(usage)?;
     let Some((name, sub)) = matches.subcommand() else {
         return Ok(matches);
     };
     let explicit = sub.get_one::<PathBuf>("config").cloned();
     let layers = Layers::load(explicit.as_deref(), applet, &command)
         .map_err(|text| report::fatal(&format!("bc {applet}"), &text))?;
-    let subcommand = command.find_subcommand(name).cloned();
-    let extra = subcommand
-        .map(|c| layers.arguments(&c, sub))
+    let extra = command
+        .find_subcommand(name)
+        .map(|c| layers.arguments(c, sub))
         .unwrap_or_default();
-    if extra.is_empty() {
-        return Ok(matches);
-    }
-    // Right behind the subcommand's name, so before anything the user wrote.
-    let at = 2.min(argv.len());
-    let full: Vec<OsString> = argv[..at]
-        .iter()
-        .cloned()
-        .chain(extra)
-        .chain(argv[at..].iter().cloned())
-        .collect();
-    command.try_get_matches_from(full).map_err(usage)
+    let matches = if extra.is_empty() {
+        matches
+    } else {
+        // Right behind the subcommand's name, so before anything the user wrote.
+        let (head, tail) = argv.split_at(2.min(argv.len()));
+        let full = head
+            .iter()
+            .cloned()
+            .chain(extra)
+            .chain(tail.iter().cloned());
+        command.try_get_matches_from_mut(full).map_err(usage)?
+    };
+    // Thousands of small strings: freeing them would be a twelfth of the work
+    // of hashing one small file.
+    std::mem::forget(command);
+    Ok(matches)
 }
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
@@ -87,13 +91,21 @@ impl Layers {
                 Err(_) => {}
             }
         }
+        // Nearly always none is set, and then there is nothing to look up.
+        let set: Vec<(OsString, OsString)> = std::env::vars_os()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+            .collect();
+        if set.is_empty() {
+            return Ok(Layers { settings });
+        }
         for arg in command.get_subcommands().flat_map(Command::get_arguments) {
             let Some(long) = arg.get_long().filter(|l| layered(l)) else {
                 continue;
             };
             let name = format!("BC_{}", long.replace('-', "_").to_uppercase());
-            if let Some(value) = std::env::var_os(&name) {
+            if let Some((_, value)) = set.iter().find(|(n, _)| *n == *name) {
                 let value = value
+                    .clone()
                     .into_string()
                     .map_err(|_| format!("environment variable {name} is not UTF-8"))?;
                 settings.retain(|s: &Setting| s.long != long);

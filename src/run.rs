@@ -145,7 +145,7 @@ impl Session {
             None if roots.is_empty() => {
                 return Err(self.fatal("no PATH given; see --help, or try '.' for this directory"));
             }
-            None => bc_walk::walk(roots, options, self.walk_workers(), &self.cancel),
+            None => bc_walk::walk(roots, options, self.walk_workers_for(roots), &self.cancel),
         };
         let listing = listing.map_err(|panic| self.defect(&panic))?;
         for error in listing.errors() {
@@ -195,6 +195,18 @@ impl Session {
             Threads::Exactly(count) => count,
             Threads::Compute => bc_pool::physical_cores(),
             Threads::Auto | Threads::Io => bc_pool::available_cpus(),
+        }
+    }
+
+    /// The same for these roots: asking the system for its CPUs and quotas
+    /// costs more than to walk a few plain files.
+    fn walk_workers_for(&self, roots: &[OsString]) -> usize {
+        const FEW: usize = 8;
+        let plain = |root: &OsString| std::path::Path::new(root).is_file();
+        if roots.len() <= FEW && roots.iter().all(plain) {
+            1
+        } else {
+            self.walk_workers()
         }
     }
 

@@ -1,6 +1,8 @@
 //! Every kernel that this machine can run, on 16 KiB for each lane: what the scheduler's figures are
 //! to be compared with, and what the choices in `lanes/kernels` rest on.
 
+#![forbid(unsafe_code)]
+
 use bc_digest::raw;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! A batch over files of a source tree's sizes, already in the cache, against the kernel alone on as
 //! many bytes: what padding, refilling lanes and the last lanes' drain cost.
 
+#![forbid(unsafe_code)]
+
 use bc_digest::{Algorithm, Batch, Feed, Kernels, raw};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};

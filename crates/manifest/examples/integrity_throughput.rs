@@ -1,5 +1,6 @@
 //! Writes and reads an integrity manifest in memory and prints entries per second:
 //! `cargo run --release -p bc-manifest --example integrity_throughput [ENTRIES]`.
+#![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::time::Instant;

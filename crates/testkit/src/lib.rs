@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - Everything built from a seed is the same on every machine: same names, same bytes.
-//! - The references ([`reference`]) are naive on purpose and share no code with the crates
+//! - The references ([`mod@reference`]) are naive on purpose and share no code with the crates
 //!   under test; they may be slow.
 //! - What the machine at hand cannot do (no root, no reference tool, a file system that
 //!   refuses a name) is returned with its reason, so that a test can say what it left out.
