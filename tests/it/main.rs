@@ -1,7 +1,6 @@
 //! Behaviour of the binary, as a user meets it: one file per applet.
 
 #![forbid(unsafe_code)]
-
 #![allow(missing_docs, unreachable_pub)]
 
 mod common;
