@@ -99,6 +99,15 @@ pub struct SearchArgs {
     /// Only duplicates that lie under different PATHs
     #[arg(long)]
     pub across_roots: bool,
+    /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub cache: Option<OsString>,
 }
 
 /// Arguments of `bc dup scan`.
@@ -107,6 +116,7 @@ pub struct SearchArgs {
 Examples:
   bc dup scan ~/Pictures /mnt/backup/Pictures
   bc dup scan --reference=/srv/master --format=csv /srv/inbox /srv/master
+  bc dup scan --cache /srv                           the second run opens only what changed
   bc dup scan --format=json --output=report.json /srv")]
 pub struct ScanArgs {
     /// text, json, jsonl, csv, fdupes or script

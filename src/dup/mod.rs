@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Kernels};
+use bc_dup::Cache;
 use bc_dup::report::Report;
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
 use bc_walk::{Listing, Metadata};
@@ -120,6 +121,8 @@ fn search(
     let reading = move || (counters.files.load(Relaxed), counters.bytes.load(Relaxed));
     let display = Display::start(&session.common, "walk", Box::new(reading));
 
+    // Before the walk: what changes from here on is not to be remembered.
+    let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
     let mut walk_options =
         session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
     walk_options.min_size = walk.min_size.unwrap_or(args::LEAST).0;
@@ -158,9 +161,18 @@ fn search(
         workers,
         kernels,
     };
-    let scan = bc_dup::scan::scan(&listing, &options, None, &session.cancel, &progress)
-        .map_err(|panic| session.defect(&panic))?;
+    let scan = bc_dup::scan::scan(
+        &listing,
+        &options,
+        cache.as_mut(),
+        &session.cancel,
+        &progress,
+    )
+    .map_err(|panic| session.defect(&panic))?;
     display.stop();
+    for message in cache.iter().flat_map(Cache::messages) {
+        session.report.warning(message);
+    }
     for error in &scan.errors {
         session.report.failure(error);
     }
@@ -191,6 +203,26 @@ fn search(
         reference_roots,
         started_at,
     })
+}
+
+/// The cache asked for: at its path, or at the usual place if it is empty.
+fn open_cache(session: &Session, path: Option<&Path>) -> Outcome<Option<Cache>> {
+    let Some(path) = path else { return Ok(None) };
+    if !path.as_os_str().is_empty() {
+        return Ok(Some(Cache::new(path)));
+    }
+    let Some(dir) = crate::config::cache_dir() else {
+        return Err(session.fatal("--cache: neither XDG_CACHE_HOME nor HOME is set; name a file"));
+    };
+    if let Err(error) = std::fs::create_dir_all(&dir) {
+        let text = format!(
+            "--cache: {}: mkdir: {error}; going on without",
+            dir.display()
+        );
+        session.report.warning(&text);
+        return Ok(None);
+    }
+    Ok(Some(Cache::new(&dir.join("dup.redb"))))
 }
 
 /// Ends the run with the search's figures in the metrics.

@@ -402,3 +402,42 @@ fn groups(text: &str) -> Vec<Vec<String>> {
     groups.sort();
     groups
 }
+
+#[test]
+fn with_a_cache_the_second_run_reads_nothing() {
+    let t = tree();
+    // Fresh files are not remembered: a later write within the same tick would not show.
+    for name in [
+        "a/big",
+        "b/big",
+        "c/other-middle",
+        "a/small",
+        "z",
+        "c/same size",
+    ] {
+        t.mtime(name, 1_000_000, 0);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let expected = t.bc_line("dup .").go();
+    let run = |line: &str| {
+        let out = t.bc_line(line).arg("--metrics=../m.json").go();
+        out.code(0).stdout_is(&expected.stdout).stderr_is("");
+        let metrics: serde_json::Value = serde_json::from_slice(&t.read("../m.json")).unwrap();
+        metrics["read_bytes"].as_u64().unwrap()
+    };
+    assert!(run("dup --cache .") > 0);
+    assert_eq!(run("dup --cache ."), 0);
+    assert!(run("dup --cache=../other .") > 0);
+    // Damaged: set aside with a word, never trusted, never fatal.
+    std::fs::write(t.scratch("other"), b"not a store").unwrap();
+    t.bc_line("dup --cache=../other .")
+        .go()
+        .code(0)
+        .stdout_is(&expected.stdout)
+        .stderr_has("other");
+    t.write("b/big", "edited");
+    t.bc_line("dup --cache .")
+        .go()
+        .code(0)
+        .stdout_is("./a/small\n./z\n");
+}
