@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bc_digest::Algorithm;
@@ -139,7 +140,8 @@ impl Session {
                 return Err(self.fatal("--files-from names the files; give no PATH beside it"));
             }
             Some(from) => {
-                let paths = self.read_list(from, args.null)?;
+                let read = || self.read_list(from, args.null);
+                let paths = self.while_reading(from.as_os_str(), read)?;
                 bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
@@ -255,6 +257,32 @@ impl Session {
         options.slot_size =
             (share / options.slots as u64).min(options.slot_size as u64) as usize & !4095;
         Ok(options)
+    }
+
+    /// Runs `f`, which reads `path` before anything is changed. If that is a
+    /// pipe or a terminal, where a read can wait for ever, a signal ends the
+    /// process at once: nothing has a name yet that would have to be removed.
+    pub fn while_reading<T>(&self, path: &std::ffi::OsStr, f: impl FnOnce() -> T) -> T {
+        let plain = !crate::args::is_dash(path)
+            && std::fs::metadata(path).map_or(true, |meta| meta.is_file() || meta.is_dir());
+        if plain {
+            return f();
+        }
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if let Some(signal) = self.cancel.reason() {
+                        let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
+                    }
+                    std::thread::park_timeout(std::time::Duration::from_millis(50));
+                }
+            });
+            let result = f();
+            done.store(true, Ordering::Relaxed);
+            watcher.thread().unpark();
+            result
+        })
     }
 
     /// Writes the metrics and turns an interruption into its exit.

@@ -38,7 +38,9 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         Some(_) if !args.paths.is_empty() => {
             return Err(session.fatal("--from names the files; give no PATH beside it"));
         }
-        Some(report) => from_report(&session, report)?,
+        Some(report) => {
+            session.while_reading(report.as_os_str(), || from_report(&session, report))?
+        }
         None => {
             let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
             found.report().groups().collect()
@@ -235,6 +237,10 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "undo", &args.common)?;
+    if std::fs::metadata(&args.journal).is_ok_and(|meta| !meta.is_file()) {
+        let shown = bc_manifest::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
+        return Err(session.fatal(&format!("{shown}: open: not a regular file")));
+    }
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun

@@ -112,7 +112,7 @@ fn one(
     listed: &mut HashSet<Vec<u8>>,
 ) -> Outcome<(Exit, std::io::Result<()>)> {
     let shown = bc_manifest::escape(name.as_bytes()).into_owned();
-    let loaded = load(args, session, name)?;
+    let loaded = session.while_reading(name, || load(args, session, name))?;
     if loaded.wanted.is_empty() {
         // GNU says so even with --status: nothing was verified at all.
         session.report.problem(&format!(

@@ -28,11 +28,16 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         Held::Old => (&args.old, &args.new),
         Held::New => (&args.new, &args.old),
     };
-    let mut first = Items::open(args, &session, first)?;
-    let mut second = Items::open(args, &session, second)?;
-    let compared = bc_hash::diff::diff(&mut first, &mut second, held);
-    first.verdict(&session)?;
-    second.verdict(&session)?;
+    let compare = || {
+        let mut first = Items::open(args, &session, first)?;
+        let mut second = Items::open(args, &session, second)?;
+        let compared = bc_hash::diff::diff(&mut first, &mut second, held);
+        first.verdict(&session)?;
+        second.verdict(&session)?;
+        Ok(compared)
+    };
+    let (old, new) = (args.old.as_os_str(), args.new.as_os_str());
+    let compared = session.while_reading(old, || session.while_reading(new, compare))?;
     let differences = compared.map_err(|error| {
         let path = bc_manifest::escape(&error.path).into_owned();
         session.fatal(&format!(

@@ -426,11 +426,13 @@ fn metric(class: bc_integrity::change::Class) -> &'static str {
 }
 
 fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
-    let opened = if crate::args::is_dash(path.as_os_str()) {
-        ManifestFile::from_reader(b"-", io::stdin().lock())
-    } else {
-        ManifestFile::open(path)
-    };
+    let opened = session.while_reading(path.as_os_str(), || {
+        if crate::args::is_dash(path.as_os_str()) {
+            ManifestFile::from_reader(b"-", io::stdin().lock())
+        } else {
+            ManifestFile::open(path)
+        }
+    });
     opened.map_err(|error| session.fatal(&error.to_string()))
 }
 

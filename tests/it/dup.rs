@@ -346,12 +346,22 @@ fn differing_metadata_is_respected() {
 #[test]
 fn usage() {
     let t = tree();
+    t.fifo("fifo");
     for (line, message) in [
         ("dup prune .", "--action"),
         ("dup prune --action=destroy .", "hardlink, reflink"),
         ("dup prune --action=delete --keep=best --yes .", "best"),
         ("dup prune --action=hardlink --from=x .", "--from"),
         ("dup undo missing", "missing"),
+        ("dup undo fifo", "not a regular file"),
+        (
+            "dup prune --action=delete --yes --journal=fifo .",
+            "not a regular file",
+        ),
+        (
+            "dup prune --action=delete --yes --journal=/dev/zero .",
+            "not a regular file",
+        ),
         ("dup --algorithm=md5 .", "md5"),
     ] {
         t.bc_line(line)

@@ -60,3 +60,43 @@ fn sigint_and_sigterm_end_the_run_by_that_signal() {
         }
     }
 }
+
+/// A read that waits for ever on a pipe ends with the signal too.
+#[test]
+fn a_silent_pipe_does_not_hold_a_signal_up() {
+    use std::os::unix::process::ExitStatusExt;
+    let t = TestTree::new();
+    t.fifo("f").dir("d");
+    for line in [
+        "hash check f",
+        "hash check -",
+        "hash -",
+        "hash --files-from f",
+        "hash diff f f",
+        "dup prune --action=delete --yes --from f",
+        "integrity verify d f",
+    ] {
+        let mut child = t
+            .bc_line(line)
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until its handlers are in place and it waits.
+        let status = format!("/proc/{}/status", child.id());
+        for _ in 0..1000 {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|l| u64::from_str_radix(l.trim(), 16).ok());
+            if caught.unwrap_or(0) & (1 << 14) != 0 && text.contains("State:\tS") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(15), "{line}: {status:?}");
+    }
+}

@@ -227,8 +227,13 @@ impl Journal {
             .create(true)
             .truncate(false)
             .mode(0o600)
+            // A FIFO or a device must not hold the run up; it is refused below.
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(path)
             .map_err(fail("open"))?;
+        if !file.metadata().map_err(fail("stat"))?.is_file() {
+            return Err(JournalError::new(path, "open", "not a regular file"));
+        }
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             match errno {
                 rustix::io::Errno::WOULDBLOCK => {

@@ -23,7 +23,11 @@ link() {
     if ! cmp -s -- "$1" "$2"; then
         printf '%s\n' "skipped, differs by now: $2" >&2; status=1; return
     fi
-    ln -- "$1" "$2.$$.tmp" && mv -f -- "$2.$$.tmp" "$2" || { rm -f -- "$2.$$.tmp"; status=1; }
+    if [ -e "$2.$$.tmp" ] || [ -h "$2.$$.tmp" ]; then
+        printf '%s\n' "skipped, a file is in the way: $2.$$.tmp" >&2; status=1; return
+    fi
+    ln -- "$1" "$2.$$.tmp" || { status=1; return; }
+    mv -f -- "$2.$$.tmp" "$2" || { rm -f -- "$2.$$.tmp"; status=1; }
 }
 "#;
 
