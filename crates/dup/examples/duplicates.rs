@@ -1,6 +1,8 @@
 //! Lists the duplicates below some directories: `duplicates DIR…`. With
 //! `BC_CACHE=FILE` in the environment digests are kept there.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
