@@ -82,6 +82,13 @@ impl Candidates {
         self.names[self.starts[candidate as usize] as usize]
     }
 
+    /// The names by which the candidates are opened.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = EntryId> + '_ {
+        self.starts[..self.len()]
+            .iter()
+            .map(|start| self.names[*start as usize])
+    }
+
     /// The size groups, as ranges of candidates.
     pub(crate) fn groups(&self) -> impl Iterator<Item = std::ops::Range<u32>> + '_ {
         self.groups.windows(2).map(|pair| pair[0]..pair[1])

@@ -40,13 +40,16 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
         HardLinks::OneFile => group.len() > 1,
         HardLinks::Duplicates => names().nth(1).is_some(),
     };
-    let first = names().map(root).next();
-    enough
-        && (options.span == Span::Any || names().map(root).any(|root| Some(root) != first))
-        && (options.reference_roots.is_empty()
-            || !names()
-                .map(root)
-                .all(|root| options.reference_roots.contains(&root)))
+    if !enough {
+        return false;
+    }
+    let spans = || {
+        let first = names().map(root).next();
+        names().any(|name| Some(root(name)) != first)
+    };
+    let references = &options.reference_roots;
+    let all_reference = || names().all(|name| references.contains(&root(name)));
+    (options.span == Span::Any || spans()) && (references.is_empty() || !all_reference())
 }
 
 /// Files that are equal by what the first reads told.

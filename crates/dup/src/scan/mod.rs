@@ -144,8 +144,9 @@ pub struct Stats {
 }
 
 /// Candidates whose fast hashes decide how the others are read. Their whole
-/// size groups are taken, evenly over all sizes.
-const SAMPLE: usize = 4096;
+/// size groups are taken, evenly over all sizes. They lie all over the tree,
+/// so each costs the opening of a directory as well: no more than it takes.
+const SAMPLE: usize = 1024;
 
 /// When this share of a sample has an equal, in percent, files that fit a
 /// slot are read whole at once. A second open costs about as much as reading
@@ -178,7 +179,7 @@ pub fn scan(
     let context = Context {
         listing,
         rotational: is_rotational(listing, &candidates),
-        table: Table::new(candidates.len(), options.algorithm.digest_len()),
+        table: Table::new(candidates.entries(), options.algorithm.digest_len()),
         candidates: &candidates,
         by_entry,
         prefixes: Mutex::default(),
@@ -261,7 +262,7 @@ fn first_reads(context: &Context<'_>) -> Result<Done, WorkerPanic> {
 /// Takes every so-many-th group; none if the whole is not much larger.
 fn sample(groups: Vec<Range<u32>>, count: usize) -> (Vec<Range<u32>>, Vec<Range<u32>>) {
     let wanted = SAMPLE.min(count / 8);
-    if wanted < SAMPLE / 16 {
+    if wanted < SAMPLE / 4 {
         return (Vec::new(), groups);
     }
     let stride = (count / wanted).max(1);
@@ -311,18 +312,14 @@ fn read_groups(
     limit: u64,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let part = |candidate: u32| {
-        if context.size(candidate) <= limit {
-            Part::Whole
-        } else {
-            Part::Fast
+    let mut unknown = Vec::new();
+    for group in groups {
+        match Part::up_to(limit, context.size(group.start)) {
+            Part::Whole => unknown.extend(group.clone().filter(|one| !table.has_whole(*one))),
+            Part::Fast => unknown.extend(group.clone().filter(|one| !table.has_fast(*one))),
         }
-    };
-    let unknown = |candidate: &u32| match part(*candidate) {
-        Part::Whole => !table.has_whole(*candidate),
-        Part::Fast => !table.has_fast(*candidate),
-    };
-    context.read(groups.iter().flat_map(Range::clone).filter(unknown), part)
+    }
+    context.read(unknown.into_iter(), limit)
 }
 
 /// Reads to the end what the fast hashes left equal.
@@ -344,7 +341,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
-    let mut done = context.read(at_once.into_iter(), |_| Part::Whole)?;
+    let mut done = context.read(at_once.into_iter(), u64::MAX)?;
     done.merge(rounds::read(context, &in_rounds)?);
     Ok(done)
 }

@@ -29,6 +29,17 @@ pub(crate) enum Part {
     Whole,
 }
 
+impl Part {
+    /// Files of at most `limit` bytes whole, the ends of larger ones.
+    pub(crate) fn up_to(limit: u64, size: u64) -> Part {
+        if size <= limit {
+            Part::Whole
+        } else {
+            Part::Fast
+        }
+    }
+}
+
 /// What all passes share.
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
@@ -82,11 +93,11 @@ impl Context<'_> {
         Plan::new(entries, self.options.workers)
     }
 
-    /// Reads `candidates`, each as `part` says.
+    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
-        part: impl Fn(u32) -> Part + Sync,
+        limit: u64,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
         if plan.is_empty() {
@@ -96,11 +107,10 @@ impl Context<'_> {
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,
-                part: &part,
+                limit,
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
                 slots: Vec::new(),
-                next: Part::Fast,
                 done: Done::default(),
                 files: 0,
                 bytes: 0,
@@ -132,22 +142,20 @@ impl Context<'_> {
     }
 }
 
-struct Worker<'a, P> {
+struct Worker<'a> {
     context: &'a Context<'a>,
-    part: &'a P,
+    limit: u64,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
     slots: Vec<Part>,
-    /// Of the entry last asked about.
-    next: Part,
     done: Done,
     /// Not yet in the shared counters, which are kept out of the way of files.
     files: u64,
     bytes: u64,
 }
 
-impl<P: Fn(u32) -> Part> Worker<'_, P> {
+impl Worker<'_> {
     fn candidate(&self, entry: EntryId) -> u32 {
         self.context.by_entry[entry.0 as usize]
     }
@@ -161,13 +169,9 @@ impl<P: Fn(u32) -> Part> Worker<'_, P> {
             .bytes
             .fetch_add(std::mem::take(&mut self.bytes), Relaxed);
     }
-
-    fn part_of(&self, entry: EntryId) -> Part {
-        (self.part)(self.candidate(entry))
-    }
 }
 
-impl<P: Fn(u32) -> Part> Consumer for Worker<'_, P> {
+impl Consumer for Worker<'_> {
     fn width(&self) -> usize {
         self.whole.width()
     }
@@ -179,15 +183,16 @@ impl<P: Fn(u32) -> Part> Consumer for Worker<'_, P> {
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
-        self.next = self.part_of(entry);
-        match self.next {
+        let listed = self.context.listing.meta(entry);
+        match Part::up_to(self.limit, listed.map_or(0, |meta| meta.stamp.size)) {
             Part::Fast => Want::Ends { len: END },
             Part::Whole => Want::Whole,
         }
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
-        let part = self.part_of(opened.entry);
+        // Of another size than listed it is read for nothing: `finish` refuses it.
+        let part = Part::up_to(self.limit, opened.stat.stamp.size);
         self.slots[slot] = part;
         match part {
             Part::Fast => self.fast.begin(slot),

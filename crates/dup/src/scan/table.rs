@@ -5,15 +5,21 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Digest;
+use bc_walk::EntryId;
 
 /// What is known of a candidate: bits.
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 
-/// The arrays.
+/// The arrays. Their rows are in path order, which is the order files are read
+/// in: a worker writes row after row, and seldom one beside another worker's.
+/// In order of candidates these writes took an eighth of the time spent
+/// outside the kernel.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// The row of each candidate.
+    rows: Vec<u32>,
     known: Vec<AtomicU8>,
     fast: Vec<AtomicU64>,
     /// Words of whole digests, `width` a candidate.
@@ -25,9 +31,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(len: usize, digest_len: usize) -> Table {
+    /// For candidates that are opened by these entries.
+    pub(crate) fn new(entries: impl Iterator<Item = EntryId>, digest_len: usize) -> Table {
+        let mut order: Vec<(EntryId, u32)> = entries.zip(0..).collect();
+        let len = order.len();
+        order.sort_unstable();
+        let mut rows = vec![0; len];
+        for (row, (_, candidate)) in (0..).zip(order) {
+            rows[candidate as usize] = row;
+        }
         let width = digest_len.div_ceil(8);
         Table {
+            rows,
             known: zeroed(len),
             fast: zeroed(len),
             whole: zeroed(len * width),
@@ -37,12 +52,18 @@ impl Table {
         }
     }
 
-    fn has(&self, candidate: u32, bit: u8) -> bool {
-        self.known[candidate as usize].load(Relaxed) & bit != 0
+    fn row(&self, candidate: u32) -> usize {
+        self.rows[candidate as usize] as usize
     }
 
+    fn has(&self, candidate: u32, bit: u8) -> bool {
+        self.known[self.row(candidate)].load(Relaxed) & bit != 0
+    }
+
+    /// Not one step, and need not be: a candidate has one writer at a time.
     fn note(&self, candidate: u32, bit: u8) {
-        self.known[candidate as usize].fetch_or(bit, Relaxed);
+        let known = &self.known[self.row(candidate)];
+        known.store(known.load(Relaxed) | bit, Relaxed);
     }
 
     /// Whether the hash of its ends is known.
@@ -61,27 +82,28 @@ impl Table {
     }
 
     pub(crate) fn fail(&self, candidate: u32) {
-        self.known[candidate as usize].store(FAILED, Relaxed);
+        self.known[self.row(candidate)].store(FAILED, Relaxed);
     }
 
     /// Forgets a digest that turned out to be of a part only.
     pub(crate) fn forget_whole(&self, candidate: u32) {
-        self.known[candidate as usize].fetch_and(!WHOLE, Relaxed);
+        let known = &self.known[self.row(candidate)];
+        known.store(known.load(Relaxed) & !WHOLE, Relaxed);
     }
 
     pub(crate) fn fast(&self, candidate: u32) -> u64 {
-        self.fast[candidate as usize].load(Relaxed)
+        self.fast[self.row(candidate)].load(Relaxed)
     }
 
     pub(crate) fn set_fast(&self, candidate: u32, hash: u64) {
-        self.fast[candidate as usize].store(hash, Relaxed);
+        self.fast[self.row(candidate)].store(hash, Relaxed);
         self.note(candidate, FAST);
     }
 
     /// The digest's words; only meaningful where the whole is known.
     pub(crate) fn whole(&self, candidate: u32) -> [u64; 4] {
         let mut words = [0; 4];
-        let at = candidate as usize * self.width;
+        let at = self.row(candidate) * self.width;
         for (to, from) in words.iter_mut().zip(&self.whole[at..at + self.width]) {
             *to = from.load(Relaxed);
         }
@@ -92,7 +114,7 @@ impl Table {
     /// If the digest has another length than the table's.
     pub(crate) fn set_whole(&self, candidate: u32, digest: &Digest) {
         assert_eq!(digest.as_bytes().len(), self.digest_len);
-        let at = candidate as usize * self.width;
+        let at = self.row(candidate) * self.width;
         for (to, from) in self.whole[at..].iter().zip(digest.as_bytes().chunks(8)) {
             to.store(word(from), Relaxed);
         }
@@ -108,13 +130,13 @@ impl Table {
     }
 
     pub(crate) fn blocks(&self, candidate: u32) -> u32 {
-        self.blocks[candidate as usize].load(Relaxed)
+        self.blocks[self.row(candidate)].load(Relaxed)
     }
 
     /// Saturates at 2 TiB.
     pub(crate) fn set_blocks(&self, candidate: u32, blocks: u64) {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        self.blocks[candidate as usize].store(blocks, Relaxed);
+        self.blocks[self.row(candidate)].store(blocks, Relaxed);
     }
 }
 

@@ -120,7 +120,7 @@ fn bytes_decide_where_digests_are_wrong() {
     let context = Context {
         listing: &listing,
         rotational: false,
-        table: Table::new(candidates.len(), 16),
+        table: Table::new(candidates.entries(), 16),
         by_entry: (0..4).collect(),
         prefixes: std::sync::Mutex::default(),
         candidates: &candidates,
