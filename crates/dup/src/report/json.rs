@@ -191,7 +191,8 @@ pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
         return Err(fail("not a report of bc dup scan".to_owned()));
     }
     let roots: Option<Vec<Vec<u8>>> = document.roots.iter().map(JsonPath::bytes).collect();
-    let roots = roots.ok_or_else(|| fail("a root is empty, has a NUL byte or is not valid base64".to_owned()))?;
+    let roots = roots
+        .ok_or_else(|| fail("a root is empty, has a NUL byte or is not valid base64".to_owned()))?;
     let read = |(number, group): (usize, JsonGroup)| {
         accept(&group, &roots).map_err(|text| fail(format!("group {}: {text}", number + 1)))
     };
@@ -211,7 +212,10 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> 
     }
     let mut files = Vec::with_capacity(group.files.len());
     for file in &group.files {
-        let path = file.path.bytes().ok_or("a path is empty, has a NUL byte or is not valid base64")?;
+        let path = file
+            .path
+            .bytes()
+            .ok_or("a path is empty, has a NUL byte or is not valid base64")?;
         let shown = bc_manifest::escape(&path).into_owned();
         let root = roots
             .get(file.root as usize)
