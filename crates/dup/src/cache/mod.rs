@@ -14,12 +14,13 @@ mod store;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Digest;
+use bc_walk::{Identity, Meta, Stamp};
 
-use crate::scan::Context;
+use crate::scan::{Context, Prefixes};
 use record::{Record, Scope};
 use store::Failure;
 
@@ -75,12 +76,18 @@ impl Cache {
     /// whole digest is.
     pub(crate) fn recall(&mut self, context: &Context<'_>) -> Vec<u32> {
         self.recalled = vec![None; context.candidates.len()];
-        let mut wanted = records(context);
-        wanted.sort_unstable_by_key(|record| record.id);
+        let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
+        let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
+            .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
+            .collect();
+        wanted.sort_unstable();
         let algorithm = context.options.algorithm;
         let mut found = Vec::new();
         let recalled = &mut self.recalled;
         let result = store::load(&self.path, algorithm, &wanted, |candidate, record| {
+            if stamp(candidate) != Some(record.stamp) {
+                return;
+            }
             recalled[candidate as usize] = Some(record.scope);
             context
                 .table
@@ -95,14 +102,15 @@ impl Cache {
             }
         });
         let result = result.and_then(|()| {
-            wanted.retain(|record| record.stamp.size > crate::scan::LARGE);
-            let mut prefixes = context
-                .prefixes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            store::load_prefixes(&self.path, algorithm, &wanted, |candidate, known| {
-                self.prefixes.insert(candidate, known.len());
-                prefixes.insert(candidate, known);
+            wanted.retain(|(_, candidate)| {
+                stamp(*candidate).is_some_and(|stamp| stamp.size > crate::scan::LARGE)
+            });
+            let mut prefixes = lock(&context.prefixes);
+            store::load_prefixes(&self.path, algorithm, &wanted, |candidate, of, known| {
+                if stamp(candidate) == Some(of) {
+                    self.prefixes.insert(candidate, known.len());
+                    prefixes.insert(candidate, known);
+                }
             })
         });
         if let Err(failure) = result {
@@ -119,33 +127,31 @@ impl Cache {
         }
         let table = &context.table;
         let newest = self.began_ns.saturating_sub(RACY_NS);
-        let settled = |record: &Record| {
-            !table.failed(record.candidate)
-                && record.stamp.mtime_ns.max(record.stamp.ctime_ns) < newest
+        let settled = |candidate: u32| {
+            let meta = meta(context, candidate)?;
+            let changed = meta.stamp.mtime_ns.max(meta.stamp.ctime_ns);
+            (!table.failed(candidate) && changed < newest).then_some((meta.id, meta.stamp))
         };
-        let mut news = records(context);
-        news.retain(settled);
-        let prefixes = context
-            .prefixes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let new_prefixes: Vec<(&Record, &[Digest])> = news
+        let prefixes = lock(&context.prefixes);
+        let new_prefixes: Vec<(Identity, Stamp, &[Digest])> = prefixes
             .iter()
-            .filter_map(|record| {
-                let known = prefixes.get(&record.candidate)?;
-                let before = self.prefixes.get(&record.candidate).copied().unwrap_or(0);
-                (known.len() > before).then_some((record, known.as_slice()))
+            .filter(|(one, known)| self.prefixes.get(one).copied().unwrap_or(0) < known.len())
+            .filter_map(|(one, known)| {
+                let (id, stamp) = settled(*one)?;
+                Some((id, stamp, known.as_slice()))
             })
             .collect();
         let mut new_records = Vec::new();
-        for record in &news {
-            let candidate = record.candidate;
+        for candidate in 0..context.candidates.len() as u32 {
             let scope = Scope::new(table.has_fast(candidate), table.has_whole(candidate));
             let known = self.recalled.get(candidate as usize).copied().flatten();
             if scope.is_nothing() || known == Some(scope) {
                 continue;
             }
-            let mut record = record.clone();
+            let Some((id, stamp)) = settled(candidate) else {
+                continue;
+            };
+            let mut record = Record::new(id, stamp);
             record.scope = scope;
             record.fast = table.fast(candidate);
             record.blocks = table.blocks(candidate);
@@ -203,12 +209,10 @@ impl Cache {
     }
 }
 
-/// A record to look up or fill for each candidate.
-fn records(context: &Context<'_>) -> Vec<Record> {
-    (0..context.candidates.len() as u32)
-        .filter_map(|candidate| {
-            let meta = context.listing.meta(context.candidates.entry(candidate))?;
-            Some(Record::new(candidate, meta.id, meta.stamp))
-        })
-        .collect()
+fn meta(context: &Context<'_>, candidate: u32) -> Option<Meta> {
+    context.listing.meta(context.candidates.entry(candidate))
+}
+
+fn lock(prefixes: &Mutex<Prefixes>) -> MutexGuard<'_, Prefixes> {
+    prefixes.lock().unwrap_or_else(PoisonError::into_inner)
 }

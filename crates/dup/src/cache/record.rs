@@ -30,8 +30,6 @@ impl Scope {
 /// One file in one state.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// Whose record this is, in the running search.
-    pub(crate) candidate: u32,
     pub(crate) id: Identity,
     pub(crate) stamp: Stamp,
     pub(crate) scope: Scope,
@@ -41,9 +39,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(candidate: u32, id: Identity, stamp: Stamp) -> Record {
+    pub(crate) fn new(id: Identity, stamp: Stamp) -> Record {
         Record {
-            candidate,
             id,
             stamp,
             scope: Scope(0),
@@ -93,39 +90,41 @@ pub(crate) fn pack<'r>(algorithm: Algorithm, records: impl Iterator<Item = &'r R
     page
 }
 
-/// The records of a page; `None` if it is damaged.
-pub(crate) fn unpack(algorithm: Algorithm, page: (u64, u64), packed: &[u8]) -> Option<Vec<Record>> {
+/// The packed records of a page without their checksum; `None` if that or the
+/// length is wrong.
+pub(crate) fn check(algorithm: Algorithm, packed: &[u8]) -> Option<&[u8]> {
     let (records, sum) = packed.split_at_checked(packed.len().checked_sub(8)?)?;
-    if bc_digest::hash(Algorithm::Xxh3, records).as_bytes() != sum {
-        return None;
-    }
+    let sound = bc_digest::hash(Algorithm::Xxh3, records).as_bytes() == sum
+        && records.len() % (FIXED + algorithm.digest_len()) == 0;
+    sound.then_some(records)
+}
+
+/// The records of a page that was [checked](check), by inode number.
+pub(crate) fn unpack(
+    algorithm: Algorithm,
+    page: (u64, u64),
+    records: &[u8],
+) -> impl Iterator<Item = Record> {
     let size = FIXED + algorithm.digest_len();
-    if records.len() % size != 0 {
-        return None;
-    }
-    records
-        .chunks_exact(size)
-        .map(|record| {
-            let word =
-                |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
-            let low = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
-            let id = Identity {
-                dev: page.0,
-                ino: page.1 << PAGE_BITS | u64::from(low),
-            };
-            let stamp = Stamp {
-                size: word(7)?,
-                mtime_ns: word(15)? as i64,
-                ctime_ns: word(23)? as i64,
-            };
-            let mut found = Record::new(0, id, stamp);
-            found.scope = Scope(record[2] & 3);
-            found.blocks = u32::from_le_bytes(record.get(3..7)?.try_into().ok()?);
-            found.fast = word(31)?;
-            found.digest[..size - FIXED].copy_from_slice(&record[FIXED..]);
-            Some(found)
-        })
-        .collect()
+    records.chunks_exact(size).filter_map(move |record| {
+        let word = |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
+        let low = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
+        let id = Identity {
+            dev: page.0,
+            ino: page.1 << PAGE_BITS | u64::from(low),
+        };
+        let stamp = Stamp {
+            size: word(7)?,
+            mtime_ns: word(15)? as i64,
+            ctime_ns: word(23)? as i64,
+        };
+        let mut found = Record::new(id, stamp);
+        found.scope = Scope(record[2] & 3);
+        found.blocks = u32::from_le_bytes(record.get(3..7)?.try_into().ok()?);
+        found.fast = word(31)?;
+        found.digest[..size - FIXED].copy_from_slice(&record[FIXED..]);
+        Some(found)
+    })
 }
 
 /// Packs the digests of a large file's rounds.
@@ -169,7 +168,7 @@ mod tests {
             mtime_ns: -5,
             ctime_ns: i64::MAX,
         };
-        let mut record = Record::new(3, Identity { dev: 9, ino }, stamp);
+        let mut record = Record::new(Identity { dev: 9, ino }, stamp);
         record.scope = Scope::new(true, true);
         record.blocks = 8;
         record.fast = 0x1234;
@@ -184,7 +183,8 @@ mod tests {
             let page = page_of(records[0].id);
             assert_eq!(page_of(records[2].id), page);
             let packed = pack(algorithm, records.iter());
-            let back = unpack(algorithm, page, &packed).unwrap();
+            let checked = check(algorithm, &packed).unwrap();
+            let back: Vec<Record> = unpack(algorithm, page, checked).collect();
             assert_eq!(back.len(), 3);
             for (one, other) in records.iter().zip(&back) {
                 assert_eq!(
@@ -198,8 +198,8 @@ mod tests {
             for at in 0..packed.len() {
                 let mut damaged = packed.clone();
                 damaged[at] ^= 4;
-                assert!(unpack(algorithm, page, &damaged).is_none(), "{at}");
-                assert!(unpack(algorithm, page, &packed[..at]).is_none(), "{at}");
+                assert!(check(algorithm, &damaged).is_none(), "{at}");
+                assert!(check(algorithm, &packed[..at]).is_none(), "{at}");
             }
         }
     }

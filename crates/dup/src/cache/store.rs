@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
+use bc_walk::{Identity, Stamp};
 use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, ReadableTable,
     TableDefinition, TableError,
 };
 
-use super::record::{Record, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
+use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
 
 /// The name carries the layout's version.
 const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 1");
@@ -79,12 +80,15 @@ fn exists(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Calls `f` for every one of `wanted` (sorted by identity) that the store has
-/// in the same state.
+/// A file to look up, and its candidate number.
+pub(crate) type Wanted = (Identity, u32);
+
+/// Calls `f` with the record of every one of `wanted` (sorted) that the store
+/// has, in whatever state.
 pub(crate) fn load(
     path: &Path,
     algorithm: Algorithm,
-    wanted: &[Record],
+    wanted: &[Wanted],
     mut f: impl FnMut(u32, &Record),
 ) -> Result<(), Failure> {
     if !exists(path)? {
@@ -101,40 +105,42 @@ pub(crate) fn load(
             Err(error) => return Err(failed(error)),
         };
         let mut pages = Vec::new();
-        for group in wanted.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
-            let page = page_of(group[0].id);
-            let key = key(algorithm, page);
+        for group in wanted.chunk_by(|a, b| page_of(a.0) == page_of(b.0)) {
+            let key = key(algorithm, page_of(group[0].0));
             if let Some(packed) = table.get(key.as_slice()).map_err(failed)? {
-                let records = unpack(algorithm, page, packed.value())
-                    .ok_or_else(|| Failure::Damaged("checksum does not match".to_owned()))?;
-                pages.push((group, records));
+                let records = check(algorithm, packed.value()).ok_or_else(mismatch)?;
+                pages.push((group, Vec::from(records)));
             }
         }
         Ok(pages)
     })?;
     // Only now that all of it proved sound.
     for (group, records) in pages {
-        let mut records = records.iter().peekable();
-        for one in group {
-            while records.next_if(|record| record.id < one.id).is_some() {}
-            if let Some(record) = records.peek()
-                && record.id == one.id
-                && record.stamp == one.stamp
+        let page = page_of(group[0].0);
+        let mut group = group.iter().peekable();
+        for record in unpack(algorithm, page, &records) {
+            while group.next_if(|(id, _)| *id < record.id).is_some() {}
+            if let Some((id, candidate)) = group.peek()
+                && *id == record.id
             {
-                f(one.candidate, record);
+                f(*candidate, &record);
             }
         }
     }
     Ok(())
 }
 
-/// Calls `f` with the prefix digests of those of `wanted` that the store has in
-/// the same state.
+fn mismatch() -> Failure {
+    Failure::Damaged("checksum does not match".to_owned())
+}
+
+/// Calls `f` with the prefix digests of those of `wanted` that the store has,
+/// and the state they are of.
 pub(crate) fn load_prefixes(
     path: &Path,
     algorithm: Algorithm,
-    wanted: &[Record],
-    mut f: impl FnMut(u32, Vec<Digest>),
+    wanted: &[Wanted],
+    mut f: impl FnMut(u32, Stamp, Vec<Digest>),
 ) -> Result<(), Failure> {
     if wanted.is_empty() || !exists(path)? {
         return Ok(());
@@ -148,20 +154,18 @@ pub(crate) fn load_prefixes(
             Err(error) => return Err(failed(error)),
         };
         let mut found = Vec::new();
-        for record in wanted {
-            let key = key(algorithm, (record.id.dev, record.id.ino));
+        for (id, candidate) in wanted {
+            let key = key(algorithm, (id.dev, id.ino));
             if let Some(packed) = table.get(key.as_slice()).map_err(failed)? {
-                let (stamp, known) = unpack_prefixes(algorithm, packed.value())
-                    .ok_or_else(|| Failure::Damaged("checksum does not match".to_owned()))?;
-                if stamp == record.stamp {
-                    found.push((record.candidate, known));
-                }
+                let (stamp, known) =
+                    unpack_prefixes(algorithm, packed.value()).ok_or_else(mismatch)?;
+                found.push((*candidate, stamp, known));
             }
         }
         Ok(found)
     })?;
-    for (candidate, known) in found {
-        f(candidate, known);
+    for (candidate, stamp, known) in found {
+        f(candidate, stamp, known);
     }
     Ok(())
 }
@@ -205,7 +209,7 @@ pub(crate) fn save(
     path: &Path,
     algorithm: Algorithm,
     news: &[Record],
-    prefixes: &[(&Record, &[Digest])],
+    prefixes: &[(Identity, Stamp, &[Digest])],
 ) -> Result<(), Failure> {
     if let Some(parent) = path.parent() {
         let _ = std::fs::create_dir_all(parent);
@@ -218,9 +222,11 @@ pub(crate) fn save(
             for group in news.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
                 let page = page_of(group[0].id);
                 let key = key(algorithm, page);
-                let old = match table.get(key.as_slice()).map_err(failed)? {
-                    Some(packed) => unpack(algorithm, page, packed.value())
-                        .ok_or_else(|| Failure::Damaged("checksum does not match".to_owned()))?,
+                let old: Vec<Record> = match table.get(key.as_slice()).map_err(failed)? {
+                    Some(packed) => {
+                        let records = check(algorithm, packed.value()).ok_or_else(mismatch)?;
+                        unpack(algorithm, page, records).collect()
+                    }
                     None => Vec::new(),
                 };
                 let merged: BTreeMap<u64, &Record> = old
@@ -234,9 +240,9 @@ pub(crate) fn save(
                     .map_err(failed)?;
             }
             let mut table = transaction.open_table(PREFIXES).map_err(failed)?;
-            for (record, known) in prefixes {
-                let key = key(algorithm, (record.id.dev, record.id.ino));
-                let packed = pack_prefixes(&record.stamp, known);
+            for (id, stamp, known) in prefixes {
+                let key = key(algorithm, (id.dev, id.ino));
+                let packed = pack_prefixes(stamp, known);
                 table
                     .insert(key.as_slice(), packed.as_slice())
                     .map_err(failed)?;

@@ -25,7 +25,7 @@ use crate::cache::Cache;
 use candidates::Candidates;
 pub(crate) use pass::Context;
 use pass::{Done, Part};
-pub(crate) use rounds::LARGE;
+pub(crate) use rounds::{LARGE, Prefixes};
 use table::Table;
 
 pub use groups::{File, Group, Scan};
