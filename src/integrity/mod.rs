@@ -80,7 +80,7 @@ fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
             session.report.problem(&text);
         };
         if compressed {
-            let to = Compressor::new(&mut output).map_err(|error| Stop::Write(error))?;
+            let to = Compressor::new(&mut output).map_err(Stop::Write)?;
             let (to, created) = bc_integrity::create(&what, work, to, on_failure)?;
             to.finish().map_err(Stop::Write)?;
             Ok(created)

@@ -51,7 +51,7 @@ fn manifest_to_stdout_and_to_a_file_are_the_same_bytes() {
     assert_eq!(entries(&out.stdout), entries(&file));
     assert!(
         out.text()
-            .contains(&format!("\"path\":\"a\",\"kind\":\"file\",\"size\":3,"))
+            .contains("\"path\":\"a\",\"kind\":\"file\",\"size\":3,")
     );
     assert!(out.text().contains(ABC));
     for threads in ["mono", "3"] {
