@@ -42,7 +42,7 @@ const PEERS: &[Peer] = &[
     },
     Peer {
         tool: "rmlint",
-        command: "rmlint -T df --hidden --no-followlinks -o fdupes:/dev/null",
+        command: "rmlint -T df --hidden --no-followlinks -o fdupes:stdout",
         tree: &[(AtLeast(20.0), "")],
         copies: &[],
     },
