@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use bc_walk::Identity;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
+use crate::progress::Shared;
+
 /// Unbuffered stdout without std's line buffering on top.
 pub fn stdout() -> Box<dyn Write> {
     match rustix::stdio::stdout().try_clone_to_owned() {
+        Ok(fd) if io::stdout().is_terminal() => Box::new(Shared(File::from(fd))),
         Ok(fd) => Box::new(File::from(fd)),
         Err(_) => Box::new(io::stdout()),
     }

@@ -173,6 +173,5 @@ pub fn colored(choice: Choice, terminal: bool) -> bool {
 /// One write per line, so that lines of several processes do not mix; nobody
 /// is left to tell if stderr itself is broken.
 fn write_stderr(line: &str) {
-    crate::progress::clear_line();
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

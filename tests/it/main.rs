@@ -16,3 +16,4 @@ mod integrity_update;
 mod multicall;
 mod options;
 mod signals;
+mod terminal;
