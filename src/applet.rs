@@ -66,6 +66,7 @@ fn by_name(name: &OsStr) -> Option<&'static Applet> {
 
 /// Runs what the command line asks for.
 pub fn dispatch(argv: Vec<OsString>) -> Exit {
+    report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
     let base = Path::new(&program).file_name().unwrap_or(&program);
     if let Some(applet) = by_program(base.as_bytes()) {

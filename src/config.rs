@@ -50,7 +50,11 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
     let text = error.render();
-    if error.use_stderr() {
+    if error.use_stderr() && report::in_json() {
+        let text = text.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        report::fatal("bc", text)
+    } else if error.use_stderr() {
         // Tests and scripts want plain text; clap colours only through its own print.
         let _ = error.print();
         Exit::Fatal

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::args::{Choice, Common};
+use crate::args::{Choice, Common, LogFormat};
 pub use line::{Counts, size, thousands};
 use line::{Rate, render};
 
@@ -86,7 +86,7 @@ impl Display {
         let wanted = match common.progress {
             Choice::Always => true,
             Choice::Never => false,
-            Choice::Auto => !common.quiet && can_redraw(),
+            Choice::Auto => !common.quiet && common.log_format == LogFormat::Text && can_redraw(),
         };
         if !wanted {
             return display;

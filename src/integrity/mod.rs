@@ -33,7 +33,12 @@ use args::{
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
-    IntegrityCli::command()
+    // A manifest records whole trees: said when asked for, not offered.
+    IntegrityCli::command().mut_subcommand("manifest", |manifest| {
+        manifest
+            .mut_arg("files_from", |arg| arg.hide(true))
+            .mut_arg("null", |arg| arg.hide(true))
+    })
 }
 
 /// Runs a parsed command line.

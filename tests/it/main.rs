@@ -6,6 +6,7 @@
 mod common;
 mod denied;
 mod dup;
+mod every_option;
 mod hash;
 mod hash_check;
 mod hash_diff;

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod diff;
+pub mod exposition;
 mod full_disk;
 pub mod hostile;
 mod privilege;
