@@ -213,6 +213,7 @@ fn unknown(first: &OsStr) -> Exit {
     let near = APPLETS
         .iter()
         .map(|a| a.name)
+        .chain(["install", "calibrate"])
         .find(|name| crate::args::is_near(&shown, name));
     match near {
         Some(name) => report::fatal(

@@ -59,7 +59,13 @@ pub fn usage(error: clap::Error) -> Exit {
         let _ = error.print();
         Exit::Fatal
     } else {
-        report::print(&text.to_string())
+        // Between options clap puts lines of blanks.
+        let text = text.to_string();
+        let lines: String = text
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        report::print(&lines)
     }
 }
 

@@ -10,6 +10,7 @@ mod every_option;
 mod hash;
 mod hash_check;
 mod hash_diff;
+mod help;
 mod hostile;
 mod integrity;
 mod integrity_foreign;

@@ -106,8 +106,9 @@ pub const CASES: &[(&str, &str, Check)] = &[
     ("hash check", "zero", |g| {
         g.t.write_bytes(b"d/new\nline", "abc");
         g.bc("hash --zero --output=zeros d").code(0);
-        g.bc("hash check zeros").code(1);
         g.bc("hash check --zero zeros").code(0);
+        // Taken as one record, lines are none.
+        g.bc("hash check --zero sums").code(1);
     }),
     ("hash diff", "format", |g| {
         let changes = json(&g.bc("hash diff --format=json sums fewer"));
@@ -132,7 +133,11 @@ pub const CASES: &[(&str, &str, Check)] = &[
     // bc dup
     ("dup scan", "algorithm", |g| {
         let report = json(&g.bc("dup scan --algorithm=sha256 --format=json d"));
-        assert_eq!(report["groups"][1]["digest"], ABC);
+        let groups = report["groups"].as_array().unwrap();
+        assert!(
+            groups.iter().any(|group| group["digest"] == ABC),
+            "{groups:?}"
+        );
     }),
     ("dup scan", "verify-bytes", |g| {
         let read = |options| g.metric(&format!("dup scan {options} d"), "read_bytes");
@@ -147,7 +152,7 @@ pub const CASES: &[(&str, &str, Check)] = &[
             .stdout_is("links/one\nlinks/two\n");
     }),
     ("dup scan", "reference", |g| {
-        let first = |line| g.bc(line).code(0).lines()[3].to_vec();
+        let first = |line| g.bc(line).code(0).lines()[0].to_vec();
         assert_eq!(first("dup scan d outside"), b"d/.h.c");
         assert_eq!(
             first("dup scan --reference=outside d outside"),
@@ -233,6 +238,7 @@ pub const CASES: &[(&str, &str, Check)] = &[
             .stdout_is("");
     }),
     ("dup prune", "cache", |g| {
+        settle();
         let line = "dup prune --action=hardlink --dry-run -v --cache=digests d";
         g.bc(line).code(0).stderr_has("6015 bytes read");
         g.bc(line).code(0).stderr_has(" 0 bytes read");
@@ -504,8 +510,14 @@ pub const CASES: &[(&str, &str, Check)] = &[
     }),
 ];
 
+/// Files that changed a moment ago are not remembered: they might change again unseen.
+fn settle() {
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+}
+
 /// With `--cache` the second run reads nothing.
 fn cache(g: &Ground, command: &str) {
+    settle();
     let line = format!("{command} --cache=digests d");
     assert_eq!(g.metric(&line, "read_bytes"), 6015);
     assert_eq!(g.metric(&line, "read_bytes"), 0);
