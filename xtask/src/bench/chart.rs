@@ -34,11 +34,12 @@ const HEAD: f64 = 74.0;
 
 const STYLE: &str = "\
 text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:#1f2328}\
-.title{font-size:16px;font-weight:600}.job{font-weight:600}.soft{fill:#636c76}\
+.title{font-size:16px;font-weight:600}\
+.job{font-weight:600;paint-order:stroke;stroke:#ffffff;stroke-width:4px}.soft{fill:#636c76}\
 .end{text-anchor:end}.mid{text-anchor:middle}.num{font-variant-numeric:tabular-nums}\
 .back{fill:#ffffff}.grid{stroke:#d8dee4}.one{stroke:#636c76}.win{fill:#2f81d6}.loss{fill:#d9822b}\
 .mark{stroke:#1f2328;stroke-width:2}.halo{stroke:#ffffff;stroke-width:5}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.soft{fill:#9198a1}.back{fill:#0d1117}\
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.soft{fill:#9198a1}.back{fill:#0d1117}.job{stroke:#0d1117}\
 .grid{stroke:#2b323b}.one{stroke:#9198a1}.win{fill:#4493f8}.loss{fill:#e09b4f}.mark{stroke:#f0f6fc}\
 .halo{stroke:#0d1117}}";
 
@@ -127,7 +128,7 @@ fn draw(
     axis: &Axis,
     bottom: f64,
 ) -> std::fmt::Result {
-    let height = bottom + 34.0;
+    let height = bottom + 54.0;
     writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
@@ -159,13 +160,13 @@ fn draw(
     let mut y = HEAD;
     for job in jobs {
         y += JOB;
-        text(out, "job", 20.0, y - 8.0, job)?;
+        text(out, "job", 20.0, y - 8.0, &capitalised(job))?;
         for row in rows.iter().filter(|row| row.job == *job) {
             bar(out, row, axis, y)?;
             y += BAR;
         }
     }
-    legend(out, bottom + 22.0)?;
+    legend(out, bottom + 42.0)?;
     out.push_str("</svg>\n");
     Ok(())
 }
@@ -212,22 +213,23 @@ fn bar(out: &mut String, row: &Row, axis: &Axis, y: f64) -> std::fmt::Result {
 }
 
 fn legend(out: &mut String, y: f64) -> std::fmt::Result {
+    for (class, x, words) in [
+        ("win", 20.0, "bc is faster or smaller"),
+        ("loss", 190.0, "bc is slower or larger"),
+    ] {
+        let top = y - 9.0;
+        writeln!(
+            out,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{top:.1}\" width=\"14\" height=\"9\" rx=\"2\"/>"
+        )?;
+        text(out, "soft", x + 20.0, y, words)?;
+    }
+    let (x, top, end) = (366.0, y - 12.0, y + 3.0);
     writeln!(
         out,
-        "<rect class=\"win\" x=\"20\" y=\"{0:.1}\" width=\"14\" height=\"9\" rx=\"2\"/><rect class=\"loss\" x=\"20\" y=\"{1:.1}\" width=\"14\" height=\"9\" rx=\"2\"/>",
-        y - 21.0,
-        y - 7.0
+        "<line class=\"mark\" x1=\"{x}\" x2=\"{x}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
     )?;
-    text(out, "soft", 40.0, y - 12.0, "bc is faster or smaller")?;
-    text(out, "soft", 40.0, y + 2.0, "bc is slower or larger")?;
-    writeln!(
-        out,
-        "<line class=\"mark\" x1=\"{0}\" x2=\"{0}\" y1=\"{1:.1}\" y2=\"{2:.1}\"/>",
-        RIGHT + 145.0,
-        y - 17.0,
-        y - 2.0
-    )?;
-    text(out, "soft", RIGHT + 152.0, y - 5.0, "target")
+    text(out, "soft", x + 8.0, y, "target")
 }
 
 fn text(out: &mut String, class: &str, x: f64, y: f64, words: &str) -> std::fmt::Result {
@@ -236,6 +238,13 @@ fn text(out: &mut String, class: &str, x: f64, y: f64, words: &str) -> std::fmt:
         out,
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"
     )
+}
+
+/// As a line of its own begins.
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
 }
 
 fn escaped(text: &str) -> String {
