@@ -2,6 +2,7 @@
 //! One file per command; `main` only picks it.
 #![forbid(unsafe_code)]
 
+mod api;
 mod args;
 mod bench;
 mod correctness;
@@ -40,8 +41,12 @@ cargo xtask COMMAND
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
-  dist [--dir D]
-      the release binary, manual pages and shell completions
+  dist [--dir D] [--static]
+      the release binary, manual pages and shell completions; a Debian package where cargo-deb
+      is installed; --static: a binary without shared libraries, too
+  api [--baseline REV]
+      the libraries' public API without types of other crates (cargo-public-api), and compared
+      with that of a commit (cargo-semver-checks)
   package [--no-test] [--allow-dirty]
       packs every crate and builds and tests the packages outside the workspace
 
@@ -60,6 +65,7 @@ fn main() -> ExitCode {
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("dist") => dist::run(args),
+        Some("api") => api::run(args),
         Some("package") => package::run(args),
         Some("floor") => floor::run(args),
         Some("walk") => bench::walk(args),
