@@ -20,7 +20,7 @@ use bc_integrity::{
 };
 use bc_manifest::compress::Compressor;
 use bc_walk::{Entries, Metadata};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::args::WalkArgs;
 use crate::exit::Exit;
@@ -36,9 +36,23 @@ pub fn command() -> clap::Command {
     IntegrityCli::command()
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "manifest" => args::ManifestArgs::augment_args(command),
+        "verify" => args::VerifyArgs::augment_args(command),
+        "diff" => args::DiffArgs::augment_args(command),
+        "update" => args::UpdateArgs::augment_args(command),
+        "export" => args::ExportArgs::augment_args(command),
+        "import" => args::ImportArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match IntegrityCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match IntegrityCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };
