@@ -47,6 +47,13 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
     Ok(matches)
 }
 
+/// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
+pub fn may_apply() -> bool {
+    std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+        || default_path()
+            .is_some_and(|path| !matches!(path.symlink_metadata(), Err(e) if e.kind() == std::io::ErrorKind::NotFound))
+}
+
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
     let text = error.render();

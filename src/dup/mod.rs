@@ -14,7 +14,7 @@ use bc_dup::Cache;
 use bc_dup::report::Report;
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
 use bc_walk::{Listing, Metadata};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::args::WalkArgs;
 use crate::exit::Exit;
@@ -28,9 +28,21 @@ pub fn command() -> clap::Command {
     DupCli::command()
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "scan" => args::ScanArgs::augment_args(command),
+        "summary" => args::SummaryArgs::augment_args(command),
+        "prune" => args::PruneArgs::augment_args(command),
+        "undo" => args::UndoArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match DupCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };

@@ -13,7 +13,7 @@ use std::io::Read;
 use bc_digest::{Digest, Kernels};
 use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::output::{Output, Written};
@@ -27,9 +27,20 @@ pub fn command() -> clap::Command {
     HashCli::command()
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "hash" => args::HashArgs::augment_args(command),
+        "check" => args::CheckArgs::augment_args(command),
+        "diff" => args::DiffArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match HashCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };

@@ -11,7 +11,7 @@ use bc_integrity::compare::Detail;
 use bc_integrity::fields::{Fields, Mode as EngineMode, Rules};
 use bc_integrity::report::{Format as ReportFormat, Header, Report};
 use bc_integrity::{Diff, Verify};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -32,9 +32,23 @@ pub fn command() -> clap::Command {
     })
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "manifest" => args::ManifestArgs::augment_args(command),
+        "verify" => args::VerifyArgs::augment_args(command),
+        "diff" => args::DiffArgs::augment_args(command),
+        "update" => args::UpdateArgs::augment_args(command),
+        "export" => args::ExportArgs::augment_args(command),
+        "import" => args::ImportArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match IntegrityCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match IntegrityCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };

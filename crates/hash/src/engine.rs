@@ -150,7 +150,9 @@ pub fn hash_listing(
     cancel: &Cancel,
     progress: &Progress,
 ) -> Result<Hashes, WorkerPanic> {
-    let plan = Plan::all(listing, options.workers);
+    let mut entries: Vec<EntryId> = listing.ids().collect();
+    bc_read::order::for_disk(listing, &mut entries);
+    let plan = Plan::new(entries, options.workers);
     hash_plan(listing, &plan, options, cancel, progress)
 }
 

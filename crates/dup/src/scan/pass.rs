@@ -49,8 +49,6 @@ pub(crate) struct Context<'a> {
     pub(crate) table: Table,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
-    /// Whether any of the files lie on a disk that turns.
-    pub(crate) rotational: bool,
     pub(crate) options: &'a Options,
     pub(crate) cancel: &'a Cancel,
     pub(crate) progress: &'a Progress,
@@ -80,16 +78,14 @@ impl Context<'_> {
             .map_or(0, |meta| meta.stamp.size)
     }
 
-    /// The entries to open, in path order: neighbours on the disk and in the
-    /// kernel's caches, which an order by size is not.
+    /// The entries to open, in path order, or in that of a disk that has to seek for them:
+    /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, candidates: impl Iterator<Item = u32>) -> Plan {
         let mut entries: Vec<EntryId> = candidates
             .map(|candidate| self.candidates.entry(candidate))
             .collect();
         entries.sort_unstable();
-        if self.rotational {
-            bc_read::order::by_inode(self.listing, &mut entries);
-        }
+        bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)
     }
 
