@@ -39,6 +39,7 @@ fn tree(command: &clap::Command) -> Value {
         "arguments": args,
         "subcommands": subcommands,
         "default_subcommand": default,
+        "notes": text(command.get_after_long_help().or(command.get_after_help())),
     })
 }
 

@@ -26,6 +26,8 @@ struct Node<'a> {
     subcommands: Vec<(&'a str, &'a str)>,
     /// The subcommand that is meant where none is named.
     default: Option<&'a str>,
+    /// Examples and remarks.
+    notes: &'a str,
 }
 
 /// An option of a command.
@@ -138,6 +140,7 @@ fn collect<'a>(command: &'a Value, above: &mut Vec<&'a str>, nodes: &mut Vec<Nod
             })
             .collect(),
         default: command["default_subcommand"].as_str(),
+        notes: command["notes"].as_str().unwrap_or(""),
     });
     for subcommand in below {
         collect(subcommand, above, nodes);

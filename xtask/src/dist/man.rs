@@ -69,6 +69,14 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
             writeln!(out, ".TP\n.B {}\n{}", text(name), text(about))?;
         }
     }
+    if !node.positionals.is_empty() {
+        writeln!(out, ".SH ARGUMENTS")?;
+    }
+    for positional in &node.positionals {
+        let name = positional["value_name"].as_str().unwrap_or("ARG");
+        let help = positional["help"].as_str().unwrap_or("");
+        writeln!(out, ".TP\n\\fI{}\\fR\n{}.", text(name), text(help))?;
+    }
     if !node.options.is_empty() {
         writeln!(out, ".SH OPTIONS")?;
     }
@@ -96,6 +104,13 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
         if !option.default.is_empty() {
             writeln!(out, "The default is {}.", text(&option.default.join(", ")))?;
         }
+    }
+    if !node.notes.is_empty() {
+        let notes = node.notes.trim_start_matches("Examples:\n");
+        let notes = notes.trim_start_matches("Example:\n").trim_end();
+        // As it stands, but for blank lines, which make a paragraph.
+        let notes = text(notes).replace("\n\n", "\n.sp\n");
+        writeln!(out, ".SH EXAMPLES\n.nf\n{notes}\n.fi")?;
     }
     writeln!(out, ".SH EXIT STATUS")?;
     for (code, meaning) in EXIT {
