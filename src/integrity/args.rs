@@ -101,6 +101,9 @@ Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unr
 ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
+    ///
+    /// strict: content and all fields but those that a restore cannot keep; content: kind, content and
+    /// link targets; meta: everything but content, which is not read.
     #[arg(
         long,
         value_enum,
@@ -183,6 +186,9 @@ Examples:
   bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
+    ///
+    /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
+    /// the whole tree in the end; damage is reported and never recorded as right by itself.
     #[arg(long, value_name = "PART")]
     pub reread: Option<String>,
     /// Record the present content of damaged files as right
