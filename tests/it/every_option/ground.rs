@@ -1,8 +1,10 @@
 //! The little tree that the cases run in, with a file of each kind that a command takes.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bc_testkit::{Outcome, TestTree};
+use serde_json::Value;
 
 use crate::common::Bc;
 
@@ -68,4 +70,26 @@ impl Ground {
             .as_i64()
             .unwrap_or_else(|| panic!("no {key} in {text}{out}"))
     }
+}
+
+pub fn json(out: &bc_testkit::Outcome) -> Value {
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}{out}"))
+}
+
+pub fn inode(g: &Ground, name: &str) -> u64 {
+    std::fs::metadata(g.t.join(name)).unwrap().ino()
+}
+
+/// `--output=FILE`: nothing on stdout, the same in the file.
+pub fn output(g: &Ground, line: &str) {
+    let shown = g.bc(line);
+    let code = shown.status.code().unwrap();
+    g.bc(&format!("{line} --output=result"))
+        .code(code)
+        .stdout_is("");
+    let file = g.t.read("result");
+    assert!(!file.is_empty());
+    // Two runs differ in times only.
+    let lines = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count();
+    assert_eq!(lines(&file), lines(&shown.stdout));
 }

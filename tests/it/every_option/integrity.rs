@@ -1,0 +1,172 @@
+//! Options of `bc integrity`.
+
+use serde_json::Value;
+
+use super::Case;
+use super::ground::output;
+use crate::common::ABC;
+
+pub const CASES: &[Case] = &[
+    ("integrity manifest", "algorithm", |g| {
+        g.bc("integrity manifest --algorithm=md5 d")
+            .code(0)
+            .stdout_has("\"algorithm\":\"md5\"")
+            .stdout_has("900150983cd24fb0d6963f7d28e17f72");
+    }),
+    ("integrity manifest", "xattrs", |g| {
+        let set = rustix::fs::setxattr(
+            g.t.join("d/a.c"),
+            "user.bc-test",
+            b"value",
+            rustix::fs::XattrFlags::empty(),
+        );
+        if let Err(error) = set {
+            return bc_testkit::left_out(&format!("extended attributes: {error}"));
+        }
+        let plain = g.bc("integrity manifest d").text();
+        assert!(!plain.contains("user.bc-test"));
+        g.bc("integrity manifest --xattrs d")
+            .code(0)
+            .stdout_has("\"user.bc-test\":\"dmFsdWU=\"");
+    }),
+    ("integrity manifest", "output", |g| {
+        output(g, "integrity manifest d");
+        g.bc("integrity manifest --output=m.jsonl.zst d").code(0);
+        assert_eq!(g.t.read("m.jsonl.zst")[..4], [0x28, 0xb5, 0x2f, 0xfd]);
+    }),
+    ("integrity verify", "mode", |g| {
+        g.damage("d/a.c");
+        g.bc("integrity verify d m.jsonl")
+            .code(3)
+            .stdout_has("!! a.c");
+        g.bc("integrity verify --mode=meta d m.jsonl").code(0);
+    }),
+    ("integrity verify", "format", |g| {
+        g.t.write("d/new", "");
+        let out = g.bc("integrity verify --format=json --mode=content d m.jsonl");
+        let types = out.code(1).lines().into_iter().map(|line| {
+            let object: Value = serde_json::from_slice(line).unwrap();
+            object["type"].as_str().unwrap().to_owned()
+        });
+        assert_eq!(types.collect::<Vec<_>>(), ["header", "change", "summary"]);
+    }),
+    ("integrity verify", "ignore", |g| {
+        g.t.mtime("d/a.c", 1_000_000_000, 0);
+        g.bc("integrity verify d m.jsonl")
+            .code(1)
+            .stdout_has("~m a.c mtime: ");
+        g.bc("integrity verify --ignore=mtime,ctime d m.jsonl")
+            .code(0);
+        g.bc("integrity verify --ignore=colour d m.jsonl")
+            .code(2)
+            .stderr_has("colour");
+    }),
+    ("integrity verify", "fail-fast", |g| {
+        g.t.write("d/new1", "").write("d/new2", "");
+        let lines = |line| g.bc(line).code(1).lines().len();
+        assert_eq!(lines("integrity verify --mode=content d m.jsonl"), 2);
+        assert_eq!(
+            lines("integrity verify --mode=content --fail-fast d m.jsonl"),
+            1
+        );
+    }),
+    ("integrity verify", "force", |g| {
+        g.cut_manifest();
+        g.bc("integrity verify d cut.jsonl").code(2);
+        g.bc("integrity verify --force d cut.jsonl")
+            .code(0)
+            .stderr_has("truncated");
+    }),
+    ("integrity verify", "output", |g| {
+        g.t.write("d/new", "");
+        output(g, "integrity verify d m.jsonl");
+    }),
+    ("integrity diff", "format", |g| {
+        let out = g.bc("integrity diff --format=json m.jsonl m.jsonl");
+        assert_eq!(out.code(0).lines().len(), 2, "{out}");
+        out.stdout_has("{\"type\":\"summary\"");
+    }),
+    ("integrity diff", "ignore", |g| {
+        g.t.mtime("d/a.c", 1_000_000_000, 0);
+        g.bc("integrity manifest --output=later.jsonl d").code(0);
+        g.bc("integrity diff m.jsonl later.jsonl").code(1);
+        g.bc("integrity diff --ignore=mtime,ctime m.jsonl later.jsonl")
+            .code(0);
+    }),
+    ("integrity diff", "force", |g| {
+        g.cut_manifest();
+        g.bc("integrity diff m.jsonl cut.jsonl").code(2);
+        g.bc("integrity diff --force m.jsonl cut.jsonl")
+            .code(0)
+            .stderr_has("truncated");
+    }),
+    ("integrity diff", "output", |g| {
+        g.t.write("d/new", "");
+        g.bc("integrity manifest --output=later.jsonl d").code(0);
+        output(g, "integrity diff m.jsonl later.jsonl");
+    }),
+    ("integrity update", "reread", |g| {
+        let read = |options| {
+            let line = format!("integrity update {options} d m.jsonl");
+            g.metric(&line, "read_bytes")
+        };
+        assert_eq!(read(""), 0);
+        assert_eq!(read("--reread=100%"), 6021);
+        g.bc("integrity update --reread=some d m.jsonl")
+            .code(2)
+            .stderr_has("some");
+    }),
+    ("integrity update", "accept-damaged", |g| {
+        g.damage("d/a.c");
+        g.bc("integrity update d m.jsonl").code(3);
+        g.bc("integrity verify d m.jsonl").code(3);
+        g.bc("integrity update --accept-damaged d m.jsonl");
+        g.bc("integrity verify d m.jsonl").code(0);
+    }),
+    ("integrity update", "force", |g| {
+        g.cut_manifest();
+        g.bc("integrity update d cut.jsonl").code(2);
+        g.bc("integrity update --force d cut.jsonl")
+            .code(0)
+            .stderr_has("truncated");
+    }),
+    ("integrity export", "format", |g| {
+        g.bc("integrity export --format=hashdeep m.jsonl")
+            .code(0)
+            .stdout_has("%%%% HASHDEEP-1.0");
+        g.bc("integrity export --format=gnu m.jsonl")
+            .code(0)
+            .stdout_has(format!("{ABC}  a.c\n"));
+    }),
+    ("integrity export", "force", |g| {
+        g.cut_manifest();
+        g.bc("integrity export --format=gnu cut.jsonl").code(2);
+        g.bc("integrity export --format=gnu --force cut.jsonl")
+            .code(0)
+            .stderr_has("truncated")
+            .stdout_has("a.c");
+    }),
+    ("integrity export", "output", |g| {
+        output(g, "integrity export --format=gnu m.jsonl");
+    }),
+    ("integrity import", "algorithm", |g| {
+        g.t.write("plain", format!("{ABC}  a.c\n"));
+        g.bc("integrity import plain")
+            .code(0)
+            .stdout_has("\"algorithm\":\"sha256\"");
+        g.bc("integrity import --algorithm=blake3 plain")
+            .code(0)
+            .stdout_has("\"algorithm\":\"blake3\"");
+    }),
+    ("integrity import", "strip-prefix", |g| {
+        g.bc("integrity import sums")
+            .code(0)
+            .stdout_has("\"path\":\"d/a.c\"");
+        g.bc("integrity import --strip-prefix=d sums")
+            .code(0)
+            .stdout_has("\"path\":\"a.c\"");
+    }),
+    ("integrity import", "output", |g| {
+        output(g, "integrity import sums");
+    }),
+];
