@@ -74,6 +74,7 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
         .next()
         .and_then(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok());
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let randomised = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");
     let virtualised = if has_flag("hypervisor") { "yes" } else { "no" };
     let family = format!("{} model {}", cpu_field("cpu family"), cpu_field("model\t"));
     vec![
@@ -97,6 +98,10 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
         (
             "governor",
             governor.map_or_else(|_| "none".to_owned(), |g| g.trim().to_owned()),
+        ),
+        (
+            "address randomisation",
+            randomised.map_or_else(|_| "unknown".to_owned(), |r| r.trim().to_owned()),
         ),
         ("rustc", said(Command::new("rustc").arg("--version"))),
     ]
