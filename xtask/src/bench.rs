@@ -1,118 +1,127 @@
 //! `cargo xtask bench`: bc against its peers and against the floor program, in alternating pairs,
-//! with the targets beside. Writes `benches/record/<date>-<cpu>.md`.
+//! with the targets beside. Writes `benches/record/<date>-<cpu>.md` with its figures and charts,
+//! and README's table. What is measured so far is on disk after every row.
 
+mod chart;
+mod cold;
 mod dup;
+mod files;
 mod hash;
 mod integrity;
+mod kernels;
 mod machine;
+mod markdown;
 mod measure;
+mod memory;
+mod peers;
+mod readme;
 mod record;
 mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::{datasets, sh};
+use crate::{correctness, sh};
+use record::{Place, Record, Row, Target};
 
+pub(crate) use record::Correctness;
 pub(crate) use walk::run as walk;
 
-/// Pairs of runs a row, unless they take long.
+/// Pairs of runs of a quick row.
 const RUNS: u64 = 7;
-
-pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
-    let runs = usize::try_from(args.number("--runs", RUNS)?)?.max(1);
-    let tree = args
-        .option("--dir")?
-        .map_or_else(|| sh::dataset("linux"), PathBuf::from);
-    let copies = args
-        .option("--copies")?
-        .map_or_else(|| sh::dataset("copies"), PathBuf::from);
-    let only = args.option("--only")?;
-    let recorded = !args.flag("--no-record") && only.is_none();
-    let area = args.word().unwrap_or_else(|| "all".to_owned());
-    args.done()?;
-    if !["hash", "dup", "integrity", "all"].contains(&area.as_str()) {
-        bail!("bench needs one of hash, dup, integrity, all, not {area:?}");
-    }
-    if !tree.is_dir() {
-        bail!("no linux dataset: `cargo xtask datasets linux` lays it, or name a tree with --dir");
-    }
-    let tree = tree.canonicalize()?;
-    let mut bench = Bench::new(runs, tree, copies.canonicalize().ok(), only)?;
-    if area == "hash" || area == "all" {
-        walk::rows(&mut bench)?;
-        hash::rows(&mut bench)?;
-    }
-    if area == "dup" || area == "all" {
-        dup::rows(&mut bench)?;
-    }
-    if area == "integrity" || area == "all" {
-        integrity::rows(&mut bench)?;
-    }
-    let text = record::text(&bench, &area);
-    if recorded {
-        let path = record::write_file(&text, &area)?;
-        println!("\nrecorded in {path}");
-    }
-    record::summary(&bench);
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What a figure must reach.
-#[derive(Clone, Copy)]
-pub(crate) enum Target {
-    /// The peer takes at least this many times as long as we do.
-    AtLeast(f64),
-    /// We take at most this many times what the other takes.
-    AtMost(f64),
-}
 
 /// Targets of one row, each with a word about what it is against or when it holds.
 type Targets = &'static [(Target, &'static str)];
 
-/// One figure against another.
-pub(crate) struct Row {
-    job: String,
-    ours: String,
-    theirs: String,
-    unit: &'static str,
-    our_median: f64,
-    their_median: f64,
-    /// Theirs to ours, pair by pair; one pair where there is only one figure each.
-    median_of_ratios: f64,
-    pairs: usize,
-    targets: Vec<(Target, &'static str)>,
+pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
+    let runs = usize::try_from(args.number("--runs", RUNS)?)?.max(1);
+    let tree = args.option("--dir")?;
+    let copies = args.option("--copies")?;
+    let only = args.option("--only")?;
+    let folder = args.option("--record")?;
+    let resume = args.flag("--resume");
+    let large = args.flag("--large");
+    let recorded = !args.flag("--no-record") && only.is_none();
+    let area = args.word().unwrap_or_else(|| "all".to_owned());
+    if area == "draw" {
+        return draw(&args.rest()?);
+    }
+    args.done()?;
+    if !["hash", "dup", "integrity", "all"].contains(&area.as_str()) {
+        bail!("bench needs one of hash, dup, integrity, all, draw, not {area:?}");
+    }
+    let tree = tree.map_or_else(|| sh::dataset("linux"), PathBuf::from);
+    if !tree.is_dir() {
+        bail!("no linux dataset: `cargo xtask datasets linux` lays it, or name a tree with --dir");
+    }
+    let copies = copies.map_or_else(|| sh::dataset("copies"), PathBuf::from);
+    // A run whose record lies elsewhere is a trial.
+    let readme = area == "all" && folder.is_none();
+    let place = match recorded {
+        true => Some(Place::new(folder, readme)?),
+        false => None,
+    };
+    let mut bench = Bench::new(&area, runs, tree.canonicalize()?, only)?;
+    bench.copies = copies.canonicalize().ok();
+    bench.place = place;
+    if resume {
+        bench.resume()?;
+    }
+    bench.measure(&area, large)?;
+    bench.record.load_after = machine::load();
+    bench.record.finished = true;
+    if let Some(place) = &bench.place {
+        place.finish(&bench.record)?;
+        println!("\nrecorded in {}", place.json(&bench.record).display());
+    }
+    markdown::summary(&bench.record);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the Markdown, the charts and README's table again from a record's figures.
+fn draw(files: &[String]) -> Result<ExitCode> {
+    let [file] = files else {
+        bail!("bench draw needs the .json of one record");
+    };
+    let file = Path::new(file).canonicalize()?;
+    let record = Record::load(&file)?;
+    let folder = file.parent().expect("a file lies in a folder");
+    let own = folder == sh::root().join("benches/record");
+    let place = Place::new(
+        Some(folder.display().to_string()),
+        own && record.area == "all" && record.finished,
+    )?;
+    place.finish(&record)?;
+    markdown::summary(&record);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is measured, with what, and what has been found.
 pub(crate) struct Bench {
-    runs: usize,
+    record: Record,
+    /// Part of the record the rows belong to.
+    area: &'static str,
+    place: Option<Place>,
+    /// Rows of an earlier, interrupted run of the same commit.
+    before: Vec<Row>,
     threads: usize,
     tree: PathBuf,
-    tree_files: usize,
     copies: Option<PathBuf>,
     only: Option<String>,
     scratch: PathBuf,
     release: PathBuf,
-    load_before: String,
-    rows: Vec<Row>,
-    not_run: Vec<String>,
-    tools: Vec<(String, String)>,
+    peaks: Vec<(String, f64)>,
 }
 
 impl Bench {
-    fn new(
-        runs: usize,
-        tree: PathBuf,
-        copies: Option<PathBuf>,
-        only: Option<String>,
-    ) -> Result<Bench> {
+    fn new(area: &str, runs: usize, tree: PathBuf, only: Option<String>) -> Result<Bench> {
         let load_before = machine::load();
         let bc = sh::release_binary("bit-crafts", "bc")?;
         sh::release_binary("xtask", "xtask")?;
+        sh::release_example("bc-hash", "hash_tree")?;
         let scratch = sh::scratch("bench")?;
         std::fs::create_dir_all(scratch.join("cache"))?;
         let mut find = Command::new("find");
@@ -122,29 +131,126 @@ impl Bench {
         let mut paths: Vec<&[u8]> = list.split_inclusive(|&b| b == 0).collect();
         paths.sort_unstable();
         std::fs::write(scratch.join("list"), paths.concat())?;
+        let mut record = record::begin(area, runs, &tree, paths.len());
+        record.load_before = load_before;
         Ok(Bench {
-            runs,
+            record,
+            area: "",
+            place: None,
+            before: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
-            tree_files: paths.len(),
             tree,
-            copies,
+            copies: None,
             only,
             scratch,
             release: bc.parent().expect("lies in a folder").to_owned(),
-            load_before,
-            rows: Vec::new(),
-            not_run: Vec::new(),
-            tools: Vec::new(),
+            peaks: Vec::new(),
         })
     }
 
-    /// The name of the tree, never its path.
-    fn tree_name(&self) -> String {
-        datasets::name(&self.tree)
+    /// All rows of an area, cold ones last: they leave a cold cache behind.
+    fn measure(&mut self, area: &str, large: bool) -> Result<()> {
+        let (hash, dup) = (area == "hash", area == "dup");
+        let all = area == "all";
+        if hash || all {
+            walk::rows(self)?;
+            hash::rows(self)?;
+            kernels::rows(self)?;
+            files::rows(self)?;
+        }
+        if dup || all {
+            dup::rows(self)?;
+        }
+        if area == "integrity" || all {
+            integrity::rows(self)?;
+        }
+        if hash || all {
+            memory::hash(self)?;
+        }
+        if dup || all {
+            memory::dup(self)?;
+        }
+        if all {
+            memory::large(self, large)?;
+        }
+        if hash || all {
+            cold::hash(self)?;
+        }
+        if dup || all {
+            cold::dup(self)?;
+        }
+        if all && self.only.is_none() {
+            self.record.correctness = Some(correctness::totals(&["synth", "hostile"])?);
+        }
+        Ok(())
     }
 
-    fn left_out(&mut self, job: &str, reason: &str) {
+    /// Takes over the rows of the record that an interrupted run has left.
+    fn resume(&mut self) -> Result<()> {
+        let Some(place) = &self.place else {
+            bail!("--resume needs a record to go on with");
+        };
+        let path = place.json(&self.record);
+        let before = Record::load(&path)?;
+        let same = |a: &Record| (a.commit.clone(), a.tree.clone(), a.tree_files);
+        if same(&before) != same(&self.record) {
+            bail!("{}: of another commit or tree", path.display());
+        }
+        self.record.load_before = before.load_before;
+        self.before = before.rows;
+        Ok(())
+    }
+
+    /// What the interrupted run has measured for this row.
+    fn done_before(&self, row: &Row) -> Option<Vec<(f64, f64)>> {
+        let key = |r: &Row| {
+            (
+                r.job.clone(),
+                r.ours.clone(),
+                r.theirs.clone(),
+                r.unit.clone(),
+            )
+        };
+        let found = self.before.iter().find(|r| key(r) == key(row));
+        found.map(|r| r.pairs.clone())
+    }
+
+    fn push(&mut self, row: Row) -> Result<()> {
+        self.record.rows.push(row);
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
+        self.place.as_ref().map_or(Ok(()), |p| p.save(&self.record))
+    }
+
+    fn left_out(&mut self, job: &str, reason: &str) -> Result<()> {
         println!("not run  {job}: {reason}");
-        self.not_run.push(format!("{job}: {reason}"));
+        // A failed command's message may name where things lie.
+        let mut reason = reason.to_owned();
+        for (name, path) in self.variables() {
+            let path = path.display().to_string();
+            if path.starts_with('/') {
+                reason = reason.replace(&path, name);
+            }
+        }
+        reason = reason.replace(&sh::root().display().to_string(), ".");
+        self.record.not_run.push((job.to_owned(), reason));
+        self.save()
+    }
+
+    /// The variables of the commands.
+    fn variables(&self) -> [(&'static str, PathBuf); 9] {
+        [
+            ("$TREE", self.tree.clone()),
+            ("$COPIES", self.copies.clone().unwrap_or_default()),
+            ("$LIST", self.scratch.join("list")),
+            ("$SCRATCH", self.scratch.clone()),
+            ("$BIG", sh::dataset("big")),
+            ("$TEN", self.scratch.join("ten")),
+            ("$SMALL", self.scratch.join("small")),
+            ("$LARGE", sh::dataset("large")),
+            ("$N", PathBuf::from(self.threads.to_string())),
+        ]
     }
 }

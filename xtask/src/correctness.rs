@@ -28,7 +28,25 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     if !["hash", "dup", "integrity", "all"].contains(&area.as_str()) {
         bail!("correctness needs one of hash, dup, integrity, all, not {area:?}");
     }
-    let trees = trees(&args.rest()?)?;
+    let checks = all(&area, bc, &args.rest()?)?;
+    Ok(checks.close())
+}
+
+/// What the benchmark's record says of a run over these trees.
+pub(crate) fn totals(words: &[&str]) -> Result<crate::bench::Correctness> {
+    let trees: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+    let checks = all("all", None, &trees)?;
+    Ok(crate::bench::Correctness {
+        trees: words.join(" "),
+        passed: checks.passed as usize,
+        failed: checks.failed,
+        not_run: checks.not_run,
+    })
+}
+
+/// All checks of an area on these trees.
+fn all(area: &str, bc: Option<PathBuf>, words: &[String]) -> Result<Checks> {
+    let trees = trees(words)?;
     let bc = match bc {
         Some(path) => path
             .canonicalize()
@@ -47,7 +65,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
             integrity::check(&mut checks, tree)?;
         }
     }
-    Ok(checks.close())
+    Ok(checks)
 }
 
 /// A tree to compare on.

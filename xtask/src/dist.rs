@@ -1,10 +1,12 @@
 //! `cargo xtask dist`: the release binary with its manual pages and shell completions, all made
-//! from what `bc --describe` says.
+//! from what `bc --describe` says; a Debian package of them; a static binary.
 
 mod completions;
+mod deb;
 mod man;
+mod static_build;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -36,6 +38,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let dir = args
         .option("--dir")?
         .map_or_else(|| sh::target().join("dist"), PathBuf::from);
+    let linked_in = args.flag("--static");
     args.done()?;
     let bc = sh::release_binary("bit-crafts", "bc")?;
     let tree: Value = serde_json::from_slice(&sh::stdout(Command::new(&bc).arg("--describe"))?)
@@ -43,25 +46,46 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let mut nodes = Vec::new();
     collect(&tree, &mut Vec::new(), &mut nodes);
 
-    let write = |path: PathBuf, text: &str| -> Result<()> {
-        std::fs::create_dir_all(path.parent().expect("has a folder"))?;
-        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
-        println!("{}", path.display());
-        Ok(())
-    };
     std::fs::create_dir_all(&dir)?;
-    std::fs::copy(&bc, dir.join("bc"))?;
-    println!("{}", dir.join("bc").display());
+    install(&bc, &dir.join("bc"))?;
     for node in &nodes {
-        write(
-            dir.join("man").join(format!("{}.1", node.words.join("-"))),
-            &man::page(node),
-        )?;
+        let name = format!("{}.1", node.words.join("-"));
+        write(&dir.join("man").join(name), &man::page(node))?;
     }
-    write(dir.join("completions/bc.bash"), &completions::bash(&nodes))?;
-    write(dir.join("completions/_bc"), &completions::zsh(&nodes))?;
-    write(dir.join("completions/bc.fish"), &completions::fish(&nodes))?;
+    let completions = dir.join("completions");
+    let names: Vec<&str> = ["bc"].into_iter().chain(NAMES).collect();
+    write(
+        &completions.join("bc.bash"),
+        &completions::bash(&nodes, &names),
+    )?;
+    write(&completions.join("_bc"), &completions::zsh(&nodes, &names))?;
+    write(
+        &completions.join("bc.fish"),
+        &completions::fish(&nodes, &names),
+    )?;
+    if linked_in {
+        install(&static_build::build()?, &dir.join("bc-static"))?;
+    }
+    deb::build(&nodes, &dir)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The names beside `bc`, which some systems give to the calculator.
+const NAMES: [&str; 4] = ["bitcrafts", "bchash", "bcdup", "bcintegrity"];
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::create_dir_all(path.parent().expect("has a folder"))?;
+    std::fs::write(path, text).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn install(from: &Path, to: &Path) -> Result<()> {
+    // A program that runs cannot be written to, but its name can be given away.
+    let _ = std::fs::remove_file(to);
+    std::fs::copy(from, to).with_context(|| to.display().to_string())?;
+    println!("{}", to.display());
+    Ok(())
 }
 
 fn strings(value: &Value) -> Vec<&str> {

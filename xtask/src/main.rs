@@ -2,6 +2,7 @@
 //! One file per command; `main` only picks it.
 #![forbid(unsafe_code)]
 
+mod api;
 mod args;
 mod bench;
 mod correctness;
@@ -9,6 +10,7 @@ mod datasets;
 mod dist;
 mod floor;
 mod isa;
+mod package;
 mod perf_mode;
 mod sh;
 mod tidy;
@@ -22,20 +24,31 @@ cargo xtask COMMAND
 
   datasets linux|synth|hostile|copies [--dir D] [--files N] [--seed S] [--copies N]
       lay a dataset under target/datasets (linux: Debian's linux-source-6.12, or kernel.org;
-      copies: N copies of the linux dataset, or of --dir D)
+      copies: N copies of the linux dataset, or of --dir D); XTASK_DATASETS names another folder
   correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
       compare the release binary with the installed reference tools on directories or datasets
       (synth, hostile and, if laid, linux); exit 1 on any difference
   bench [hash|dup|integrity|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
-      time bc against its peers and against the floor program, in pairs; writes benches/record
+      [--record D] [--resume] [--large]
+      time bc against its peers and against the floor program, in pairs; all writes
+      benches/record and README's table. --record: a trial, written to D. --resume: goes on with
+      an interrupted run of the same day. --large: the large dataset's memory, too
+  bench draw RECORD.json
+      a record's Markdown, charts and README's table again from its figures
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
-  dist [--dir D]
-      the release binary, manual pages and shell completions
+  dist [--dir D] [--static]
+      the release binary, manual pages and shell completions; a Debian package where cargo-deb
+      is installed; --static: a binary without shared libraries, too
+  api [--baseline REV]
+      the libraries' public API without types of other crates (cargo-public-api), and compared
+      with that of a commit (cargo-semver-checks)
+  package [--no-test] [--allow-dirty]
+      packs every crate and builds and tests the packages outside the workspace
 
 programs that bench and correctness start themselves:
   floor read ROOT LIST THREADS | floor walk|statx ROOT THREADS | floor peak FILE COMMAND...
@@ -52,6 +65,8 @@ fn main() -> ExitCode {
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("dist") => dist::run(args),
+        Some("api") => api::run(args),
+        Some("package") => package::run(args),
         Some("floor") => floor::run(args),
         Some("walk") => bench::walk(args),
         Some("help" | "--help" | "-h") => {

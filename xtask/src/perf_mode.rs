@@ -32,6 +32,10 @@ fn knobs() -> Vec<(PathBuf, &'static str)> {
         .filter(|path| path.exists())
         .collect();
     governors.sort();
+    if governors.is_empty() {
+        // Said as absent: a virtual machine leaves it to its host.
+        governors.push(cpus.join("cpu0/cpufreq/scaling_governor"));
+    }
     knobs.extend(governors.into_iter().map(|path| (path, "performance")));
     // The two drivers' ways to say it; a CPU at its base clock gives the same time twice.
     knobs.push((cpus.join("cpufreq/boost"), "0"));
@@ -50,39 +54,40 @@ fn apply() -> Result<ExitCode> {
         bail!("already applied; `cargo xtask perf-mode restore` first");
     }
     let (mut before, mut refused) = (String::new(), 0);
+    std::fs::create_dir_all(saved.parent().expect("has a folder"))?;
     for (path, value) in knobs() {
         if !path.exists() {
             println!("absent   {}", path.display());
             continue;
         }
-        let old = std::fs::read_to_string(&path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
+        let old = read(&path);
         if old == value {
             println!("already  {} = {value}", path.display());
             continue;
         }
+        // Before anything is changed, or an interruption would lose the former value.
+        before.push_str(&format!("{} = {old}\n", path.display()));
+        std::fs::write(&saved, &before).context("the former values cannot be saved")?;
         match std::fs::write(&path, value) {
-            Ok(()) => {
+            Ok(()) if read(&path) == value => {
                 println!("set      {} = {value} (was {old})", path.display());
-                before.push_str(&format!("{} = {old}\n", path.display()));
+                continue;
             }
-            Err(error) => {
-                println!("refused  {} = {value}: {error}", path.display());
-                refused += 1;
-            }
+            Ok(()) => println!("ignored  {} = {value}", path.display()),
+            Err(error) => println!("refused  {} = {value}: {error}", path.display()),
         }
-    }
-    if !before.is_empty() {
-        std::fs::create_dir_all(saved.parent().expect("has a folder"))?;
-        std::fs::write(&saved, before).context("the former values could not be saved")?;
+        refused += 1;
     }
     Ok(if refused == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn read(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.trim().to_owned()
 }
 
 fn restore() -> Result<ExitCode> {
@@ -96,10 +101,15 @@ fn restore() -> Result<ExitCode> {
         let Some((path, old)) = line.split_once(" = ") else {
             continue;
         };
+        let path = Path::new(path);
+        if read(path) == old {
+            println!("already  {} = {old}", path.display());
+            continue;
+        }
         match std::fs::write(path, old) {
-            Ok(()) => println!("restored {path} = {old}"),
+            Ok(()) => println!("restored {} = {old}", path.display()),
             Err(error) => {
-                println!("refused  {path} = {old}: {error}");
+                println!("refused  {} = {old}: {error}", path.display());
                 refused.push_str(&format!("{line}\n"));
             }
         }

@@ -22,9 +22,12 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Where the dataset `name` is laid.
+/// Where the dataset `name` is laid: below `$XTASK_DATASETS`, else the target directory.
 pub(crate) fn dataset(name: &str) -> PathBuf {
-    target().join("datasets").join(name)
+    let folder = std::env::var_os("XTASK_DATASETS").filter(|f| !f.is_empty());
+    folder
+        .map_or_else(|| target().join("datasets"), |f| root().join(f))
+        .join(name)
 }
 
 /// A folder for one run's files, empty; the next run of the same command clears it.
@@ -46,18 +49,21 @@ pub(crate) fn cargo() -> Command {
 
 /// Builds one package's release binary and says where it is.
 pub(crate) fn release_binary(package: &str, binary: &str) -> Result<PathBuf> {
-    eprintln!("xtask: building {binary} (release)");
-    let mut build = cargo();
-    run(build.args([
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        package,
-        "--bin",
-        binary,
-    ]))?;
+    build(package, "--bin", binary)?;
     Ok(target().join("release").join(binary))
+}
+
+/// Builds one package's example, optimised, and says where it is.
+pub(crate) fn release_example(package: &str, example: &str) -> Result<PathBuf> {
+    build(package, "--example", example)?;
+    Ok(target().join("release/examples").join(example))
+}
+
+fn build(package: &str, kind: &str, name: &str) -> Result<()> {
+    eprintln!("xtask: building {name} (release)");
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--package", package]);
+    run(build.args([kind, name]))
 }
 
 /// The first of `names` that is installed.

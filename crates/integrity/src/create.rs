@@ -37,6 +37,7 @@ pub struct Create<'a> {
 
 /// What was written.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Created {
     /// Counts.
     pub trailer: Trailer,

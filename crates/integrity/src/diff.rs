@@ -27,6 +27,7 @@ pub struct Diff<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Diffed {
     /// The counts.
     pub summary: Summary,

@@ -12,6 +12,7 @@ use crate::verify::tree_options;
 
 /// Formats of other tools.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Foreign {
     /// `sha256sum -c` and its kin, in the root.
     Gnu,
@@ -23,6 +24,7 @@ pub enum Foreign {
 
 /// What was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Exported {
     /// Lines for entries.
     pub entries: u64,

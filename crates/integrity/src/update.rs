@@ -72,6 +72,7 @@ pub struct Update<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Updated {
     /// What had changed since.
     pub summary: Summary,

@@ -49,6 +49,7 @@ pub struct Verify<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Verified {
     /// The counts.
     pub summary: Summary,

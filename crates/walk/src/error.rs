@@ -1,6 +1,7 @@
 //! What went wrong with one path: the path, the operation, and the system's reason.
 
 use std::fmt;
+use std::io;
 
 use rustix::io::Errno;
 
@@ -32,9 +33,12 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`.
-    pub fn new(path: impl Into<Vec<u8>>, op: &'static str, errno: Errno) -> Error {
-        Error::of_kind(path, op, ErrorKind::System(errno.raw_os_error()))
+    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`. A reason
+    /// without an error number of the system's counts as `EIO`.
+    pub fn new(path: impl Into<Vec<u8>>, op: &'static str, reason: impl Into<io::Error>) -> Error {
+        let errno = reason.into().raw_os_error();
+        let errno = errno.unwrap_or(Errno::IO.raw_os_error());
+        Error::of_kind(path, op, ErrorKind::System(errno))
     }
 
     /// A failure without an error number; the kind is [`ErrorKind::Refused`].

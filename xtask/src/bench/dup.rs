@@ -1,21 +1,21 @@
-//! bc dup: a source tree, four copies of it, the cache, memory, a cold page cache.
+//! bc dup: a source tree, four copies of it, the cache.
 
 use anyhow::Result;
 
 use super::measure::{Cache, Pair};
-use super::{Bench, Row, Target, Targets};
+use super::{Bench, Target, Targets};
 use Target::{AtLeast, AtMost};
 
 /// How each peer searches the same files: hidden ones too, none of the ignore files, no cache, no
 /// smallest size but 1.
-struct Peer {
-    tool: &'static str,
-    command: &'static str,
+pub(crate) struct Peer {
+    pub(crate) tool: &'static str,
+    pub(crate) command: &'static str,
     tree: Targets,
     copies: Targets,
 }
 
-const PEERS: &[Peer] = &[
+pub(crate) const PEERS: &[Peer] = &[
     Peer {
         tool: "yadf",
         command: "yadf --no-empty",
@@ -60,7 +60,11 @@ const PEERS: &[Peer] = &[
     },
 ];
 
+/// Why rows on the copies are not run.
+pub(crate) const NO_COPIES: &str = "no copies dataset: `cargo xtask datasets copies` lays it";
+
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
+    bench.area = "dup";
     for peer in PEERS {
         bench.compare(&Pair {
             job: "duplicates in the tree".to_owned(),
@@ -70,7 +74,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             targets: peer.tree,
             cache: Cache::Warm,
             pairs: 0,
-        });
+        })?;
     }
     bench.compare(&Pair {
         job: "duplicates in the tree, second run with --cache".to_owned(),
@@ -80,96 +84,32 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         targets: &[(AtMost(1.3), "bc-walk with statx")],
         cache: Cache::Warm,
         pairs: 9,
-    });
-    copies(bench)?;
-    for (tool, command) in [
-        ("jdupes", "jdupes -r -q $TREE"),
-        (
-            "fclones",
-            "fclones --quiet group --hidden --no-ignore $TREE",
-        ),
-    ] {
-        bench.compare(&Pair {
-            job: "duplicates in the tree, cold cache".to_owned(),
-            ours: "bc dup $TREE",
-            theirs: command,
-            tool: &[tool],
-            targets: &[(AtLeast(1.8), "")],
-            cache: Cache::Cold,
-            pairs: 0,
-        });
-    }
-    Ok(())
+    })?;
+    copies(bench)
 }
 
 fn copies(bench: &mut Bench) -> Result<()> {
-    let Some(copies) = bench.copies.clone() else {
-        let reason = "no copies dataset: `cargo xtask datasets copies` lays it";
-        bench.left_out("duplicates in four copies of the tree", reason);
-        return Ok(());
-    };
+    let job = "duplicates in four copies";
+    if bench.copies.is_none() {
+        return bench.left_out(job, NO_COPIES);
+    }
     for peer in PEERS {
+        if peer.tool == "rmlint" {
+            let job = format!("{job} / rmlint");
+            if bench.wanted(&job) {
+                bench.left_out(&job, "takes several minutes a run")?;
+            }
+            continue;
+        }
         bench.compare(&Pair {
-            job: "duplicates in four copies".to_owned(),
+            job: job.to_owned(),
             ours: "bc dup $COPIES",
             theirs: &format!("{} $COPIES", peer.command),
             tool: &[peer.tool],
             targets: peer.copies,
             cache: Cache::Warm,
             pairs: 0,
-        });
+        })?;
     }
-    for peer in PEERS {
-        let targets: Targets = if peer.tool == "jdupes" {
-            &[(AtMost(1.0), "peak memory")]
-        } else {
-            &[]
-        };
-        bench.compare_memory(&Pair {
-            job: "peak memory, four copies".to_owned(),
-            ours: "bc dup $COPIES",
-            theirs: &format!("{} $COPIES", peer.command),
-            tool: &[peer.tool],
-            targets,
-            cache: Cache::Warm,
-            pairs: 0,
-        });
-    }
-    per_file(bench, &copies)
-}
-
-/// What one more file costs: the difference between the four copies and the one tree, in which
-/// buffers and code cancel out.
-fn per_file(bench: &mut Bench, copies: &std::path::Path) -> Result<()> {
-    let job = "memory a file beyond its name";
-    if !bench.wanted(job) {
-        return Ok(());
-    }
-    let list = crate::sh::stdout(
-        std::process::Command::new("find")
-            .arg(copies)
-            .args(["-type", "f", "-printf", "%f\\0"]),
-    )?;
-    let files = list.iter().filter(|&&b| b == 0).count();
-    let more = files.saturating_sub(bench.tree_files);
-    if more == 0 {
-        bench.left_out(job, "the copies hold no more files than the tree");
-        return Ok(());
-    }
-    let (one, four) = (bench.peak("bc dup $TREE")?, bench.peak("bc dup $COPIES")?);
-    let name = list.len() as f64 / files as f64;
-    let ours = ((four - one) * f64::from(1 << 20) / more as f64 - name).max(1.0);
-    println!("{job}: {ours:.1} B (names {name:.1} B)");
-    bench.rows.push(Row {
-        job: job.to_owned(),
-        ours: "bc dup $COPIES, less bc dup $TREE".to_owned(),
-        theirs: "64 bytes".to_owned(),
-        unit: "B",
-        our_median: ours,
-        their_median: 64.0,
-        median_of_ratios: 64.0 / ours,
-        pairs: 1,
-        targets: vec![(AtMost(1.0), "64 B")],
-    });
     Ok(())
 }

@@ -48,7 +48,10 @@ pub(crate) fn date() -> String {
 /// The commit that was measured.
 pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
-    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]);
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];
+    // What a benchmark writes is no part of what it measures.
+    status.extend([":!benches/record", ":!README.md"]);
+    let dirty = git(&status);
     let mark = if dirty.is_empty() {
         ""
     } else {
@@ -96,6 +99,5 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
             governor.map_or_else(|_| "none".to_owned(), |g| g.trim().to_owned()),
         ),
         ("rustc", said(Command::new("rustc").arg("--version"))),
-        ("commit", commit()),
     ]
 }

@@ -1,16 +1,24 @@
 //! Timing whole processes in alternating pairs, and their peak memory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Bench, Row, Target};
+use super::record::{Row, Target};
+use super::{Bench, peers};
 use crate::sh;
 
-/// Seconds that the pairs of one row may take; at least three pairs are run even so.
-const ROW_SECONDS: f64 = 60.0;
+/// Seconds that the pairs of a quick row may take; more of them steady the median.
+const QUICK_SECONDS: f64 = 5.0;
+/// Pairs of a quick row at most, unless the row asks for more.
+const QUICK_PAIRS: usize = 15;
+/// A run that takes longer than this gets `FEW` pairs.
+const LONG: f64 = 5.0;
+const FEW: usize = 3;
+/// A run that takes longer than this is done once.
+const TOO_LONG: f64 = 60.0;
 
 /// The state of the page cache before each run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,8 +27,8 @@ pub(crate) enum Cache {
     Cold,
 }
 
-/// A comparison to make. In the commands, `$TREE`, `$COPIES`, `$LIST`, `$N`, `$SCRATCH`, `$BIG` and
-/// `$SMALL` stand for what the record names in words.
+/// A comparison to make. In the commands, `$TREE`, `$COPIES`, `$LIST`, `$N`, `$SCRATCH`, `$BIG`,
+/// `$TEN` and `$SMALL` stand for what the record names in words.
 pub(crate) struct Pair<'a> {
     pub(crate) job: String,
     pub(crate) ours: &'a str,
@@ -33,101 +41,108 @@ pub(crate) struct Pair<'a> {
     pub(crate) pairs: usize,
 }
 
+impl Pair<'_> {
+    /// What `--only` looks into.
+    fn name(&self) -> String {
+        format!("{} / {}", self.job, peers::label(self.theirs))
+    }
+}
+
 impl Bench {
     /// Whether a row was asked for.
-    pub(crate) fn wanted(&self, job: &str) -> bool {
+    pub(crate) fn wanted(&self, name: &str) -> bool {
         self.only
             .as_ref()
-            .is_none_or(|word| job.contains(word.as_str()))
+            .is_none_or(|word| name.contains(word.as_str()))
     }
 
     /// Times ours and theirs in turn; a failure is a row not run, with its reason.
-    pub(crate) fn compare(&mut self, pair: &Pair<'_>) {
-        let job = format!("{} / {}", pair.job, pair.tool.first().unwrap_or(&"itself"));
-        if !self.wanted(&job) {
-            return;
-        }
-        if !pair.tool.is_empty() && !self.find(pair.tool) {
-            self.left_out(&job, &format!("{} is not installed", pair.tool[0]));
-            return;
-        }
-        if pair.cache == Cache::Cold && !sh::is_root() {
-            self.left_out(&job, "dropping the page cache needs root");
-            return;
-        }
-        match self.pairs(pair) {
-            Ok(times) => self.push(pair, &job, &times),
-            Err(error) => self.left_out(&job, &format!("{error:#}")),
-        }
+    pub(crate) fn compare(&mut self, pair: &Pair<'_>) -> Result<()> {
+        self.row(pair, "s", Bench::pairs)
     }
 
-    /// Alternating timings, ours first, after one warm-up each.
-    fn pairs(&self, pair: &Pair<'_>) -> Result<Vec<(f64, f64)>> {
+    /// Peak memory of ours against theirs, one run each.
+    pub(crate) fn compare_memory(&mut self, pair: &Pair<'_>) -> Result<()> {
+        self.row(pair, "MiB", |bench, pair| {
+            Ok(vec![(bench.peak(pair.ours)?, bench.peak(pair.theirs)?)])
+        })
+    }
+
+    fn row(
+        &mut self,
+        pair: &Pair<'_>,
+        unit: &str,
+        measure: impl FnOnce(&mut Bench, &Pair<'_>) -> Result<Vec<(f64, f64)>>,
+    ) -> Result<()> {
+        let name = pair.name();
+        if !self.wanted(&name) {
+            return Ok(());
+        }
+        if !self.find(pair.tool) {
+            let reason = format!("{} is not installed", pair.tool[0]);
+            return self.left_out(&name, &reason);
+        }
+        let mut row = Row {
+            area: self.area.to_owned(),
+            job: pair.job.clone(),
+            peer: peers::label(pair.theirs),
+            ours: pair.ours.to_owned(),
+            theirs: pair.theirs.to_owned(),
+            unit: unit.to_owned(),
+            pairs: Vec::new(),
+            targets: pair
+                .targets
+                .iter()
+                .map(|(t, n)| (*t, (*n).to_owned()))
+                .collect(),
+        };
+        if let Some(done) = self.done_before(&row) {
+            row.pairs = done;
+            println!("kept     {name}");
+            return self.push(row);
+        }
+        if pair.cache == Cache::Cold && !sh::is_root() {
+            return self.left_out(&name, "dropping the page cache needs root");
+        }
+        match measure(self, pair) {
+            Ok(pairs) => row.pairs = pairs,
+            Err(error) => return self.left_out(&name, &format!("{error:#}")),
+        }
+        println!(
+            "{name}: {} against {}: {:.2}×, {} pairs",
+            row.figure(row.our_median()),
+            row.figure(row.their_median()),
+            row.ratio(),
+            row.pairs.len()
+        );
+        self.push(row)
+    }
+
+    /// Alternating timings, ours first, after one warm-up each unless the cache is to be cold.
+    fn pairs(&mut self, pair: &Pair<'_>) -> Result<Vec<(f64, f64)>> {
+        let bench = &*self;
         let once = |command: &str| -> Result<f64> {
             if pair.cache == Cache::Cold {
                 drop_caches()?;
             }
-            self.time(command)
+            bench.time(command)
         };
-        let warm_up = once(pair.ours)? + once(pair.theirs)?;
-        let affordable = (ROW_SECONDS / warm_up) as usize;
-        let wanted = self.runs.max(pair.pairs);
-        let runs = affordable.clamp(wanted.min(3), wanted);
-        (0..runs)
-            .map(|_| Ok((once(pair.ours)?, once(pair.theirs)?)))
-            .collect()
-    }
-
-    fn push(&mut self, pair: &Pair<'_>, job: &str, times: &[(f64, f64)]) {
-        let row = Row {
-            job: pair.job.clone(),
-            ours: pair.ours.to_owned(),
-            theirs: pair.theirs.to_owned(),
-            unit: "s",
-            our_median: median(times.iter().map(|t| t.0)),
-            their_median: median(times.iter().map(|t| t.1)),
-            median_of_ratios: median(times.iter().map(|t| t.1 / t.0)),
-            pairs: times.len(),
-            targets: pair.targets.to_vec(),
+        let both = || -> Result<(f64, f64)> { Ok((once(pair.ours)?, once(pair.theirs)?)) };
+        let first = both()?;
+        let wanted = match pair.cache {
+            Cache::Warm => count(first, bench.record.runs, pair.pairs),
+            Cache::Cold => count(first, bench.record.runs, 0).min(FEW),
         };
-        println!(
-            "{job}: {:.4} s against {:.4} s: {:.2}×",
-            row.our_median,
-            row.their_median,
-            row.their_median / row.our_median
-        );
-        self.rows.push(row);
-    }
-
-    /// Peak memory of ours against theirs, one run each.
-    pub(crate) fn compare_memory(&mut self, pair: &Pair<'_>) {
-        let job = format!("{} / {}", pair.job, pair.tool.first().unwrap_or(&"itself"));
-        if !self.wanted(&job) {
-            return;
+        let first_counts = pair.cache == Cache::Cold || wanted == 1;
+        let mut pairs = if first_counts {
+            vec![first]
+        } else {
+            Vec::new()
+        };
+        while pairs.len() < wanted {
+            pairs.push(both()?);
         }
-        if !pair.tool.is_empty() && !self.find(pair.tool) {
-            self.left_out(&job, &format!("{} is not installed", pair.tool[0]));
-            return;
-        }
-        let (ours, theirs) = match (self.peak(pair.ours), self.peak(pair.theirs)) {
-            (Ok(ours), Ok(theirs)) => (ours, theirs),
-            (Err(error), _) | (_, Err(error)) => {
-                self.left_out(&job, &format!("{error:#}"));
-                return;
-            }
-        };
-        println!("{job}: {ours:.1} MiB against {theirs:.1} MiB");
-        self.rows.push(Row {
-            job: pair.job.clone(),
-            ours: pair.ours.to_owned(),
-            theirs: pair.theirs.to_owned(),
-            unit: "MiB",
-            our_median: ours,
-            their_median: theirs,
-            median_of_ratios: theirs / ours,
-            pairs: 1,
-            targets: pair.targets.to_vec(),
-        });
+        Ok(pairs)
     }
 
     /// Wall time of one run in seconds, start and end of the process included.
@@ -137,11 +152,15 @@ impl Bench {
         let status = process.status().with_context(|| command.to_owned())?;
         let seconds = start.elapsed().as_secs_f64();
         accept(command, status)?;
-        Ok(seconds)
+        // Microseconds: what follows is noise.
+        Ok((seconds * 1e6).round() / 1e6)
     }
 
-    /// Peak resident memory of one run in MiB.
-    pub(crate) fn peak(&self, command: &str) -> Result<f64> {
+    /// Peak resident memory of one run in MiB. One run of a command is enough.
+    pub(crate) fn peak(&mut self, command: &str) -> Result<f64> {
+        if let Some((_, peak)) = self.peaks.iter().find(|(known, _)| known == command) {
+            return Ok(*peak);
+        }
         let file = self.scratch.join("peak");
         let inner = self.command(command)?;
         let mut outer = self.command("xtask floor peak")?;
@@ -151,14 +170,17 @@ impl Bench {
             .args(inner.get_args());
         accept(command, outer.status()?)?;
         let kib: f64 = std::fs::read_to_string(&file)?.trim().parse()?;
-        Ok(kib / 1024.0)
+        let peak = (kib / 1024.0 * 100.0).round() / 100.0;
+        self.peaks.push((command.to_owned(), peak));
+        Ok(peak)
     }
 
     /// The process for a command as the record shows it: words with variables, through the shell
-    /// only where it is a pipeline.
+    /// only where it is a pipeline or a list.
     fn command(&self, text: &str) -> Result<Command> {
         let variables = self.variables();
-        let mut process = if text.contains('|') || text.contains("&&") {
+        let assigns = text.split(' ').next().is_some_and(|w| w.contains('='));
+        let mut process = if assigns || text.contains(['|', '&', ';']) {
             let mut sh = Command::new("sh");
             sh.arg("-c").arg(text);
             sh
@@ -171,14 +193,10 @@ impl Bench {
                     })
             });
             let program = words.next().expect("split gives a word");
-            let ours = self.release.join(&program);
-            let found = if ours.exists() && (program == "bc" || program == "xtask") {
-                ours
-            } else {
-                self.installed(&program)
-                    .with_context(|| format!("{program} is not installed"))?
-            };
-            let mut direct = Command::new(found);
+            let mut direct = Command::new(
+                self.program(&program)
+                    .with_context(|| format!("{program} is not installed"))?,
+            );
             direct.args(words);
             direct
         };
@@ -186,78 +204,35 @@ impl Bench {
             process.env(&name[1..], value);
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = [self.release.clone(), self.scratch.join("bin")];
+        let folders = [
+            self.release.clone(),
+            self.release.join("examples"),
+            self.scratch.join("bin"),
+        ];
         let folders = folders.into_iter().chain(std::env::split_paths(&path));
         process.env("PATH", std::env::join_paths(folders)?);
         process
             .env("LC_ALL", "C")
-            .env("XDG_CACHE_HOME", self.scratch.join("cache"));
-        process.env("XDG_CONFIG_HOME", self.scratch.join("cache"));
-        process.current_dir(&self.scratch);
-        process
+            .env("XDG_CACHE_HOME", self.scratch.join("cache"))
+            .env("XDG_CONFIG_HOME", self.scratch.join("cache"))
+            .current_dir(&self.scratch)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Ok(process)
     }
+}
 
-    fn variables(&self) -> [(&'static str, PathBuf); 7] {
-        [
-            ("$TREE", self.tree.clone()),
-            ("$COPIES", self.copies.clone().unwrap_or_default()),
-            ("$LIST", self.scratch.join("list")),
-            ("$SCRATCH", self.scratch.clone()),
-            ("$BIG", sh::dataset("big")),
-            ("$SMALL", self.scratch.join("small")),
-            ("$N", PathBuf::from(self.threads.to_string())),
-        ]
-    }
-
-    /// A peer under the name that the commands use: a link is made where it is called otherwise.
-    fn find(&mut self, names: &[&str]) -> bool {
-        if names[0] == "xtask" || names[0] == "bc" || self.installed(names[0]).is_some() {
-            self.note_version(names[0]);
-            return true;
-        }
-        let Some(found) = sh::find_tool(names) else {
-            return false;
-        };
-        let bin = self.scratch.join("bin");
-        let linked = std::fs::create_dir_all(&bin)
-            .and_then(|()| std::os::unix::fs::symlink(&found, bin.join(names[0])));
-        self.note_version(names[0]);
-        linked.is_ok()
-    }
-
-    fn installed(&self, name: &str) -> Option<PathBuf> {
-        let linked = self.scratch.join("bin").join(name);
-        if linked.exists() {
-            Some(linked)
-        } else {
-            sh::find_tool(&[name])
-        }
-    }
-
-    fn note_version(&mut self, name: &str) {
-        if name == "xtask" || name == "bc" || self.tools.iter().any(|(n, _)| n == name) {
-            return;
-        }
-        let Some(path) = self.installed(name) else {
-            return;
-        };
-        let arguments: &[&str] = match name {
-            "hashdeep" => &["-V"],
-            "openssl" => &["version"],
-            // It has no option for it.
-            "mtree" => {
-                return self
-                    .tools
-                    .push((name.to_owned(), "of the system".to_owned()));
-            }
-            _ => &["--version"],
-        };
-        self.tools
-            .push((name.to_owned(), sh::version(&path, arguments)));
+/// Pairs for a row whose first pair took so long, where quick rows get `runs`.
+fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
+    let slower = ours.max(theirs);
+    if slower > TOO_LONG {
+        1
+    } else if slower > LONG {
+        FEW.min(runs)
+    } else {
+        let affordable = (QUICK_SECONDS / (ours + theirs)) as usize;
+        affordable.min(QUICK_PAIRS).max(runs).max(least)
     }
 }
 
@@ -290,11 +265,21 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{count, median};
 
     #[test]
     fn median_of_odd_and_even_counts() {
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+
+    #[test]
+    fn slow_peers_get_fewer_pairs() {
+        assert_eq!(count((0.5, 61.0), 7, 0), 1);
+        assert_eq!(count((0.5, 20.0), 7, 0), 3);
+        assert_eq!(count((0.5, 20.0), 2, 0), 2);
+        assert_eq!(count((0.5, 3.0), 7, 0), 7);
+        assert_eq!(count((0.1, 0.15), 7, 0), 15);
+        assert_eq!(count((0.001, 0.001), 7, 200), 200);
     }
 }

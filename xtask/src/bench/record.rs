@@ -1,210 +1,235 @@
-//! The record of one bench run as Markdown, and its summary on the terminal.
+//! What one bench run found, and its file: raw times as JSON, from which the Markdown, the charts
+//! and README's table are made. Written after every row, so that nothing measured is lost.
 
-use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
-use super::{Bench, Row, Target, machine};
+use super::measure::median;
+use super::{chart, machine, markdown, readme};
 use crate::sh;
 
-/// The whole record.
-pub(crate) fn text(bench: &Bench, area: &str) -> String {
-    let mut out = String::new();
-    let _ = write(&mut out, bench, area);
-    out
+/// The note of a target beyond the one that is asked for.
+pub(crate) const STRETCH: &str = "stretch";
+
+/// What a figure must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Target {
+    /// The peer takes at least this many times as long as we do.
+    AtLeast(f64),
+    /// We take at most this many times what the other takes.
+    AtMost(f64),
 }
 
-fn write(out: &mut String, bench: &Bench, area: &str) -> std::fmt::Result {
-    let tree = bench.tree_name();
-    writeln!(out, "# {} on {}\n", machine::date(), machine::cpu())?;
-    writeln!(out, "Written by `cargo xtask bench {area}`; not edited.\n")?;
-    writeln!(out, "| | |\n|---|---|")?;
-    for (name, value) in machine::facts(&bench.tree) {
-        writeln!(out, "| {name} | {value} |")?;
+impl Target {
+    pub(crate) fn met(self, ratio: f64) -> bool {
+        ratio >= self.as_ratio()
     }
-    writeln!(
-        out,
-        "| load before, after | {}, {} |",
-        bench.load_before,
-        machine::load()
-    )?;
-    writeln!(out, "| `$TREE` | {tree}: {} files |", bench.tree_files)?;
-    writeln!(out, "| `$COPIES` | four copies of {tree} |")?;
-    writeln!(
-        out,
-        "| `$LIST`, `$N` | its files in path order; the CPUs allowed |"
-    )?;
-    writeln!(
-        out,
-        "| `$BIG`, `$SMALL` | a file of 1 GiB; a file of 100 bytes |\n"
-    )?;
-    writeln!(
-        out,
-        "Whole processes, their output to /dev/null, timed in alternating pairs (ours, theirs, \
-         ours, theirs, …) after one warm-up each. The ratio is that of the medians, then the \
-         median of the pairs' ratios; `×` is how many times as long the other takes, `of` the \
-         share of the other's time (or memory) that we take.\n"
-    )?;
-    writeln!(
-        out,
-        "| # | job | against | ours | theirs | ratio | pairs | target | |"
-    )?;
-    writeln!(out, "|--:|---|---|--:|--:|--:|--:|---|---|")?;
-    for (at, row) in bench.rows.iter().enumerate() {
-        for (line, target) in lines(row) {
-            writeln!(
-                out,
-                "| {} | {} | {} | {} | {} | {line} | {} | {target} |",
-                at + 1,
-                row.job,
-                row.peer(),
-                row.figure(row.our_median),
-                row.figure(row.their_median),
-                row.pairs
-            )?;
+
+    /// The ratio, theirs to ours, that meets it.
+    pub(crate) fn as_ratio(self) -> f64 {
+        match self {
+            Target::AtLeast(times) => times,
+            Target::AtMost(share) => 1.0 / share,
         }
     }
-    if !bench.not_run.is_empty() {
-        writeln!(out, "\n## Not run\n")?;
-        for line in &bench.not_run {
-            writeln!(out, "- {}", hide_paths(line, bench))?;
-        }
-    }
-    writeln!(out, "\n## Commands\n")?;
-    for (at, row) in bench.rows.iter().enumerate() {
-        writeln!(out, "{}. `{}` against `{}`", at + 1, row.ours, row.theirs)?;
-    }
-    writeln!(out, "\n## Versions\n")?;
-    for (name, version) in &bench.tools {
-        writeln!(out, "- {name}: {version}")?;
-    }
-    Ok(())
+}
+
+/// One figure against another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) area: String,
+    pub(crate) job: String,
+    /// What it is measured against, in a word or two.
+    pub(crate) peer: String,
+    pub(crate) ours: String,
+    pub(crate) theirs: String,
+    /// `s`, `MiB` or `B`.
+    pub(crate) unit: String,
+    /// Ours and theirs, pair by pair.
+    pub(crate) pairs: Vec<(f64, f64)>,
+    pub(crate) targets: Vec<(Target, String)>,
 }
 
 impl Row {
-    /// What a row is measured against, in a word or two.
-    fn peer(&self) -> String {
-        let both: Vec<String> = self.theirs.split(" && ").map(peer).collect();
-        both.join(" + ")
+    pub(crate) fn our_median(&self) -> f64 {
+        median(self.pairs.iter().map(|p| p.0))
     }
 
-    fn figure(&self, value: f64) -> String {
-        match self.unit {
+    pub(crate) fn their_median(&self) -> f64 {
+        median(self.pairs.iter().map(|p| p.1))
+    }
+
+    /// Theirs to ours.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.their_median() / self.our_median()
+    }
+
+    pub(crate) fn median_of_ratios(&self) -> f64 {
+        median(self.pairs.iter().map(|p| p.1 / p.0))
+    }
+
+    /// The target that counts: the first one, where others are stretches or notes.
+    pub(crate) fn target(&self) -> Option<Target> {
+        self.targets.first().map(|t| t.0)
+    }
+
+    pub(crate) fn figure(&self, value: f64) -> String {
+        match self.unit.as_str() {
             "s" if value < 0.1 => format!("{:.2} ms", value * 1000.0),
             "s" => format!("{value:.3} s"),
             unit => format!("{value:.1} {unit}"),
         }
     }
-
-    fn ratio(&self) -> f64 {
-        self.their_median / self.our_median
-    }
 }
 
-/// What a command measures, in a word or two.
-fn peer(command: &str) -> String {
-    let last = command.rsplit("| ").next().unwrap_or(command);
-    let mut words = last.split(' ');
-    match words.next() {
-        Some("xargs") => {
-            let tool = words.find(|w| !w.starts_with('-') && !w.starts_with('$'));
-            format!("xargs {}", tool.unwrap_or(""))
+/// What `cargo xtask correctness` found in the same run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Correctness {
+    pub(crate) trees: String,
+    pub(crate) passed: usize,
+    pub(crate) failed: Vec<String>,
+    pub(crate) not_run: Vec<String>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) area: String,
+    pub(crate) date: String,
+    pub(crate) cpu: String,
+    pub(crate) commit: String,
+    /// Facts about the machine, by name.
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) load_before: String,
+    pub(crate) load_after: String,
+    pub(crate) tree: String,
+    pub(crate) tree_files: usize,
+    pub(crate) runs: usize,
+    pub(crate) rows: Vec<Row>,
+    /// Jobs that were not measured, with the reason.
+    pub(crate) not_run: Vec<(String, String)>,
+    /// Versions of the peers.
+    pub(crate) tools: Vec<(String, String)>,
+    pub(crate) correctness: Option<Correctness>,
+    pub(crate) finished: bool,
+}
+
+impl Record {
+    /// The name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
+    pub(crate) fn stem(&self) -> String {
+        let cpu = self.cpu.to_lowercase();
+        let words = cpu.split(|c: char| !c.is_ascii_alphanumeric());
+        let mut words: Vec<&str> = words.filter(|w| !w.is_empty()).take(6).collect();
+        words.insert(0, &self.date);
+        if self.area != "all" {
+            words.push(&self.area);
         }
-        Some("xtask") => last
-            .split(' ')
-            .skip(1)
-            .take(2)
-            .collect::<Vec<_>>()
-            .join(" "),
-        Some(program) => program.to_owned(),
-        None => String::new(),
+        words.join("-")
     }
-}
 
-impl Target {
-    fn met(self, ratio: f64) -> bool {
-        match self {
-            Target::AtLeast(times) => ratio >= times,
-            Target::AtMost(share) => 1.0 / ratio <= share,
-        }
-    }
-}
-
-/// The ratio and the target columns of a row, one line a target.
-fn lines(row: &Row) -> Vec<(String, String)> {
-    let (ratio, pairs) = (row.ratio(), row.median_of_ratios);
-    let times = format!("{ratio:.2}×, {pairs:.2}×");
-    let share = format!("{:.2} of, {:.2} of", 1.0 / ratio, 1.0 / pairs);
-    if row.targets.is_empty() {
-        return vec![(times, " |".to_owned())];
-    }
-    let line = |(target, note): &(Target, &str)| {
-        let met = if target.met(ratio) {
-            "met"
-        } else {
-            "**missed**"
+    /// `5 of 8 targets met, 1 of 2 stretch targets`.
+    pub(crate) fn score(&self) -> String {
+        let count = |stretch: bool| {
+            let targets = self.rows.iter().flat_map(|row| {
+                let wanted = row.targets.iter().filter(|t| (t.1 == STRETCH) == stretch);
+                wanted.map(|t| t.0.met(row.ratio()))
+            });
+            targets.fold((0, 0), |(met, all), ok| (met + usize::from(ok), all + 1))
         };
-        let note = if note.is_empty() {
-            String::new()
-        } else {
-            format!(" ({note})")
-        };
-        match target {
-            Target::AtLeast(x) => (times.clone(), format!("≥ {x}×{note} | {met}")),
-            Target::AtMost(x) => (share.clone(), format!("≤ {x} of{note} | {met}")),
-        }
-    };
-    row.targets.iter().map(line).collect()
-}
-
-/// A failed command's message may name where things lie.
-fn hide_paths(line: &str, bench: &Bench) -> String {
-    line.replace(&bench.tree.display().to_string(), "$TREE")
-        .replace(&bench.scratch.display().to_string(), "$SCRATCH")
-        .replace(&sh::root().display().to_string(), ".")
-}
-
-/// Writes the record and returns its path in the repository.
-pub(crate) fn write_file(text: &str, area: &str) -> Result<String> {
-    let slug: String = machine::cpu()
-        .to_lowercase()
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|w| !w.is_empty())
-        .take(6)
-        .collect::<Vec<_>>()
-        .join("-");
-    let part = if area == "all" {
-        String::new()
-    } else {
-        format!("-{area}")
-    };
-    let path = format!("benches/record/{}-{slug}{part}.md", machine::date());
-    std::fs::create_dir_all(sh::root().join("benches/record"))?;
-    std::fs::write(sh::root().join(&path), text)?;
-    Ok(path)
-}
-
-/// The targets met and missed.
-pub(crate) fn summary(bench: &Bench) {
-    let (mut met, mut all) = (0, 0);
-    println!();
-    for row in &bench.rows {
-        for (target, (ratio, shown)) in row.targets.iter().zip(lines(row)) {
-            all += 1;
-            if target.0.met(row.ratio()) {
-                met += 1;
-            } else {
-                println!(
-                    "missed: {} / {}: {ratio}, {}",
-                    row.job,
-                    row.peer(),
-                    shown.replace('*', "")
-                );
-            }
-        }
+        let ((met, all), (far, furthest)) = (count(false), count(true));
+        format!("{met} of {all} targets met, {far} of {furthest} stretch targets")
     }
-    println!(
-        "{met} of {all} targets met, {} rows not run",
-        bench.not_run.len()
-    );
+
+    /// The rows of an area.
+    pub(crate) fn rows_of<'a>(&'a self, area: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| row.area == area)
+    }
+
+    pub(crate) fn load(path: &Path) -> Result<Record> {
+        let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+        serde_json::from_slice(&text).with_context(|| path.display().to_string())
+    }
+}
+
+/// Where a run is recorded.
+pub(crate) struct Place {
+    folder: PathBuf,
+    /// Whether README's table is this run's.
+    pub(crate) readme: bool,
+}
+
+impl Place {
+    /// `folder`, or the repository's own.
+    pub(crate) fn new(folder: Option<String>, readme: bool) -> Result<Place> {
+        let folder = folder.map_or_else(|| sh::root().join("benches/record"), PathBuf::from);
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Place { folder, readme })
+    }
+
+    pub(crate) fn json(&self, record: &Record) -> PathBuf {
+        self.folder.join(format!("{}.json", record.stem()))
+    }
+
+    /// Writes the figures and the Markdown.
+    pub(crate) fn save(&self, record: &Record) -> Result<()> {
+        let mut json = serde_json::to_string(record)?;
+        // A row a line, so that two runs can be compared.
+        for (from, to) in [
+            ("{\"area\"", "\n{\"area\""),
+            ("],\"not_run\"", "],\n\"not_run\""),
+        ] {
+            json = json.replace(from, to);
+        }
+        replace(&self.json(record), &format!("{}\n", json.trim_start()))?;
+        let text = markdown::text(record);
+        replace(&self.folder.join(format!("{}.md", record.stem())), &text)
+    }
+
+    /// Writes the charts too, and README's table where it is this run's.
+    pub(crate) fn finish(&self, record: &Record) -> Result<()> {
+        for (name, svg) in chart::all(record) {
+            let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
+            replace(&path, &svg)?;
+        }
+        self.save(record)?;
+        if self.readme {
+            let path = sh::root().join("README.md");
+            let text = std::fs::read_to_string(&path).context("README.md")?;
+            replace(&path, &readme::updated(&text, record)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Under a temporary name and renamed: a reader sees the old text or the new one.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .with_context(|| path.display().to_string())
+}
+
+/// The day and the machine, with nothing measured yet.
+pub(crate) fn begin(area: &str, runs: usize, tree: &Path, tree_files: usize) -> Record {
+    let facts = machine::facts(tree);
+    Record {
+        area: area.to_owned(),
+        date: machine::date(),
+        cpu: machine::cpu(),
+        commit: machine::commit(),
+        facts: facts.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
+        load_before: String::new(),
+        load_after: String::new(),
+        tree: crate::datasets::name(tree),
+        tree_files,
+        runs,
+        rows: Vec::new(),
+        not_run: Vec::new(),
+        tools: Vec::new(),
+        correctness: None,
+        finished: false,
+    }
 }

@@ -18,6 +18,7 @@ use Target::{AtLeast, AtMost};
 const PAIRS: usize = 15;
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
+    bench.area = "walk";
     let rows: &[(&str, &str, &[&str], Targets)] = &[
         (
             "names",
@@ -54,7 +55,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             targets,
             cache: Cache::Warm,
             pairs: PAIRS,
-        });
+        })?;
     }
     Ok(())
 }

@@ -25,11 +25,14 @@ fn words(node: &Node<'_>) -> String {
     below.chain(options).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn bash(nodes: &[Node<'_>]) -> String {
+/// Completion for the names of the whole program, and for those of its applets.
+pub(super) fn bash(nodes: &[Node<'_>], names: &[&str]) -> String {
     let mut out = String::from(
         "# bash completion for bc of bit-crafts, made by cargo xtask dist\n\
          _bc() {\n    local cur words cword path=bc word\n    \
          cur=${COMP_WORDS[COMP_CWORD]}\n    \
+         case ${1##*/} in bchash) path=bc_hash ;; bcdup) path=bc_dup ;; \
+         bcintegrity) path=bc_integrity ;; esac\n    \
          # --name=value is three words where = breaks words\n    \
          if [[ $cur == = ]]; then cur=; fi\n    \
          local option=\n    \
@@ -67,15 +70,19 @@ pub(super) fn bash(nodes: &[Node<'_>]) -> String {
         "    esac\n    \
          if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace; fi\n    \
          if [[ $cur != -* ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); compopt -o filenames; fi\n\
-         }\ncomplete -F _bc bc bitcrafts\n",
+         }\n",
     );
+    let _ = writeln!(out, "complete -F _bc {}", names.join(" "));
     out
 }
 
-pub(super) fn zsh(nodes: &[Node<'_>]) -> String {
-    let mut out = String::from(
-        "#compdef bc bitcrafts\n# zsh completion for bc of bit-crafts, made by cargo xtask dist\n\
-         local path_=bc word\nfor word in ${words[2,CURRENT-1]}; do\n    \
+pub(super) fn zsh(nodes: &[Node<'_>], names: &[&str]) -> String {
+    let mut out = format!("#compdef {}\n", names.join(" "));
+    out.push_str(
+        "# zsh completion for bc of bit-crafts, made by cargo xtask dist\n\
+         local path_=bc word\n\
+         case $service in bchash) path_=bc_hash ;; bcdup) path_=bc_dup ;; \
+         bcintegrity) path_=bc_integrity ;; esac\nfor word in ${words[2,CURRENT-1]}; do\n    \
          case ${path_}_${word//-/_} in\n",
     );
     for node in nodes.iter().filter(|n| n.words.len() > 1) {
@@ -117,10 +124,13 @@ fn zsh_option(option: &Opt<'_>) -> String {
     format!("'*--{}=[{help}]:{value}:{action}'", option.long)
 }
 
-pub(super) fn fish(nodes: &[Node<'_>]) -> String {
+pub(super) fn fish(nodes: &[Node<'_>], names: &[&str]) -> String {
     let mut out = String::from(
         "# fish completion for bc of bit-crafts, made by cargo xtask dist\n\
          function __bc_path\n    set -l path bc\n    \
+         switch (basename (commandline -opc)[1])\n    \
+         case bchash; set path bc_hash; case bcdup; set path bc_dup\n    \
+         case bcintegrity; set path bc_integrity\n    end\n    \
          for word in (commandline -opc)[2..-1]\n        \
          switch $path\"_\"(string replace -a -- - _ $word)\n",
     );
@@ -132,8 +142,10 @@ pub(super) fn fish(nodes: &[Node<'_>]) -> String {
         );
     }
     out.push_str("        end\n    end\n    test $path = $argv[1]\nend\n");
+    let names: Vec<String> = names.iter().map(|name| format!("-c {name}")).collect();
+    let names = names.join(" ");
     for node in nodes {
-        let when = format!("complete -c bc -n '__bc_path {}'", key(node));
+        let when = format!("complete {names} -n '__bc_path {}'", key(node));
         for (name, about) in &node.subcommands {
             let _ = writeln!(out, "{when} -a '{name}' -d '{}'", quoted(about));
         }

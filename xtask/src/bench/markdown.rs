@@ -1,0 +1,172 @@
+//! The record of one bench run as Markdown, and its summary on the terminal.
+
+use std::fmt::Write;
+
+use super::chart;
+use super::record::{Record, Row, Target};
+
+/// The whole record.
+pub(crate) fn text(record: &Record) -> String {
+    let mut out = String::new();
+    let _ = write(&mut out, record);
+    out
+}
+
+fn write(out: &mut String, record: &Record) -> std::fmt::Result {
+    writeln!(out, "# {} on {}\n", record.date, record.cpu)?;
+    let stem = record.stem();
+    writeln!(
+        out,
+        "Written by `cargo xtask bench {}`; not edited. The single times are in [{stem}.json]({stem}.json).\n",
+        record.area
+    )?;
+    if record.finished {
+        for (name, title) in chart::names(record) {
+            writeln!(out, "![{title}]({stem}-{name}.svg)\n")?;
+        }
+    } else {
+        writeln!(out, "**Not finished**: the rows measured so far.\n")?;
+    }
+    facts(out, record)?;
+    writeln!(
+        out,
+        "Whole processes, their output to /dev/null, timed in alternating pairs (ours, theirs, \
+         ours, theirs, …) after one warm-up each; cold rows drop the page cache before each run. \
+         At least {} pairs where a run takes less than 5 s, 3 above that, and where one takes \
+         more than a minute the first pair alone counts. The ratio is that of the medians, then \
+         the median of the pairs' ratios; `×` is how many times as long the other takes, `of` \
+         the share of the other's time (or memory) that we take.\n",
+        record.runs
+    )?;
+    writeln!(out, "{}.\n", record.score())?;
+    writeln!(
+        out,
+        "| # | job | against | ours | theirs | ratio | pairs | target | |"
+    )?;
+    writeln!(out, "|--:|---|---|--:|--:|--:|--:|---|---|")?;
+    for (at, row) in record.rows.iter().enumerate() {
+        for (line, target) in lines(row) {
+            writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {line} | {} | {target} |",
+                at + 1,
+                row.job,
+                row.peer,
+                row.figure(row.our_median()),
+                row.figure(row.their_median()),
+                row.pairs.len()
+            )?;
+        }
+    }
+    if !record.not_run.is_empty() {
+        writeln!(out, "\n## Not run\n")?;
+        for (job, reason) in &record.not_run {
+            writeln!(out, "- {job}: {reason}")?;
+        }
+    }
+    correctness(out, record)?;
+    writeln!(out, "\n## Commands\n")?;
+    for (at, row) in record.rows.iter().enumerate() {
+        writeln!(out, "{}. `{}` against `{}`", at + 1, row.ours, row.theirs)?;
+    }
+    writeln!(out, "\n## Versions\n")?;
+    for (name, version) in &record.tools {
+        writeln!(out, "- {name}: {version}")?;
+    }
+    Ok(())
+}
+
+fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
+    writeln!(out, "| | |\n|---|---|")?;
+    for (name, value) in &record.facts {
+        writeln!(out, "| {name} | {value} |")?;
+    }
+    writeln!(out, "| commit | {} |", record.commit)?;
+    let (before, after) = (&record.load_before, &record.load_after);
+    writeln!(out, "| load before, after | {before}, {after} |")?;
+    let tree = &record.tree;
+    writeln!(out, "| `$TREE` | {tree}: {} files |", record.tree_files)?;
+    writeln!(out, "| `$COPIES` | four copies of {tree} |")?;
+    writeln!(
+        out,
+        "| `$LIST`, `$N` | its files in path order; the CPUs allowed |"
+    )?;
+    writeln!(
+        out,
+        "| `$BIG`, `$SMALL`, `$TEN` | a file of 1 GiB; a file of 100 bytes; ten files of 4 KiB |\n"
+    )
+}
+
+fn correctness(out: &mut String, record: &Record) -> std::fmt::Result {
+    let Some(found) = &record.correctness else {
+        return Ok(());
+    };
+    let total = found.passed + found.failed.len();
+    writeln!(out, "\n## Correctness\n")?;
+    writeln!(
+        out,
+        "`cargo xtask correctness all {}`: {}/{total} checks pass, {} not run.",
+        found.trees,
+        found.passed,
+        found.not_run.len()
+    )?;
+    for (what, names) in [("failed", &found.failed), ("not run", &found.not_run)] {
+        if !names.is_empty() {
+            writeln!(out)?;
+        }
+        for name in names {
+            writeln!(out, "- {what}: {name}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A target in the words of a table.
+fn shown(target: Target) -> String {
+    match target {
+        Target::AtLeast(x) => format!("≥ {x}×"),
+        Target::AtMost(x) => format!("≤ {x} of"),
+    }
+}
+
+/// The ratio and the target columns of a row, one line a target.
+fn lines(row: &Row) -> Vec<(String, String)> {
+    let (ratio, pairs) = (row.ratio(), row.median_of_ratios());
+    let times = format!("{ratio:.2}×, {pairs:.2}×");
+    let share = format!("{:.2} of, {:.2} of", 1.0 / ratio, 1.0 / pairs);
+    if row.targets.is_empty() {
+        return vec![(times, " |".to_owned())];
+    }
+    let line = |(target, note): &(Target, String)| {
+        let met = if target.met(ratio) {
+            "met"
+        } else {
+            "**missed**"
+        };
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!(" ({note})")
+        };
+        let ratio = match target {
+            Target::AtLeast(_) => &times,
+            Target::AtMost(_) => &share,
+        };
+        (ratio.clone(), format!("{}{note} | {met}", shown(*target)))
+    };
+    row.targets.iter().map(line).collect()
+}
+
+/// The targets missed, and how many were met.
+pub(crate) fn summary(record: &Record) {
+    println!();
+    for row in &record.rows {
+        for (target, (ratio, shown)) in row.targets.iter().zip(lines(row)) {
+            if !target.0.met(row.ratio()) {
+                let shown = shown.replace('*', "");
+                println!("missed: {} / {}: {ratio}, {shown}", row.job, row.peer);
+            }
+        }
+    }
+    println!("{}, {} rows not run", record.score(), record.not_run.len());
+}
