@@ -52,6 +52,8 @@ pub(crate) struct Looker<'a> {
     touched: Option<Identity>,
     dir: Option<(DirId, OwnedFd)>,
     path: Vec<u8>,
+    /// The directory that the path is in, and the length of its part of it.
+    prefix: Option<(DirId, usize)>,
     value: Vec<u8>,
 }
 
@@ -67,6 +69,7 @@ impl<'a> Looker<'a> {
             touched,
             dir: None,
             path: Vec::new(),
+            prefix: None,
             value: Vec::new(),
         }
     }
@@ -101,7 +104,7 @@ impl<'a> Looker<'a> {
         let tree = self.tree;
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);
-            tree.path(item, &mut path);
+            self.write_path(item, &mut path);
             let flow = match item {
                 Item::Stray(stray) => {
                     let view = View {
@@ -123,6 +126,33 @@ impl<'a> Looker<'a> {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// Replaces `path` by the path of an item. Neighbours are mostly in the
+    /// same directory: then only the name is written.
+    fn write_path(&mut self, item: Item<'_>, path: &mut Vec<u8>) {
+        match item {
+            Item::Stray(stray) => {
+                path.clear();
+                path.extend_from_slice(&stray.path);
+                self.prefix = None;
+            }
+            Item::Entry(id) => {
+                let listing = &self.tree.listing;
+                let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
+                match self.prefix {
+                    Some((same, len)) if same == dir => {
+                        path.truncate(len);
+                        path.extend_from_slice(name);
+                    }
+                    _ => {
+                        path.clear();
+                        listing.write_relative(id, path);
+                        self.prefix = Some((dir, path.len() - name.len()));
+                    }
+                }
+            }
+        }
     }
 
     fn entry(

@@ -123,15 +123,6 @@ impl Tree {
         })
     }
 
-    /// Replaces `out` by the path of an item.
-    pub(crate) fn path(&self, item: Item<'_>, out: &mut Vec<u8>) {
-        out.clear();
-        match item {
-            Item::Entry(id) => self.listing.write_relative(id, out),
-            Item::Stray(stray) => out.extend_from_slice(&stray.path),
-        }
-    }
-
     /// What the walk knows of an entry; `stat` is the newer one of the
     /// descriptor that was read, if it differs.
     pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> View<'_> {
@@ -150,7 +141,7 @@ impl Tree {
             error: self.failures.get(&id),
             ..stat_view(stat)
         };
-        if self.listing.name(id).to_bytes() == ROOT {
+        if view.kind == Kind::Dir && self.listing.name(id).to_bytes() == ROOT {
             view.dev = Some(stat.id.dev);
         }
         view

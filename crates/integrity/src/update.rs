@@ -26,7 +26,8 @@ use crate::create::hash_options;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
-use crate::input::{Ahead, ManifestFile, OldSide, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present, to_entry};
 use crate::reread::{Reread, choose};
@@ -291,7 +292,7 @@ impl Updater<'_> {
             },
         )?;
         while let Some(entry) = old.take()? {
-            self.gone(&entry, &mut comparison, &mut output)?;
+            self.gone(entry, &mut comparison, &mut output)?;
         }
         totals.merge(scrubbed.totals.clone());
         let written = output.finish(what.manifest)?;
@@ -317,7 +318,7 @@ impl Updater<'_> {
         output: &mut Output,
     ) -> Result<(), Error> {
         while let Some(entry) = old.take_before(new.path)? {
-            self.gone(&entry, comparison, output)?;
+            self.gone(entry, comparison, output)?;
         }
         let Some(entry) = old.take_at(new.path)? else {
             let mut fresh = to_entry(new);
@@ -327,7 +328,7 @@ impl Updater<'_> {
                 .map_err(|error| report_failed(&error))?;
             return output.put(&fresh);
         };
-        let mut before = View::from(&entry);
+        let mut before = View::from(entry);
         if entry.path == ROOT {
             before.dev = was_on;
         }
@@ -361,7 +362,7 @@ impl Updater<'_> {
             _ => false,
         };
         if keeps {
-            return output.put(&entry);
+            return output.put(entry);
         }
         let present = Present { view: now, ..*new };
         let mut fresh = to_entry(&present);
@@ -370,7 +371,7 @@ impl Updater<'_> {
         } else {
             None
         };
-        fresh.extra = entry.extra;
+        fresh.extra.clone_from(&entry.extra);
         output.put(&fresh)
     }
 

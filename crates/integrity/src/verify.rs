@@ -12,7 +12,8 @@ use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::hashing;
-use crate::input::{Ahead, ManifestFile, OldSide, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::summary::Summary;
@@ -193,14 +194,14 @@ struct Merge<'a, 's> {
 impl Merge<'_, '_> {
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(new.path)? {
-            self.gone(&entry)?;
+            gone(self.tree, &mut self.comparison, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
             }
         }
         let reported = match self.old.take_at(new.path)? {
             Some(entry) => {
-                let mut old = View::from(&entry);
+                let mut old = View::from(entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
@@ -214,26 +215,28 @@ impl Merge<'_, '_> {
         Ok(self.comparison.flow())
     }
 
-    fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
-        let view = View::from(entry);
-        let reported = match self.tree.why_unseen(&entry.path) {
-            Some((failure, above)) => {
-                let above = bc_manifest::escape(above);
-                let reason = format!("in {above}: {}", describe(failure));
-                self.comparison.unseen(&entry.path, &view, &reason)
-            }
-            None => self.comparison.removed(&entry.path, &view),
-        };
-        reported.map_err(|error| report_failed(&error))
-    }
-
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
-            self.gone(&entry)?;
+            gone(self.tree, &mut self.comparison, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// A path of the manifest that the tree does not have, or that could not be
+/// looked for.
+fn gone(tree: &Tree, comparison: &mut Comparison<'_>, entry: &Entry) -> Result<(), Error> {
+    let view = View::from(entry);
+    let reported = match tree.why_unseen(&entry.path) {
+        Some((failure, above)) => {
+            let above = bc_manifest::escape(above);
+            let reason = format!("in {above}: {}", describe(failure));
+            comparison.unseen(&entry.path, &view, &reason)
+        }
+        None => comparison.removed(&entry.path, &view),
+    };
+    reported.map_err(|error| report_failed(&error))
 }
