@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Meta};
 use bc_pool::Cancel;
-use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, Identity, Listing};
+use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::compare::Flow;
@@ -164,8 +165,21 @@ impl<'a> Looker<'a> {
     ) -> Result<Flow, Error> {
         let tree = self.tree;
         let outcome = window.map_or(Outcome::NotRead, |window| window.outcome(id));
+        let mut unseen = None;
+        let looked;
         let stat = match outcome {
             Outcome::Digest(_, stat) => stat,
+            // It was left to the reading, which failed.
+            _ if tree.listing.meta(id).is_none() => match self.stat(id) {
+                Ok(stat) => {
+                    looked = stat;
+                    Some(&looked)
+                }
+                Err(error) => {
+                    unseen = Some(failure(&error));
+                    None
+                }
+            },
             _ => None,
         };
         let mut view = tree.view(id, stat);
@@ -175,7 +189,7 @@ impl<'a> Looker<'a> {
         match outcome {
             Outcome::Digest(digest, _) => view.digest = Some(digest),
             Outcome::Failed(error) => {
-                failed = failure(error);
+                failed = unseen.unwrap_or_else(|| failure(error));
                 view.error = Some(&failed);
             }
             Outcome::NotRead if view.kind == Kind::Symlink => match self.target(id) {
@@ -228,6 +242,29 @@ impl<'a> Looker<'a> {
                 WalkErrorKind::Changed,
             )),
         }
+    }
+
+    /// What can be found out about a file without opening it.
+    fn stat(&mut self, id: EntryId) -> Result<FileStat, bc_walk::Error> {
+        let listing = &self.tree.listing;
+        let flags = if listing.follow(id) {
+            AtFlags::empty()
+        } else {
+            AtFlags::SYMLINK_NOFOLLOW
+        };
+        let dir = self.in_dir(id)?;
+        let stat = rustix::fs::statat(dir, listing.name(id), flags)
+            .map_err(|errno| system(listing, id, "stat", errno))?;
+        let stat = FileStat::from(&stat);
+        if stat.kind() != listing.kind(id) {
+            let path = listing.path(id);
+            return Err(bc_walk::Error::of_kind(
+                path,
+                "stat",
+                WalkErrorKind::Changed,
+            ));
+        }
+        Ok(stat)
     }
 
     fn target(&mut self, id: EntryId) -> Result<Vec<u8>, bc_walk::Error> {

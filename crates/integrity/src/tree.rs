@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, Identity, Listing};
+use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing};
 
 use crate::error::{Error, ErrorKind};
 use crate::options::{TreeOptions, Work};
@@ -45,10 +45,12 @@ impl Tree {
     pub(crate) fn walk(
         root: &OsStr,
         options: &TreeOptions,
+        file_stats: FileStats,
         leave_out: &[Identity],
         work: &Work<'_>,
     ) -> Result<Tree, Error> {
         let mut walk = options.to_walk()?;
+        walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
         let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
         if work.cancel.is_cancelled() {

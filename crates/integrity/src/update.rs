@@ -17,7 +17,7 @@ use std::time::Instant;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, Skipped};
+use bc_walk::{EntryId, FileStats, Skipped};
 
 use crate::atomic::lock;
 use crate::change::Class;
@@ -129,7 +129,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = Tree::walk(what.root, &options, &[identity], work);
+    let tree = Tree::walk(what.root, &options, FileStats::Walked, &[identity], work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;

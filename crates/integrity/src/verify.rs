@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
-use bc_walk::{FileStat, Identity, Skipped};
+use bc_walk::{FileStat, FileStats, Identity, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::{hash_options, is_read};
@@ -80,7 +80,13 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = what.manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
     let leave_out: Vec<Identity> = what.manifest.identity().into_iter().collect();
-    let tree = Tree::walk(what.root, &options, &leave_out, work);
+    let reads = what.rules.compares(Field::Digest, Kind::File);
+    let file_stats = if reads {
+        FileStats::Left
+    } else {
+        FileStats::Walked
+    };
+    let tree = Tree::walk(what.root, &options, file_stats, &leave_out, work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
@@ -100,7 +106,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory());
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
-    if what.rules.compares(Field::Digest, Kind::File) {
+    if reads {
         let wanted = |id| is_read(&tree, id);
         let hash = hash_options(&tree, wanted, algorithm, work);
         totals = hashing::in_order(
