@@ -77,7 +77,7 @@ pub fn create<W: Write>(
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
     let options = hash_options(&tree, is_file, what.algorithm, work);
-    let mut looker = Looker::new(&tree, what.tree.xattrs, None);
+    let mut looker = Looker::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,
         is_file,

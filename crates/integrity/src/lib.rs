@@ -80,6 +80,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+mod attributes;
 pub mod change;
 pub mod compare;
 mod create;

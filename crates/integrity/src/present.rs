@@ -1,21 +1,21 @@
 //! Entries of the tree with everything that is wanted of them: the walk's
 //! stat, the digest, the link's target, extended attributes.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Meta};
+use bc_manifest::integrity::{Entry, Kind, Meta, Xattrs as Attributes};
 use bc_pool::Cancel;
 use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
+use crate::attributes;
 use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
-use crate::options::Xattrs;
+use crate::options::{Work, Xattrs};
 use crate::tree::{Item, Tree, failure};
 use crate::view::View;
 
@@ -55,15 +55,19 @@ pub(crate) struct Looker<'a> {
     path: Vec<u8>,
     /// The directory that the path is in, and the length of its part of it.
     prefix: Option<(DirId, usize)>,
-    value: Vec<u8>,
+    /// Threads that may read attributes.
+    workers: usize,
+    /// The attributes of the present range, if they are asked for.
+    attributes: std::vec::IntoIter<Result<Attributes, bc_walk::Error>>,
 }
 
-/// The kernel's limits for one value and for the list of names, from
-/// `linux/limits.h`.
-const XATTR_MAX: usize = 64 << 10;
-
 impl<'a> Looker<'a> {
-    pub(crate) fn new(tree: &'a Tree, xattrs: Xattrs, touched: Option<Identity>) -> Looker<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        xattrs: Xattrs,
+        touched: Option<Identity>,
+        work: &Work<'_>,
+    ) -> Looker<'a> {
         Looker {
             tree,
             xattrs,
@@ -71,7 +75,8 @@ impl<'a> Looker<'a> {
             dir: None,
             path: Vec::new(),
             prefix: None,
-            value: Vec::new(),
+            workers: work.walk_workers,
+            attributes: Vec::new().into_iter(),
         }
     }
 
@@ -103,6 +108,9 @@ impl<'a> Looker<'a> {
         mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         let tree = self.tree;
+        if self.xattrs == Xattrs::Record {
+            self.attributes = attributes::read(&tree.listing, &range, self.workers).into_iter();
+        }
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);
             self.write_path(item, &mut path);
@@ -208,18 +216,16 @@ impl<'a> Looker<'a> {
             && self.touched.is_some()
             && self.touched == tree.listing.meta(id).map(|meta| meta.id);
         let attributes_failed;
-        if self.xattrs == Xattrs::Record {
-            match self.attributes(id, view.kind) {
-                Ok(found) => {
-                    xattrs = found;
-                    view.xattrs = Some(&xattrs);
-                }
-                Err(error) if view.error.is_none() => {
-                    attributes_failed = failure(&error);
-                    view.error = Some(&attributes_failed);
-                }
-                Err(_) => {}
+        match self.attributes.next() {
+            Some(Ok(found)) => {
+                xattrs = found;
+                view.xattrs = Some(&xattrs);
             }
+            Some(Err(error)) if view.error.is_none() => {
+                attributes_failed = failure(&error);
+                view.error = Some(&attributes_failed);
+            }
+            Some(Err(_)) | None => {}
         }
         see(&Present {
             path,
@@ -275,64 +281,6 @@ impl<'a> Looker<'a> {
             .map(|target| target.into_bytes())
             .map_err(|errno| system(listing, id, "readlink", errno))
     }
-
-    /// All extended attributes that may be seen, ACLs and capabilities among
-    /// them. Files are opened as for reading; everything else, which must not
-    /// be opened, is reached through `/proc/self/fd`.
-    fn attributes(
-        &mut self,
-        id: EntryId,
-        kind: Kind,
-    ) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, bc_walk::Error> {
-        let listing = &self.tree.listing;
-        let mut value = std::mem::take(&mut self.value);
-        value.resize(XATTR_MAX, 0);
-        let found = if kind == Kind::File {
-            let (file, _) = bc_read::open_checked(listing, id)?;
-            collect(
-                &mut value,
-                |list| rustix::fs::flistxattr(&file, list),
-                |name, value| rustix::fs::fgetxattr(&file, name, value),
-            )
-        } else {
-            let mut path = format!("/proc/self/fd/{}/", self.in_dir(id)?.as_raw_fd()).into_bytes();
-            path.extend_from_slice(listing.name(id).to_bytes());
-            let path = path.as_slice();
-            collect(
-                &mut value,
-                |list| rustix::fs::llistxattr(path, list),
-                |name, value| rustix::fs::lgetxattr(path, name, value),
-            )
-        };
-        self.value = value;
-        found.map_err(|errno| system(listing, id, "getxattr", errno))
-    }
-}
-
-fn collect(
-    value: &mut [u8],
-    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
-    get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
-) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
-    let count = match list(value) {
-        // A file system without them has none.
-        Err(Errno::NOTSUP) => 0,
-        other => other?,
-    };
-    let names = value[..count].to_vec();
-    let mut all = BTreeMap::new();
-    for name in names
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        match get(name, value) {
-            Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
-            // Removed meanwhile, or listed but not for us to see (trusted.*).
-            Err(Errno::NODATA | Errno::NOTSUP) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(all)
 }
 
 fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_walk::Error {

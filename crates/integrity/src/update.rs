@@ -268,7 +268,12 @@ impl Updater<'_> {
 
         let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
         let mut old = self.manifest.again(what.trust)?;
-        let mut looker = Looker::new(self.tree, self.options.xattrs, self.manifest.directory());
+        let mut looker = Looker::new(
+            self.tree,
+            self.options.xattrs,
+            self.manifest.directory(),
+            work,
+        );
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
         let mut totals = hashing::in_order(

@@ -103,7 +103,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         comparison,
         root_dev: header.root_dev,
     };
-    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory());
+    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
     if reads {

@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
-        let mut looker = Looker::new(self.tree, options.xattrs, touched);
+        let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
             while let Some(entry) = old.take_before(new.path)? {
                 self.gone(entry);
