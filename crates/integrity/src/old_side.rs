@@ -22,10 +22,10 @@ pub(crate) enum Ahead {
 }
 
 /// Entries that a thread hands over at once.
-pub(crate) const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 1024;
 
 /// Batches that may wait: about 2 MB.
-pub(crate) const BATCHES: usize = 16;
+pub(crate) const BATCHES: usize = 4;
 
 /// A manifest's lines, wherever they come from.
 pub(crate) type Lines = Reader<Box<dyn BufRead + Send>>;

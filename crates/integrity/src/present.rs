@@ -178,7 +178,7 @@ impl<'a> Looker<'a> {
         let stat = match outcome {
             Outcome::Digest(_, stat) => stat,
             // It was left to the reading, which failed.
-            _ if tree.listing.meta(id).is_none() => match self.stat(id) {
+            _ if window.is_some() && tree.listing.meta(id).is_none() => match self.stat(id) {
                 Ok(stat) => {
                     looked = stat;
                     Some(&looked)
