@@ -7,6 +7,7 @@ mod bench;
 mod correctness;
 mod datasets;
 mod dist;
+mod entries;
 mod floor;
 mod isa;
 mod perf_mode;
@@ -28,6 +29,8 @@ cargo xtask COMMAND
       (synth, hostile and, if laid, linux); exit 1 on any difference
   bench [hash|dup|integrity|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
       time bc against its peers and against the floor program, in pairs; writes benches/record
+  entries [--counts N,N,...] [--dir D] [--bc FILE]
+      time and peak memory of bc integrity over trees of very many entries, made on a tmpfs
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Some("datasets") => datasets::run(args),
         Some("correctness") => correctness::run(args),
         Some("bench") => bench::run(args),
+        Some("entries") => entries::run(args),
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
