@@ -2,6 +2,8 @@
 
 mod args;
 mod foreign;
+mod html;
+mod output;
 
 use std::ffi::OsStr;
 use std::io;
@@ -27,9 +29,8 @@ use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
-use args::{
-    DiffArgs, Format, IntegrityCli, IntegrityCommand, ManifestArgs, Mode, UpdateArgs, VerifyArgs,
-};
+use args::{DiffArgs, IntegrityCli, IntegrityCommand, ManifestArgs, Mode, UpdateArgs, VerifyArgs};
+use output::Changes;
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
@@ -133,7 +134,7 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut report = Report::new(&mut output, format(args.format));
+    let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,
         (_, true) => Detail::All,
@@ -158,7 +159,9 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let verified = working(&session, Some(algorithm), "verify", |work| {
         report.begin(&header).map_err(Stop::Write)?;
         let verified = bc_integrity::verify(&what, work, &mut |change| report.change(change))?;
-        report.end(&verified.summary).map_err(Stop::Write)?;
+        report
+            .end(&verified.summary, &verified.problems)
+            .map_err(Stop::Write)?;
         Ok(verified)
     })?;
     let Some(verified) = verified else {
@@ -190,7 +193,7 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut report = Report::new(&mut output, format(args.format));
+    let mut report = Changes::new(&mut output, args.format);
     let detail = if session.report.shows(1) {
         Detail::All
     } else {
@@ -213,7 +216,9 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let compared = (|| {
         report.begin(&header).map_err(Stop::Write)?;
         let diffed = bc_integrity::diff(&what, &mut |change| report.change(change))?;
-        report.end(&diffed.summary).map_err(Stop::Write)?;
+        report
+            .end(&diffed.summary, &diffed.problems)
+            .map_err(Stop::Write)?;
         Ok(diffed)
     })();
     let diffed = match compared {
@@ -449,13 +454,6 @@ fn mode(mode: Mode) -> EngineMode {
         Mode::Strict => EngineMode::Strict,
         Mode::Content => EngineMode::Content,
         Mode::Meta => EngineMode::Meta,
-    }
-}
-
-fn format(format: Format) -> ReportFormat {
-    match format {
-        Format::Text => ReportFormat::Text,
-        Format::Json => ReportFormat::Json,
     }
 }
 
