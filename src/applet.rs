@@ -71,6 +71,7 @@ fn by_name(name: &OsStr) -> Option<&'static Applet> {
 
 /// Runs what the command line asks for.
 pub fn dispatch(argv: Vec<OsString>) -> Exit {
+    report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
     let base = Path::new(&program).file_name().unwrap_or(&program);
     if let Some(applet) = by_program(base.as_bytes()) {
@@ -253,6 +254,7 @@ fn unknown(first: &OsStr) -> Exit {
     let near = APPLETS
         .iter()
         .map(|a| a.name)
+        .chain(["install", "calibrate"])
         .find(|name| crate::args::is_near(&shown, name));
     match near {
         Some(name) => report::fatal(

@@ -57,12 +57,22 @@ pub fn may_apply() -> bool {
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
     let text = error.render();
-    if error.use_stderr() {
+    if error.use_stderr() && report::in_json() {
+        let text = text.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        report::fatal("bc", text)
+    } else if error.use_stderr() {
         // Tests and scripts want plain text; clap colours only through its own print.
         let _ = error.print();
         Exit::Fatal
     } else {
-        report::print(&text.to_string())
+        // Between options clap puts lines of blanks.
+        let text = text.to_string();
+        let lines: String = text
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        report::print(&lines)
     }
 }
 

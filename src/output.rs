@@ -1,7 +1,7 @@
 //! Where results go: stdout, or a file that appears whole or not at all.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -9,9 +9,12 @@ use bc_integrity::atomic::AtomicFile;
 use bc_walk::Identity;
 use rustix::fs::OFlags;
 
+use crate::progress::Shared;
+
 /// Unbuffered stdout without std's line buffering on top.
 pub fn stdout() -> Box<dyn Write> {
     match rustix::stdio::stdout().try_clone_to_owned() {
+        Ok(fd) if io::stdout().is_terminal() => Box::new(Shared(File::from(fd))),
         Ok(fd) => Box::new(File::from(fd)),
         Err(_) => Box::new(io::stdout()),
     }

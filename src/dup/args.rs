@@ -24,7 +24,7 @@ error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
-#[command(name = "dup", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+#[command(name = "dup", version, after_long_help = AFTER, after_help = "The command may be left out: 'bc dup DIR' means 'bc dup scan DIR'.", max_term_width = 100)]
 pub struct DupCli {
     /// What to do
     #[command(subcommand)]

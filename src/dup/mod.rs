@@ -134,8 +134,11 @@ fn search(
     }
     let progress = Arc::new(Progress::default());
     let counters = Arc::clone(&progress);
-    let reading = move || (counters.files.load(Relaxed), counters.bytes.load(Relaxed));
-    let display = Display::start(&session.common, "walk", Box::new(reading));
+    let reading = move || crate::progress::Counts {
+        files_total: counters.planned.load(Relaxed),
+        ..crate::progress::counts(&counters.files, &counters.bytes)
+    };
+    let display = Display::start(&session.common, "walk", Arc::new(reading));
 
     // Before the walk: what changes from here on is not to be remembered.
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;

@@ -73,10 +73,10 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Some(session.listing(&roots, &args.walk, &options)?)
     };
     let files = listing.as_ref().map_or(0, |l| l.len());
-    display.phase("hash", files as u64, 0);
+    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
+    display.phase("hash", files as u64, bytes.unwrap_or(0));
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
     let workers = session.workers(files, bytes, args.algorithms.first().copied());
     let mut read = session.read_options(workers, width)?;
     if args.allow_changed {
@@ -96,7 +96,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let stdin = if dashes.is_empty() {
         None
     } else {
-        Some(hash_stdin(args, &session)?)
+        Some(hash_stdin(args, &session, &progress)?)
     };
     display.stop();
     if session.cancel.is_cancelled() {
@@ -177,7 +177,7 @@ fn layout(args: &HashArgs, session: &Session) -> Outcome<Layout> {
 }
 
 /// Digests of standard input, or None after a reported failure.
-fn hash_stdin(args: &HashArgs, session: &Session) -> Outcome<Stdin> {
+fn hash_stdin(args: &HashArgs, session: &Session, progress: &Progress) -> Outcome<Stdin> {
     let mut hashers: Vec<_> = args
         .algorithms
         .iter()
@@ -201,6 +201,9 @@ fn hash_stdin(args: &HashArgs, session: &Session) -> Outcome<Stdin> {
             Ok(0) => break,
             Ok(n) => {
                 size += n as u64;
+                progress
+                    .bytes
+                    .fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
                 for hasher in &mut hashers {
                     hasher.update(&buffer[..n]);
                 }

@@ -20,7 +20,7 @@ suspected (content changed while size and time did not), 130 or 143 ended by a s
 
 /// Record trees, verify them, tell decay from edits
 #[derive(Parser)]
-#[command(name = "integrity", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+#[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest --output=srv.jsonl /srv && bc integrity verify /srv srv.jsonl", max_term_width = 100)]
 pub struct IntegrityCli {
     /// What to do
     #[command(subcommand)]
@@ -249,7 +249,12 @@ pub struct ImportArgs {
     #[arg(long, value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Taken off the front of the paths, which must be relative to the root then
-    #[arg(long, value_name = "DIR", default_value = "")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub strip_prefix: OsString,
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]

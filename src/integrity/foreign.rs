@@ -28,6 +28,9 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         Ok((_, exported)) => exported,
         Err(error) => return done_or(session, Stop::Engine(error)),
     };
+    session
+        .report
+        .note(1, &format!("export: {:.3} s in all", session.elapsed()));
     for problem in &exported.problems {
         session.report.warning(problem);
     }

@@ -27,7 +27,12 @@ use verdict::conclude;
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
-    IntegrityCli::command()
+    // A manifest records whole trees: said when asked for, not offered.
+    IntegrityCli::command().mut_subcommand("manifest", |manifest| {
+        manifest
+            .mut_arg("files_from", |arg| arg.hide(true))
+            .mut_arg("null", |arg| arg.hide(true))
+    })
 }
 
 /// One subcommand alone.

@@ -1,5 +1,7 @@
 //! The end of a comparison: totals, metrics, exit code.
 
+use std::io::Write;
+
 use bc_integrity::change::Class;
 use bc_integrity::{Outcome as Verdict, Summary};
 
@@ -13,7 +15,9 @@ pub fn conclude(mut session: Session, output: Output, summary: &Summary) -> Exit
     session.end(exit)
 }
 
-pub fn conclude_with(session: &mut Session, output: Output, summary: &Summary) -> Exit {
+pub fn conclude_with(session: &mut Session, mut output: Output, summary: &Summary) -> Exit {
+    // The lines before their totals; an error comes again in `finish`.
+    let written = output.flush();
     let mut words = Vec::new();
     for class in Class::ALL {
         let count = summary.count(class);
@@ -34,7 +38,7 @@ pub fn conclude_with(session: &mut Session, output: Output, summary: &Summary) -
         Verdict::Different => Exit::Differs,
         Verdict::Damaged => Exit::Damage,
     };
-    match output.finish(Ok(())) {
+    match output.finish(written) {
         Ok(Written::Whole | Written::ReaderLeft) => exit,
         Err(text) => exit.worst(session.fatal(&text)),
     }

@@ -6,9 +6,11 @@
 mod common;
 mod denied;
 mod dup;
+mod every_option;
 mod hash;
 mod hash_check;
 mod hash_diff;
+mod help;
 mod hostile;
 mod integrity;
 mod integrity_foreign;
@@ -16,3 +18,4 @@ mod integrity_update;
 mod multicall;
 mod options;
 mod signals;
+mod terminal;

@@ -114,7 +114,7 @@ impl Default for Options {
 pub struct Progress {
     /// Reads finished: a file read twice counts twice.
     pub files: AtomicU64,
-    /// Bytes read of finished files.
+    /// Bytes read.
     pub bytes: AtomicU64,
     /// Reads planned so far; grows when the second pass is known.
     pub planned: AtomicU64,
