@@ -58,7 +58,7 @@ pub struct Cell {
     pub what: What,
     /// What is in it.
     pub amount: Amount,
-    /// The outermost cell it is part of, by number.
+    /// Cells of one number belong together: the same colour.
     pub group: usize,
     /// What it is cut into; largest first.
     pub parts: Vec<Cell>,
@@ -141,7 +141,8 @@ impl Dirs {
         };
         cutting.leaf(0, What::Whole, whole);
         cutting.run(most, whole.value);
-        Some(cutting.tree(0, 0))
+        let groups = cutting.groups(whole.value);
+        Some(cutting.tree(0, &groups, 0))
     }
 
     fn path(&self, mut id: u32) -> Vec<u8> {
@@ -229,17 +230,37 @@ impl Cutting<'_> {
         }
     }
 
-    fn tree(&self, cell: usize, group: usize) -> Cell {
+    /// The outermost cells; one that is most of the map gives way to its parts.
+    fn groups(&self, whole: u64) -> Vec<usize> {
+        let mut groups = self.cells[0].3.clone();
+        loop {
+            let largest = groups
+                .iter()
+                .enumerate()
+                .filter(|(_, cell)| {
+                    let (_, _, amount, parts) = &self.cells[**cell];
+                    let fits = groups.len() + parts.len() <= PARTS;
+                    !parts.is_empty() && fits && amount.value > whole / 4
+                })
+                .max_by_key(|(at, cell)| (self.cells[**cell].2.value, Reverse(*at)));
+            let Some((at, cell)) = largest else {
+                return groups;
+            };
+            let parts = self.cells[*cell].3.clone();
+            groups.splice(at..=at, parts);
+        }
+    }
+
+    fn tree(&self, cell: usize, groups: &[usize], outer: usize) -> Cell {
+        let group = groups.iter().position(|one| *one == cell).unwrap_or(outer);
         let (node, what, amount, parts) = &self.cells[cell];
-        let numbered = parts.iter().enumerate();
+        let parts = parts.iter().map(|part| self.tree(*part, groups, group));
         Cell {
             path: self.dirs.path(*node),
             what: *what,
             amount: *amount,
             group,
-            parts: numbered
-                .map(|(number, part)| self.tree(*part, if cell == 0 { number } else { group }))
-                .collect(),
+            parts: parts.collect(),
         }
     }
 }
@@ -343,7 +364,7 @@ mod tests {
             let sum = |f: fn(&Cell) -> u64| found.iter().map(|cell| f(cell)).sum::<u64>();
             assert_eq!(
                 sum(|cell| cell.amount.value),
-                amounts.iter().map(|a| a.1).sum()
+                amounts.iter().map(|a| a.1).sum::<u64>()
             );
             assert_eq!(sum(|cell| cell.amount.count), amounts.len() as u64);
             assert_eq!(
@@ -362,6 +383,18 @@ mod tests {
         let texts: Vec<String> = cell.parts.iter().map(text).collect();
         assert_eq!(texts, ["d/large Whole 1000", "d Smaller(1000) 1000"]);
         assert_eq!((cell.parts[0].group, cell.parts[1].group), (0, 1));
+    }
+
+    #[test]
+    fn a_directory_that_is_nearly_all_is_many_groups() {
+        let mut amounts = vec![("r/small".to_owned(), 10)];
+        amounts.extend((0..5).map(|n| (format!("r/big/{n}"), 100)));
+        let amounts: Vec<(&str, u64)> = amounts.iter().map(|(d, v)| (&d[..], *v)).collect();
+        let cell = dirs(&amounts).cells(40).unwrap();
+        let mut found = Vec::new();
+        leaves(&cell, &mut found);
+        let groups: Vec<usize> = found.iter().map(|cell| cell.group).collect();
+        assert_eq!(groups, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

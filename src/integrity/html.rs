@@ -74,7 +74,7 @@ impl Differences<'_> {
             command,
             title: title.to_owned(),
             subject: header.map(subject).unwrap_or_default(),
-            body: format!("{}<p class=note>{words}</p>\n", figures(summary)),
+            body: figures(summary, words),
             ..Page::default()
         };
         if !summary.complete {
@@ -88,9 +88,10 @@ impl Differences<'_> {
                 heading: "Where the differences are",
                 caption: "An area is the number of entries of a directory that differ; its colour \
                           is that of the gravest.",
-                value: "Entries",
+                value: None,
                 count: "Entries",
-                short: &|amount| match amount.value {
+                short: &|amount| thousands(amount.value),
+                full: &|amount| match amount.value {
                     1 => "1 entry".to_owned(),
                     many => format!("{} entries", thousands(many)),
                 },
@@ -145,7 +146,7 @@ impl Differences<'_> {
         let columns = [
             Column {
                 name: "Class",
-                by: By::Number,
+                by: By::Rank,
                 sorted: Some(Order::Up),
             },
             text("Path"),
@@ -210,7 +211,7 @@ fn subject(header: &Header<'_>) -> String {
     )
 }
 
-fn figures(summary: &Summary) -> String {
+fn figures(summary: &Summary, words: &str) -> String {
     let mut all = Vec::new();
     for class in GRAVEST {
         let count = summary.count(class);
@@ -230,6 +231,7 @@ fn figures(summary: &Summary) -> String {
                 String::new()
             },
             class: class_of.to_owned(),
+            color: (!first).then(|| format!("k-{}", class.name())),
             link: (count > 0 && class != Class::Ok).then(|| format!("class={}", class.name())),
         });
     }
@@ -247,7 +249,7 @@ fn figures(summary: &Summary) -> String {
     }
     let mut html = tiles(&all);
     html += &format!(
-        "<p class=note>{} entries before, {} now.",
+        "<p class=note>{words} {} entries before, {} now.",
         thousands(summary.old),
         thousands(summary.new)
     );
@@ -280,13 +282,13 @@ fn row(body: &mut String, rank: usize, change: &Change) {
     let _ = write!(
         body,
         "<tr class=k-row-{name} data-class={name}><td data-v={rank}><span class=\"class k-{name}\">{name}</span>\
-         <td class=wide>{}",
+         <td class=half>{}",
         Path(&change.path)
     );
     if let Some(to) = &change.to {
         let _ = write!(body, " <span class=to>&rarr;</span> {}", Path(to));
     }
-    let _ = write!(body, "<td>{}<td class=wide>", Text(change.kind.name()));
+    let _ = write!(body, "<td>{}<td class=half>", Text(change.kind.name()));
     if let Some(reason) = &change.reason {
         let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
     }

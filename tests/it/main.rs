@@ -10,6 +10,8 @@ mod hash;
 mod hash_check;
 mod hash_diff;
 mod hostile;
+mod html;
+mod html_browser;
 mod integrity;
 mod integrity_foreign;
 mod integrity_update;
