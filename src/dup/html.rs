@@ -6,7 +6,7 @@ use bc_dup::prune::{self, Inode, Rules};
 use bc_dup::report::Report;
 use bc_dup::scan;
 
-use crate::html::dirs::{Amount, Dirs, parent};
+use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::escape::{Path, Text};
 use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
 use crate::progress::{size, thousands};
@@ -65,7 +65,10 @@ pub fn page(report: &Report<'_>) -> Page {
                 )
             },
             short: &|amount| size(amount.value),
-            class: &|cell| format!("h{}", cell.group % 8),
+            class: &|cell| match cell.what {
+                What::Smaller(_) => "rest".to_owned(),
+                _ => format!("h{}", cell.group % 8),
+            },
         };
         let (html, style) = map::section(&whole, &words);
         page.body += &html;

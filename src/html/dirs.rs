@@ -194,11 +194,18 @@ impl Cutting<'_> {
                 continue;
             }
             let own = self.dirs.nodes[node as usize].own;
+            let value_of = |id: &u32| self.totals[*id as usize].value;
             let mut shown = children
                 .iter()
-                .take_while(|id| self.totals[**id as usize].value >= whole / 400)
+                .take_while(|id| value_of(id) >= whole / 400)
                 .count()
                 .min(PARTS);
+            // Where many are alike the lump would be most of the picture.
+            let mut lump: u64 = children[shown..].iter().map(value_of).sum();
+            while lump > value / 2 && leaves + shown + 1 < most && shown + 1 < children.len() {
+                lump -= value_of(&children[shown]);
+                shown += 1;
+            }
             if children.len() - shown == 1 {
                 shown += 1;
             }
@@ -378,6 +385,13 @@ mod tests {
     fn many_small_directories_are_lumped_and_counted() {
         let names: Vec<String> = (0..1000).map(|n| format!("d/{n:04}")).collect();
         let mut amounts: Vec<(&str, u64)> = names.iter().map(|name| (&name[..], 1)).collect();
+        let cell = dirs(&amounts).cells(40).unwrap();
+        let texts: Vec<String> = cell.parts.iter().map(text).collect();
+        assert_eq!(texts.len(), 39);
+        assert_eq!(
+            (&texts[0][..], &texts[38][..]),
+            ("d Smaller(962) 962", "d/0037 Whole 1")
+        );
         amounts.push(("d/large", 1000));
         let cell = dirs(&amounts).cells(40).unwrap();
         let texts: Vec<String> = cell.parts.iter().map(text).collect();

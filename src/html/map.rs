@@ -93,7 +93,7 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
             fragment(&cell.path),
             Text(&title(cell)),
             Text(&(words.full)(cell.amount)),
-            Text(&label(cell)),
+            label(cell),
             Text(&(words.short)(cell.amount)),
             place_of(cell, root),
         );
@@ -163,10 +163,13 @@ fn label(cell: &Cell) -> String {
         _ if cell.path.is_empty() => b".",
         _ => &cell.path[..],
     };
+    let last = shown(last);
     match cell.what {
-        What::Smaller(count) => format!("+{}", thousands(count as u64)),
-        What::Own => format!("{}/*", shown(last)),
-        What::Whole => shown(last).into_owned(),
+        What::Whole => Text(&last).to_string(),
+        What::Own => format!("{}/*", Text(&last)),
+        What::Smaller(count) => {
+            format!("+{}<em> smaller directories</em>", thousands(count as u64))
+        }
     }
 }
 

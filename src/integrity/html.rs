@@ -331,7 +331,10 @@ fn differences(body: &mut String, change: &Change) {
             Some(side) => value(body, side(difference)),
             None => {
                 value(body, &difference.old);
-                body.push_str(" <span class=arrow>&rarr;</span> ");
+                // Two digests do not fit a line.
+                let long = matches!(difference.old, Value::Digest(_));
+                body.push_str(if long { "<br>" } else { " " });
+                body.push_str("<span class=arrow>&rarr;</span> ");
                 value(body, &difference.new);
             }
         }
