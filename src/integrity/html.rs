@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
+use bc_integrity::fields::Field;
 use bc_integrity::report::Header;
 use bc_integrity::{Outcome, Summary};
+use bc_manifest::integrity::Kind;
 use bc_manifest::time::format_rfc3339;
 
 use crate::html::dirs::{Amount, Dirs, parent};
@@ -65,7 +67,8 @@ impl Differences<'_> {
     /// The page.
     pub fn page(&self, summary: &Summary, problems: &[String]) -> Page {
         let header = self.header.as_ref();
-        let (title, words) = verdict(summary);
+        let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
+        let (title, words) = verdict(summary, content);
         let command = match header.map(|header| header.command) {
             Some("diff") => "integrity diff",
             _ => "integrity verify",
@@ -74,7 +77,7 @@ impl Differences<'_> {
             command,
             title: title.to_owned(),
             subject: header.map(subject).unwrap_or_default(),
-            body: figures(summary, words),
+            body: figures(summary, &words, content),
             ..Page::default()
         };
         if !summary.complete {
@@ -168,21 +171,39 @@ impl Differences<'_> {
     }
 }
 
-fn verdict(summary: &Summary) -> (&'static str, &'static str) {
-    match summary.outcome() {
-        Outcome::Damaged => (
+/// The heading and what it means. Content that nobody compared is not called
+/// undamaged.
+fn verdict(summary: &Summary, content: bool) -> (&'static str, String) {
+    let unread = summary.count(Class::Unreadable) > 0;
+    let (title, words) = match (summary.outcome(), content) {
+        (Outcome::Damaged, _) => (
             "Damage suspected",
             "Damaged are files whose content differs while size and modification time do not: \
              the disk or the way to it changed them, or a program wrote to them and put the time \
              back. Restore them from a copy that verifies.",
         ),
-        Outcome::Different => (
+        (Outcome::Different, true) if unread => (
+            "Differences, some unreadable",
+            "No damage was seen; what could not be read may hide some.",
+        ),
+        (Outcome::Different, true) if summary.complete => (
             "Differences, no damage",
             "Every file that has other content shows it in its size or modification time, as an \
              edit does.",
         ),
-        Outcome::Same => ("Nothing differs", "Everything is as the manifest says."),
-    }
+        (Outcome::Different, _) => ("Differences", ""),
+        (Outcome::Same, _) => (
+            "Nothing differs",
+            "All that was compared is as the manifest says.",
+        ),
+    };
+    let unknown = "Content was not compared: this page cannot tell of damage.";
+    let words = match (content, words) {
+        (true, words) => words.to_owned(),
+        (false, "") => unknown.to_owned(),
+        (false, words) => format!("{words} {unknown}"),
+    };
+    (title, words)
 }
 
 fn subject(header: &Header<'_>) -> String {
@@ -211,20 +232,25 @@ fn subject(header: &Header<'_>) -> String {
     )
 }
 
-fn figures(summary: &Summary, words: &str) -> String {
+fn figures(summary: &Summary, words: &str, content: bool) -> String {
     let mut all = Vec::new();
     for class in GRAVEST {
         let count = summary.count(class);
         let first = class == Class::Damaged;
         let class_of = match (class, count) {
-            (Class::Damaged, 0) => "hero good",
+            (Class::Damaged, 0) if content && summary.complete => "hero good",
+            (Class::Damaged, 0) => "hero zero",
             (Class::Damaged, _) => "hero bad",
             (_, 0) => "zero",
             _ => "",
         };
         all.push(Tile {
             label: label(class),
-            value: thousands(count),
+            value: if first && !content {
+                "unknown".to_owned()
+            } else {
+                thousands(count)
+            },
             more: if first {
                 "content differs, size and time do not".to_owned()
             } else {

@@ -408,6 +408,38 @@ fn a_page_of_damage() {
 }
 
 #[test]
+fn content_that_was_not_compared_is_not_called_undamaged() {
+    let t = TestTree::new();
+    let manifest = damaged(&t);
+    let damage = "<span class=label>Damaged</span> <strong>unknown";
+    for option in ["--mode=meta", "--ignore=digest"] {
+        let line = format!("integrity verify --format=html {option} . {manifest}");
+        let page = t.bc_line(&line).go().code(1).text();
+        assert!(
+            page.contains("<h1>Differences</h1>") && page.contains(damage),
+            "{option}"
+        );
+        assert!(page.contains("Content was not compared: this page cannot tell of damage."));
+    }
+    let closed = TestTree::new();
+    closed.write("a", "1");
+    let manifest = closed.scratch("m.jsonl").to_str().unwrap().to_owned();
+    closed
+        .bc_line(&format!("integrity manifest -o {manifest} ."))
+        .go()
+        .code(0);
+    closed.mode("a", 0);
+    let line = format!("integrity verify --format=html --mode=content . {manifest}");
+    let page = closed.bc_line(&line).as_nobody().go().code(1).text();
+    assert!(page.contains("<h1>Differences, some unreadable</h1>"));
+    assert!(rows(&page)[0].contains("open: Permission denied"), "{page}");
+    let line =
+        format!("integrity verify --format=html --mode=meta --ignore=mode,ctime . {manifest}");
+    let page = closed.bc_line(&line).go().code(0).text();
+    assert!(page.contains("<h1>Nothing differs</h1>") && page.contains(damage));
+}
+
+#[test]
 fn a_page_of_no_difference_and_of_two_manifests() {
     let t = TestTree::new();
     let old = t.scratch("old.jsonl").to_str().unwrap().to_owned();
