@@ -33,8 +33,14 @@ pub struct Words<'a> {
     pub class: &'a dyn Fn(&Cell) -> String,
 }
 
-/// The section as HTML and the style sheet that places its cells.
+/// The section as HTML and the style sheet that places its cells; a sentence
+/// where one directory holds all.
 pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
+    if root.parts.is_empty() {
+        let (heading, place) = (Text(words.heading), name(&root.path));
+        let html = format!("<p class=note>{heading}: all of it in {place}.</p>\n");
+        return (html, String::new());
+    }
     let (mut html, mut style) = (String::new(), String::new());
     let mut leaves = Vec::new();
     leaves_of(root, &mut leaves);

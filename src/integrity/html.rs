@@ -263,9 +263,14 @@ fn figures(summary: &Summary, words: &str, content: bool) -> String {
     }
     let more = if summary.files_read > 0 {
         format!(
-            "{} in {} files read",
+            "{} in {} {} read",
             size(summary.bytes_read),
-            thousands(summary.files_read)
+            thousands(summary.files_read),
+            if summary.files_read == 1 {
+                "file"
+            } else {
+                "files"
+            }
         )
     } else {
         "no content was read".to_owned()

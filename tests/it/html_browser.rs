@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use bc_testkit::{TestTree, left_out, tool};
 
 use crate::common::Bc;
-use crate::html::{between, damaged, hostile_pairs, rows};
+use crate::html::{between, hostile_pairs, rows};
+use crate::html_integrity::damaged;
 
 /// A browser that has proved to run.
 struct Browser<'a> {

@@ -12,6 +12,7 @@ mod hash_diff;
 mod hostile;
 mod html;
 mod html_browser;
+mod html_integrity;
 mod integrity;
 mod integrity_foreign;
 mod integrity_update;
