@@ -6,7 +6,7 @@ use bc_dup::prune::{self, Inode, Rules};
 use bc_dup::report::Report;
 use bc_dup::scan;
 
-use crate::html::dirs::{Amount, Dirs, parent};
+use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::escape::{Path, Text};
 use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
 use crate::progress::{size, thousands};
@@ -54,10 +54,21 @@ pub fn page(report: &Report<'_>) -> Page {
             heading: "Where the waste is",
             caption: "An area is the disk space of redundant files in a directory; of each group \
                       the file that would be kept is not counted.",
-            value: "Wasted",
+            value: Some("Wasted"),
             count: "Redundant files",
+            full: &|amount| {
+                let files = if amount.count == 1 { "file" } else { "files" };
+                format!(
+                    "{} in {} {files}",
+                    size(amount.value),
+                    thousands(amount.count)
+                )
+            },
             short: &|amount| size(amount.value),
-            class: &|cell| format!("h{}", cell.group % 8),
+            class: &|cell| match cell.what {
+                What::Smaller(_) => "rest".to_owned(),
+                _ => format!("h{}", cell.group % 8),
+            },
         };
         let (html, style) = map::section(&whole, &words);
         page.body += &html;
@@ -248,6 +259,7 @@ fn figures(report: &Report<'_>, groups: usize, errors: usize) -> String {
         more,
         class: class.to_owned(),
         link: None,
+        color: None,
     };
     let wasted = report.scan.wasted();
     let mut all = vec![
@@ -260,6 +272,7 @@ fn figures(report: &Report<'_>, groups: usize, errors: usize) -> String {
             ),
             class: if groups == 0 { "hero good" } else { "hero" }.to_owned(),
             link: None,
+            color: None,
         },
         tile(
             "Redundant files",
@@ -332,5 +345,77 @@ fn left_out(report: &Report<'_>) -> String {
             "<p class=note>Left out of the search: {}.</p>\n",
             told.join(", ")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_dup::scan::{Options, Progress, scan};
+    use bc_pool::Cancel;
+    use bc_testkit::TestTree;
+    use bc_walk::{Metadata, walk};
+
+    /// The map's total and the search's.
+    fn wasted(tree: &TestTree, roots: &[&str], reference_roots: &[usize]) -> (u64, u64) {
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|root| tree.join(root).into_os_string())
+            .collect();
+        let walking = bc_walk::Options {
+            metadata: Metadata::Basic,
+            ..Default::default()
+        };
+        let cancel = Cancel::new();
+        let listing = walk(&roots, &walking, 1, &cancel).unwrap();
+        let options = Options {
+            reference_roots: reference_roots.to_vec(),
+            ..Options::default()
+        };
+        let found = scan(&listing, &options, None, &cancel, &Progress::default()).unwrap();
+        let roots: Vec<Vec<u8>> = roots
+            .into_iter()
+            .map(|root| root.into_encoded_bytes())
+            .collect();
+        let report = Report {
+            listing: &listing,
+            scan: &found,
+            algorithm: options.algorithm,
+            roots: &roots,
+            reference_roots,
+            started_at: "",
+        };
+        let mut dirs = Dirs::default();
+        for (found, group) in report.scan.groups().zip(report.groups()) {
+            let files = Rules::default().order(&group);
+            waste_by_directory(&mut dirs, found, &group, &files);
+        }
+        let total = dirs.cells(9).map_or(0, |cell| cell.amount.value);
+        (total, report.scan.wasted())
+    }
+
+    #[test]
+    fn the_map_is_all_of_the_waste_whichever_file_stays() {
+        let tree = TestTree::new();
+        tree.write("a/one", vec![7; 70_000])
+            .write("b/two", vec![7; 70_000])
+            .write("c/three", vec![7; 70_000]);
+        // A hole instead of zeros: less to free, but the first to keep.
+        tree.write("c/zeros", vec![0; 70_000]).write("a/hole", "");
+        let hole = std::fs::File::options()
+            .write(true)
+            .open(tree.join("a/hole"))
+            .unwrap();
+        hole.set_len(70_000).unwrap();
+        drop(hole);
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[]);
+        assert!(all > 0);
+        assert_eq!(map, all);
+        // A name elsewhere frees nothing, so another file would be wasted whole.
+        tree.dir("d").hard_link("b/two", "d/name of two");
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[]);
+        assert_eq!(map, all);
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[2]);
+        assert_eq!(map, all);
     }
 }

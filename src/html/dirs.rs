@@ -58,7 +58,7 @@ pub struct Cell {
     pub what: What,
     /// What is in it.
     pub amount: Amount,
-    /// The outermost cell it is part of, by number.
+    /// Cells of one number belong together: the same colour.
     pub group: usize,
     /// What it is cut into; largest first.
     pub parts: Vec<Cell>,
@@ -141,7 +141,8 @@ impl Dirs {
         };
         cutting.leaf(0, What::Whole, whole);
         cutting.run(most, whole.value);
-        Some(cutting.tree(0, 0))
+        let groups = cutting.groups(whole.value);
+        Some(cutting.tree(0, &groups, 0))
     }
 
     fn path(&self, mut id: u32) -> Vec<u8> {
@@ -193,11 +194,18 @@ impl Cutting<'_> {
                 continue;
             }
             let own = self.dirs.nodes[node as usize].own;
+            let value_of = |id: &u32| self.totals[*id as usize].value;
             let mut shown = children
                 .iter()
-                .take_while(|id| self.totals[**id as usize].value >= whole / 400)
+                .take_while(|id| value_of(id) >= whole / 400)
                 .count()
                 .min(PARTS);
+            // Where many are alike the lump would be most of the picture.
+            let mut lump: u64 = children[shown..].iter().map(value_of).sum();
+            while lump > value / 2 && leaves + shown + 1 < most && shown + 1 < children.len() {
+                lump -= value_of(&children[shown]);
+                shown += 1;
+            }
             if children.len() - shown == 1 {
                 shown += 1;
             }
@@ -229,17 +237,37 @@ impl Cutting<'_> {
         }
     }
 
-    fn tree(&self, cell: usize, group: usize) -> Cell {
+    /// The outermost cells; one that is most of the map gives way to its parts.
+    fn groups(&self, whole: u64) -> Vec<usize> {
+        let mut groups = self.cells[0].3.clone();
+        loop {
+            let largest = groups
+                .iter()
+                .enumerate()
+                .filter(|(_, cell)| {
+                    let (_, _, amount, parts) = &self.cells[**cell];
+                    let fits = groups.len() + parts.len() <= PARTS;
+                    !parts.is_empty() && fits && amount.value > whole / 4
+                })
+                .max_by_key(|(at, cell)| (self.cells[**cell].2.value, Reverse(*at)));
+            let Some((at, cell)) = largest else {
+                return groups;
+            };
+            let parts = self.cells[*cell].3.clone();
+            groups.splice(at..=at, parts);
+        }
+    }
+
+    fn tree(&self, cell: usize, groups: &[usize], outer: usize) -> Cell {
+        let group = groups.iter().position(|one| *one == cell).unwrap_or(outer);
         let (node, what, amount, parts) = &self.cells[cell];
-        let numbered = parts.iter().enumerate();
+        let parts = parts.iter().map(|part| self.tree(*part, groups, group));
         Cell {
             path: self.dirs.path(*node),
             what: *what,
             amount: *amount,
             group,
-            parts: numbered
-                .map(|(number, part)| self.tree(*part, if cell == 0 { number } else { group }))
-                .collect(),
+            parts: parts.collect(),
         }
     }
 }
@@ -357,11 +385,30 @@ mod tests {
     fn many_small_directories_are_lumped_and_counted() {
         let names: Vec<String> = (0..1000).map(|n| format!("d/{n:04}")).collect();
         let mut amounts: Vec<(&str, u64)> = names.iter().map(|name| (&name[..], 1)).collect();
+        let cell = dirs(&amounts).cells(40).unwrap();
+        let texts: Vec<String> = cell.parts.iter().map(text).collect();
+        assert_eq!(texts.len(), 39);
+        assert_eq!(
+            (&texts[0][..], &texts[38][..]),
+            ("d Smaller(962) 962", "d/0037 Whole 1")
+        );
         amounts.push(("d/large", 1000));
         let cell = dirs(&amounts).cells(40).unwrap();
         let texts: Vec<String> = cell.parts.iter().map(text).collect();
         assert_eq!(texts, ["d/large Whole 1000", "d Smaller(1000) 1000"]);
         assert_eq!((cell.parts[0].group, cell.parts[1].group), (0, 1));
+    }
+
+    #[test]
+    fn a_directory_that_is_nearly_all_is_many_groups() {
+        let mut amounts = vec![("r/small".to_owned(), 10)];
+        amounts.extend((0..5).map(|n| (format!("r/big/{n}"), 100)));
+        let amounts: Vec<(&str, u64)> = amounts.iter().map(|(d, v)| (&d[..], *v)).collect();
+        let cell = dirs(&amounts).cells(40).unwrap();
+        let mut found = Vec::new();
+        leaves(&cell, &mut found);
+        let groups: Vec<usize> = found.iter().map(|cell| cell.group).collect();
+        assert_eq!(groups, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::dirs::{Amount, Cell, What};
+use super::dirs::{Amount, Cell, What, parent};
 use super::escape::{Path, Text, fragment, shown};
 use super::treemap::{Rect, squarify};
 use crate::progress::thousands;
@@ -21,18 +21,26 @@ pub struct Words<'a> {
     pub heading: &'a str,
     /// What an area means, in a sentence.
     pub caption: &'a str,
-    /// Heading of the column of values.
-    pub value: &'a str,
+    /// Heading of the column of values; none if the counts are the values.
+    pub value: Option<&'a str>,
     /// Heading of the column of counts.
     pub count: &'a str,
-    /// An amount in a few words.
+    /// An amount with its unit.
+    pub full: &'a dyn Fn(Amount) -> String,
+    /// An amount for a cell, where room is scarce.
     pub short: &'a dyn Fn(Amount) -> String,
     /// The class of a cell: its colour.
     pub class: &'a dyn Fn(&Cell) -> String,
 }
 
-/// The section as HTML and the style sheet that places its cells.
+/// The section as HTML and the style sheet that places its cells; a sentence
+/// where one directory holds all.
 pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
+    if root.parts.is_empty() {
+        let (heading, place) = (Text(words.heading), name(&root.path));
+        let html = format!("<p class=note>{heading}: all of it in {place}.</p>\n");
+        return (html, String::new());
+    }
     let (mut html, mut style) = (String::new(), String::new());
     let mut leaves = Vec::new();
     leaves_of(root, &mut leaves);
@@ -66,11 +74,14 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
     }
     let _ = write!(
         html,
-        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{} In {}.</p>\n\
+        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}</p>\n\
          <div class=map id=map role=group aria-labelledby=map-title>\n",
         Text(words.heading),
         Text(words.caption),
-        name(&root.path),
+        match &root.path[..] {
+            b"" => String::new(),
+            path => format!(" All of it is in {}.", name(path)),
+        },
     );
     let whole = root.amount.value as f64;
     for (number, cell) in leaves.iter().enumerate() {
@@ -79,28 +90,28 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
         } else {
             "under"
         };
-        let short = (words.short)(cell.amount);
         let share = cell.amount.value as f64 / whole * 100.0;
         let _ = writeln!(
             html,
             "<a id=m{number} class=\"c {}\" href=\"#{key}={}\" title=\"{}: {} ({share:.1} %)\">\
-             <b>{}</b><span>{}</span></a>",
+             <b>{}</b><span>{}</span>{}</a>",
             (words.class)(cell),
             fragment(&cell.path),
             Text(&title(cell)),
-            Text(&short),
-            Text(&label(cell)),
-            Text(&short),
+            Text(&(words.full)(cell.amount)),
+            label(cell),
+            Text(&(words.short)(cell.amount)),
+            place_of(cell, root),
         );
     }
-    let _ = write!(
-        html,
+    html.push_str(
         "</div>\n<p id=map-info class=note aria-hidden=true>&nbsp;</p>\n\
-         <details><summary>The same as a table</summary>\n<table class=dirs>\n<thead><tr>\
-         <th scope=col class=num>{}<th scope=col class=num>{}<th scope=col>Directory</thead>\n<tbody>\n",
-        Text(words.value),
-        Text(words.count),
+         <details><summary>The same as a table</summary>\n<table class=dirs>\n<thead><tr>",
     );
+    for heading in words.value.iter().chain([&words.count]) {
+        let _ = write!(html, "<th scope=col class=num>{}", Text(heading));
+    }
+    html.push_str("<th scope=col>Directory</thead>\n<tbody>\n");
     leaves.sort_by(|a, b| {
         b.amount
             .value
@@ -108,13 +119,13 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
             .then_with(|| a.path.cmp(&b.path))
     });
     for cell in leaves {
+        html.push_str("<tr>");
+        if words.value.is_some() {
+            let _ = write!(html, "<td class=num>{}", Text(&(words.short)(cell.amount)));
+        }
         let _ = writeln!(
             html,
-            "<tr><td class=num>{}<td class=num>{}<td>{}{}",
-            Text(&(words.short)(Amount {
-                count: 0,
-                ..cell.amount
-            })),
+            "<td class=num>{}<td>{}{}",
             thousands(cell.amount.count),
             name(&cell.path),
             Text(&suffix(cell.what)),
@@ -158,10 +169,29 @@ fn label(cell: &Cell) -> String {
         _ if cell.path.is_empty() => b".",
         _ => &cell.path[..],
     };
+    let last = shown(last);
     match cell.what {
-        What::Smaller(count) => format!("{} smaller in {}", thousands(count as u64), shown(last)),
-        What::Own => format!("{}/*", shown(last)),
-        What::Whole => shown(last).into_owned(),
+        What::Whole => Text(&last).to_string(),
+        What::Own => format!("{}/*", Text(&last)),
+        What::Smaller(count) => {
+            format!("+{}<em> smaller directories</em>", thousands(count as u64))
+        }
+    }
+}
+
+/// Where a cell lies below the root, in small print.
+fn place_of(cell: &Cell, root: &Cell) -> String {
+    let above = match cell.what {
+        What::Whole => parent(&cell.path),
+        _ => &cell.path[..],
+    };
+    match above.strip_prefix(&root.path[..]) {
+        Some(below) if !below.is_empty() => {
+            let below = below.strip_prefix(b"/").unwrap_or(below);
+            let text = Text(&shown(below)).to_string();
+            format!("<small>{}</small>", text.replace('/', "/<wbr>"))
+        }
+        _ => String::new(),
     }
 }
 
@@ -203,9 +233,10 @@ mod tests {
         let words = Words {
             heading: "Where",
             caption: "Why.",
-            value: "Value",
+            value: Some("Value"),
             count: "Count",
-            short: &|amount| format!("{} bytes", amount.value),
+            full: &|amount| format!("{} bytes", amount.value),
+            short: &|amount| amount.value.to_string(),
             class: &|cell| format!("h{}", cell.group),
         };
         let (html, style) = section(&dirs.cells(CELLS).unwrap(), &words);

@@ -45,6 +45,8 @@ pub struct Tile {
     pub more: String,
     /// How it looks: `hero`, `bad`, …
     pub class: String,
+    /// The class of its colour in the map, of which this is the legend.
+    pub color: Option<String>,
     /// What it filters the table by.
     pub link: Option<String>,
 }
@@ -62,8 +64,10 @@ pub struct Column {
 /// What sorting compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The numbers in `data-v`.
+    /// The numbers in `data-v`, which the cells show.
     Number,
+    /// The numbers in `data-v`, for which the cells show words.
+    Rank,
     /// The text.
     Text,
     /// Nothing: the column cannot be sorted.
@@ -96,7 +100,7 @@ impl Page {
             env!("CARGO_PKG_VERSION"),
         )?;
         if !self.style.is_empty() {
-            write!(out, "<style>{}</style>\n", self.style)?;
+            writeln!(out, "<style>{}</style>", self.style)?;
         }
         write!(
             out,
@@ -146,8 +150,12 @@ pub fn tiles(tiles: &[Tile]) -> String {
             None => ("<div>".to_owned(), "</div>"),
         };
         html += &format!(
-            "<li class=\"tile {}\">{open}<span class=label>{}</span> <strong>{}</strong>",
+            "<li class=\"tile {}\">{open}<span class=label>{}{}</span> <strong>{}</strong>",
             Text(&tile.class),
+            match &tile.color {
+                Some(class) => format!("<span class=\"dot {}\"></span>", Text(class)),
+                None => String::new(),
+            },
             Text(tile.label),
             Text(&tile.value),
         );
@@ -185,7 +193,7 @@ pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Colu
             by => format!(
                 "<th scope=col{}{sorted}><button type=button disabled data-sort={key} data-by={}>{}</button>",
                 if by == By::Number { " class=num" } else { "" },
-                if by == By::Number { "number" } else { "text" },
+                if by == By::Text { "text" } else { "number" },
                 Text(column.name),
             ),
         };

@@ -5,10 +5,11 @@
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
   const body = $('list')?.tBodies[0];
-  const pathsOf = (row) => [...row.querySelectorAll('.files .p, td > .p')].map((p) => p.textContent);
-  const rows = body ? [...body.rows].map((row, index) => ({
-    row, index, paths: pathsOf(row), text: row.textContent.toLowerCase(), kind: row.dataset.class,
-  })) : [];
+  const rows = body ? [...body.rows].map((row, index) => {
+    const paths = [...row.querySelectorAll('.files .p, td > .p')].map((p) => p.textContent);
+    const text = row.querySelector('.files') ? paths.join('\n') : row.textContent;
+    return { row, index, paths, text: text.toLowerCase(), kind: row.dataset.class };
+  }) : [];
   const number = (n) => n.toLocaleString('en');
   const state = () => new URLSearchParams(location.hash.slice(1));
 
@@ -193,10 +194,10 @@
   addEventListener('hashchange', show);
   show();
 
-  // On paper nothing can be unfolded.
+  // On paper nothing can be unfolded: print all names.
   let folded = [];
   addEventListener('beforeprint', () => {
-    folded = [...document.querySelectorAll('details:not([open])')];
+    folded = [...document.querySelectorAll('.files details:not([open])')];
     for (const d of folded) d.open = true;
   });
   addEventListener('afterprint', () => { for (const d of folded) d.open = false; });

@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
+use bc_integrity::fields::Field;
 use bc_integrity::report::Header;
 use bc_integrity::{Outcome, Summary};
+use bc_manifest::integrity::Kind;
 use bc_manifest::time::format_rfc3339;
 
 use crate::html::dirs::{Amount, Dirs, parent};
@@ -65,7 +67,8 @@ impl Differences<'_> {
     /// The page.
     pub fn page(&self, summary: &Summary, problems: &[String]) -> Page {
         let header = self.header.as_ref();
-        let (title, words) = verdict(summary);
+        let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
+        let (title, words) = verdict(summary, content);
         let command = match header.map(|header| header.command) {
             Some("diff") => "integrity diff",
             _ => "integrity verify",
@@ -74,7 +77,7 @@ impl Differences<'_> {
             command,
             title: title.to_owned(),
             subject: header.map(subject).unwrap_or_default(),
-            body: format!("{}<p class=note>{words}</p>\n", figures(summary)),
+            body: figures(summary, &words, content),
             ..Page::default()
         };
         if !summary.complete {
@@ -88,9 +91,10 @@ impl Differences<'_> {
                 heading: "Where the differences are",
                 caption: "An area is the number of entries of a directory that differ; its colour \
                           is that of the gravest.",
-                value: "Entries",
+                value: None,
                 count: "Entries",
-                short: &|amount| match amount.value {
+                short: &|amount| thousands(amount.value),
+                full: &|amount| match amount.value {
                     1 => "1 entry".to_owned(),
                     many => format!("{} entries", thousands(many)),
                 },
@@ -145,7 +149,7 @@ impl Differences<'_> {
         let columns = [
             Column {
                 name: "Class",
-                by: By::Number,
+                by: By::Rank,
                 sorted: Some(Order::Up),
             },
             text("Path"),
@@ -167,21 +171,39 @@ impl Differences<'_> {
     }
 }
 
-fn verdict(summary: &Summary) -> (&'static str, &'static str) {
-    match summary.outcome() {
-        Outcome::Damaged => (
+/// The heading and what it means. Content that nobody compared is not called
+/// undamaged.
+fn verdict(summary: &Summary, content: bool) -> (&'static str, String) {
+    let unread = summary.count(Class::Unreadable) > 0;
+    let (title, words) = match (summary.outcome(), content) {
+        (Outcome::Damaged, _) => (
             "Damage suspected",
             "Damaged are files whose content differs while size and modification time do not: \
              the disk or the way to it changed them, or a program wrote to them and put the time \
              back. Restore them from a copy that verifies.",
         ),
-        Outcome::Different => (
+        (Outcome::Different, true) if unread => (
+            "Differences, some unreadable",
+            "No damage was seen; what could not be read may hide some.",
+        ),
+        (Outcome::Different, true) if summary.complete => (
             "Differences, no damage",
             "Every file that has other content shows it in its size or modification time, as an \
              edit does.",
         ),
-        Outcome::Same => ("Nothing differs", "Everything is as the manifest says."),
-    }
+        (Outcome::Different, _) => ("Differences", ""),
+        (Outcome::Same, _) => (
+            "Nothing differs",
+            "All that was compared is as the manifest says.",
+        ),
+    };
+    let unknown = "Content was not compared: this page cannot tell of damage.";
+    let words = match (content, words) {
+        (true, words) => words.to_owned(),
+        (false, "") => unknown.to_owned(),
+        (false, words) => format!("{words} {unknown}"),
+    };
+    (title, words)
 }
 
 fn subject(header: &Header<'_>) -> String {
@@ -210,34 +232,45 @@ fn subject(header: &Header<'_>) -> String {
     )
 }
 
-fn figures(summary: &Summary) -> String {
+fn figures(summary: &Summary, words: &str, content: bool) -> String {
     let mut all = Vec::new();
     for class in GRAVEST {
         let count = summary.count(class);
         let first = class == Class::Damaged;
         let class_of = match (class, count) {
-            (Class::Damaged, 0) => "hero good",
+            (Class::Damaged, 0) if content && summary.complete => "hero good",
+            (Class::Damaged, 0) => "hero zero",
             (Class::Damaged, _) => "hero bad",
             (_, 0) => "zero",
             _ => "",
         };
         all.push(Tile {
             label: label(class),
-            value: thousands(count),
+            value: if first && !content {
+                "unknown".to_owned()
+            } else {
+                thousands(count)
+            },
             more: if first {
                 "content differs, size and time do not".to_owned()
             } else {
                 String::new()
             },
             class: class_of.to_owned(),
+            color: (!first).then(|| format!("k-{}", class.name())),
             link: (count > 0 && class != Class::Ok).then(|| format!("class={}", class.name())),
         });
     }
     let more = if summary.files_read > 0 {
         format!(
-            "{} in {} files read",
+            "{} in {} {} read",
             size(summary.bytes_read),
-            thousands(summary.files_read)
+            thousands(summary.files_read),
+            if summary.files_read == 1 {
+                "file"
+            } else {
+                "files"
+            }
         )
     } else {
         "no content was read".to_owned()
@@ -247,7 +280,7 @@ fn figures(summary: &Summary) -> String {
     }
     let mut html = tiles(&all);
     html += &format!(
-        "<p class=note>{} entries before, {} now.",
+        "<p class=note>{words} {} entries before, {} now.",
         thousands(summary.old),
         thousands(summary.new)
     );
@@ -280,13 +313,13 @@ fn row(body: &mut String, rank: usize, change: &Change) {
     let _ = write!(
         body,
         "<tr class=k-row-{name} data-class={name}><td data-v={rank}><span class=\"class k-{name}\">{name}</span>\
-         <td class=wide>{}",
+         <td class=half>{}",
         Path(&change.path)
     );
     if let Some(to) = &change.to {
         let _ = write!(body, " <span class=to>&rarr;</span> {}", Path(to));
     }
-    let _ = write!(body, "<td>{}<td class=wide>", Text(change.kind.name()));
+    let _ = write!(body, "<td>{}<td class=half>", Text(change.kind.name()));
     if let Some(reason) = &change.reason {
         let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
     }
@@ -329,7 +362,10 @@ fn differences(body: &mut String, change: &Change) {
             Some(side) => value(body, side(difference)),
             None => {
                 value(body, &difference.old);
-                body.push_str(" <span class=arrow>&rarr;</span> ");
+                // Two digests do not fit a line.
+                let long = matches!(difference.old, Value::Digest(_));
+                body.push_str(if long { "<br>" } else { " " });
+                body.push_str("<span class=arrow>&rarr;</span> ");
                 value(body, &difference.new);
             }
         }
