@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exit::Exit;
 use crate::report;
@@ -19,10 +19,12 @@ pub struct Applet {
     pub about: &'static str,
     /// The command tree, for parsing, `--describe`, completions and manual pages.
     pub command: fn() -> clap::Command,
+    /// One subcommand alone; `None` if there is none of that name.
+    pub only: fn(&str) -> Option<clap::Command>,
     /// The subcommand meant when none is named, if one is.
     pub default: Option<&'static str>,
     /// Runs it with parsed arguments.
-    pub run: fn(&clap::ArgMatches) -> Exit,
+    pub run: fn(clap::ArgMatches) -> Exit,
 }
 
 /// All applets, in the order the overview shows them.
@@ -32,6 +34,7 @@ pub const APPLETS: &[Applet] = &[
         called: &["bchash", "bc-hash"],
         about: "Hash trees, check manifests, compare manifests",
         command: crate::hash::command,
+        only: crate::hash::only,
         default: Some("hash"),
         run: crate::hash::run,
     },
@@ -40,6 +43,7 @@ pub const APPLETS: &[Applet] = &[
         called: &["bcdup", "bc-dup", "bcduplicate", "bc-duplicate"],
         about: "Find duplicate files and reclaim their space safely",
         command: crate::dup::command,
+        only: crate::dup::only,
         default: Some("scan"),
         run: crate::dup::run,
     },
@@ -48,6 +52,7 @@ pub const APPLETS: &[Applet] = &[
         called: &["bcintegrity", "bc-integrity"],
         about: "Record trees, verify them, tell decay from edits",
         command: crate::integrity::command,
+        only: crate::integrity::only,
         default: None,
         run: crate::integrity::run,
     },
@@ -66,6 +71,7 @@ fn by_name(name: &OsStr) -> Option<&'static Applet> {
 
 /// Runs what the command line asks for.
 pub fn dispatch(argv: Vec<OsString>) -> Exit {
+    report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
     let base = Path::new(&program).file_name().unwrap_or(&program);
     if let Some(applet) = by_program(base.as_bytes()) {
@@ -100,6 +106,9 @@ pub fn dispatch(argv: Vec<OsString>) -> Exit {
 /// Puts the subcommand first, layers configuration below the command line,
 /// parses and runs.
 fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
+    if let Some(matches) = plain(applet, called, rest) {
+        return (applet.run)(matches);
+    }
     let command = (applet.command)()
         .name(called.to_owned())
         .bin_name(called.to_owned());
@@ -120,9 +129,42 @@ fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
     let args = crate::args::subcommand_first(&command, applet.default, rest);
     let argv = std::iter::once(OsString::from(called)).chain(args);
     match crate::config::parse(command, applet.name, argv.collect()) {
-        Ok(matches) => (applet.run)(&matches),
+        Ok(matches) => (applet.run)(matches),
         Err(exit) => exit,
     }
+}
+
+/// Parses an everyday command line with the one subcommand that it names, or means by an existing
+/// path: the options of all the others would be half of the work of hashing one small file. `None`
+/// for anything out of the ordinary (help, mistakes, settings in lower layers), which the whole
+/// tree then sees.
+fn plain(applet: &Applet, called: &str, rest: &[OsString]) -> Option<clap::ArgMatches> {
+    let first = rest.first()?;
+    if first.as_bytes().starts_with(b"-") || first == "help" || crate::config::may_apply() {
+        return None;
+    }
+    let name = first.to_str().unwrap_or_default();
+    let (subcommand, default) = match ((applet.only)(name), applet.default) {
+        (Some(subcommand), _) => (subcommand, None),
+        (None, Some(default)) if Path::new(first).symlink_metadata().is_ok() => {
+            ((applet.only)(default)?, Some(default))
+        }
+        (None, _) => return None,
+    };
+    let mut command = clap::Command::new(called.to_owned())
+        .disable_help_subcommand(true)
+        .subcommand(subcommand);
+    let argv = [called]
+        .into_iter()
+        .chain(default)
+        .map(OsString::from)
+        .chain(rest.iter().cloned());
+    let matches = command.try_get_matches_from_mut(argv).ok()?;
+    let (_, given) = matches.subcommand()?;
+    let is_plain = !given.get_flag("describe") && given.get_one::<PathBuf>("config").is_none();
+    // Freeing hundreds of small strings takes time too.
+    std::mem::forget(command);
+    is_plain.then_some(matches)
 }
 
 /// The whole command tree, as `bc` sees it.
@@ -212,6 +254,7 @@ fn unknown(first: &OsStr) -> Exit {
     let near = APPLETS
         .iter()
         .map(|a| a.name)
+        .chain(["install", "calibrate"])
         .find(|name| crate::args::is_near(&shown, name));
     match near {
         Some(name) => report::fatal(
@@ -222,5 +265,40 @@ fn unknown(first: &OsStr) -> Exit {
             "bc",
             &format!("unknown applet '{shown}'; 'bc --list' names them, 'bc --help' explains"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::APPLETS;
+
+    #[test]
+    fn each_subcommand_alone_is_what_it_is_in_the_tree() {
+        for applet in APPLETS {
+            let mut names = 0;
+            for whole in (applet.command)().get_subcommands() {
+                let alone = (applet.only)(whole.get_name()).unwrap();
+                let ids = |command: &clap::Command| -> Vec<String> {
+                    let mut ids: Vec<String> = command
+                        .get_arguments()
+                        .map(|a| a.get_id().to_string())
+                        .collect();
+                    // Which options there are; their order is a matter of the help text.
+                    ids.sort_unstable();
+                    ids
+                };
+                assert_eq!(ids(&alone), ids(whole));
+                for id in ["describe", "config"] {
+                    assert!(
+                        ids(&alone).iter().any(|i| i == id),
+                        "{} {id}",
+                        whole.get_name()
+                    );
+                }
+                names += 1;
+            }
+            assert!(names > 1);
+            assert!((applet.only)("help").is_none());
+        }
     }
 }

@@ -43,10 +43,10 @@ pub enum Io {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
-    /// Threads: auto, mono (0), compute (physical cores), io (logical CPUs) or a number up to 1024
-    #[arg(long, value_name = "auto|mono|compute|io|N", default_value = "auto")]
+    /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
+    #[arg(long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
-    /// Reader: auto, sync or uring
+    /// How files are read: auto, sync (plain calls) or uring (io_uring)
     #[arg(
         long,
         value_enum,
@@ -55,10 +55,10 @@ pub struct Common {
         hide_possible_values = true
     )]
     pub io: Io,
-    /// Upper bound for buffers and per-file state, e.g. 256M
+    /// Most memory for buffers and per-file state, e.g. 256M
     #[arg(long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
-    /// Progress bar on stderr: auto, always or never
+    /// Status line on stderr: auto (on a terminal only), always or never
     #[arg(
         long,
         value_enum,
@@ -67,7 +67,7 @@ pub struct Common {
         hide_possible_values = true
     )]
     pub progress: Choice,
-    /// Colours: auto, always or never
+    /// Colours: auto (on a terminal only), always or never
     #[arg(
         long,
         value_enum,
@@ -82,7 +82,7 @@ pub struct Common {
     /// Say more: phases with counts and times (-v), details (-vv)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Diagnostics as text or json
+    /// Messages on stderr as text, or as json: one object a line
     #[arg(
         long,
         value_enum,

@@ -24,6 +24,8 @@ const WORTH_MEASURING: usize = 20_000;
 #[derive(Parser)]
 #[command(
     name = "calibrate",
+    bin_name = "bc calibrate",
+    max_term_width = 100,
     after_help = "The figures are kept in $XDG_CACHE_HOME/bc/throughput.txt and only decide how many threads\n\
                   start; results never depend on them.\n\nExample:\n  bc calibrate"
 )]

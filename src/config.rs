@@ -47,15 +47,32 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
     Ok(matches)
 }
 
+/// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
+pub fn may_apply() -> bool {
+    std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+        || default_path()
+            .is_some_and(|path| !matches!(path.symlink_metadata(), Err(e) if e.kind() == std::io::ErrorKind::NotFound))
+}
+
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
     let text = error.render();
-    if error.use_stderr() {
+    if error.use_stderr() && report::in_json() {
+        let text = text.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        report::fatal("bc", text)
+    } else if error.use_stderr() {
         // Tests and scripts want plain text; clap colours only through its own print.
         let _ = error.print();
         Exit::Fatal
     } else {
-        report::print(&text.to_string())
+        // Between options clap puts lines of blanks.
+        let text = text.to_string();
+        let lines: String = text
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        report::print(&lines)
     }
 }
 

@@ -55,7 +55,7 @@ fn argument(arg: &clap::Arg) -> Value {
         "short": arg.get_short(),
         "positional": arg.is_positional(),
         "takes_value": takes_value,
-        "value_name": arg.get_value_names().and_then(|n| n.first()).map(|n| n.to_string()),
+        "value_name": arg.get_value_names().filter(|_| takes_value || arg.is_positional()).and_then(|n| n.first()).map(|n| n.to_string()),
         "repeatable": matches!(arg.get_action(), clap::ArgAction::Append | clap::ArgAction::Count),
         "required": arg.is_required_set(),
         "default": if takes_value { defaults } else { Vec::new() },

@@ -14,6 +14,8 @@ use crate::report;
 #[derive(Parser)]
 #[command(
     name = "install",
+    bin_name = "bc install",
+    max_term_width = 100,
     after_help = "Examples:\n  bc install ~/.local/bin\n  bc install --hard /usr/local/bin"
 )]
 struct Args {

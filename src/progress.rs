@@ -1,66 +1,92 @@
 //! One status line on stderr, redrawn a few times a second by a thread of its
 //! own, so that the engines only bump counters they keep anyway.
+//!
+//! The cursor waits at the start of the line. So whatever a terminal does to
+//! the line when it is made narrower, erasing from the cursor on removes it all.
 
+mod line;
+
+use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::args::{Choice, Common};
+use crate::args::{Choice, Common, LogFormat};
+pub use line::{Counts, size, thousands};
+use line::{Rate, render};
 
 /// Time between two drawings.
 const EVERY: Duration = Duration::from_millis(100);
 /// Runs shorter than this draw nothing, so that quick commands do not flicker.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// Rates are those of this last stretch, so that a stall shows.
+const RECENT: Duration = Duration::from_secs(5);
 
-/// Is a status line on the screen right now?
+/// Is a status line on the screen right now? Only changed under stderr's lock.
 static DRAWN: AtomicBool = AtomicBool::new(false);
+/// Is the cursor behind text that somebody else is still writing, or is the
+/// process about to end? Then nothing may be drawn.
+static HELD: AtomicBool = AtomicBool::new(false);
 
-/// What a status line shows; engines count in `files` and `bytes`.
-#[derive(Default)]
-pub struct Phase {
-    name: Mutex<&'static str>,
-    files_total: AtomicU64,
-    bytes_total: AtomicU64,
+const ERASE: &[u8] = b"\r\x1b[J";
+
+/// What a status line shows beside the counts.
+struct Phase {
+    name: &'static str,
+    files_total: u64,
+    bytes_total: u64,
+    /// When it began and how far the work was then.
+    since: Instant,
+    before: Counts,
 }
 
 /// A running display; [`Display::stop`] or drop takes it off the screen.
 pub struct Display {
-    phase: Arc<Phase>,
+    phase: Arc<Mutex<Phase>>,
+    reading: Arc<Reading>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Reads how far the work is: (files, bytes).
-pub type Reading = Box<dyn Fn() -> (u64, u64) + Send>;
+/// Reads how far the work is. Totals it does not know stay 0.
+pub type Reading = dyn Fn() -> Counts + Send + Sync;
 
 /// Reads an engine's counters.
-pub fn reading(progress: &Arc<bc_hash::Progress>) -> Reading {
+pub fn reading(progress: &Arc<bc_hash::Progress>) -> Arc<Reading> {
     let progress = Arc::clone(progress);
-    Box::new(move || {
-        (
-            progress.files.load(Ordering::Relaxed),
-            progress.bytes.load(Ordering::Relaxed),
-        )
-    })
+    Arc::new(move || counts(&progress.files, &progress.bytes))
+}
+
+/// Counts without totals.
+pub fn counts(files: &AtomicU64, bytes: &AtomicU64) -> Counts {
+    Counts {
+        files: files.load(Ordering::Relaxed),
+        bytes: bytes.load(Ordering::Relaxed),
+        ..Counts::default()
+    }
 }
 
 impl Display {
     /// Starts a display if the options and the terminal want one.
-    pub fn start(common: &Common, phase: &'static str, reading: Reading) -> Display {
+    pub fn start(common: &Common, phase: &'static str, reading: Arc<Reading>) -> Display {
+        let mut display = Display {
+            phase: Arc::new(Mutex::new(Phase {
+                name: phase,
+                files_total: 0,
+                bytes_total: 0,
+                since: Instant::now(),
+                before: Counts::default(),
+            })),
+            reading: Arc::clone(&reading),
+            stop: Arc::default(),
+            thread: None,
+        };
         let wanted = match common.progress {
             Choice::Always => true,
             Choice::Never => false,
-            Choice::Auto => !common.quiet && std::io::stderr().is_terminal(),
-        };
-        let mut display = Display {
-            phase: Arc::new(Phase {
-                name: Mutex::new(phase),
-                ..Phase::default()
-            }),
-            stop: Arc::default(),
-            thread: None,
+            Choice::Auto => !common.quiet && common.log_format == LogFormat::Text && can_redraw(),
         };
         if !wanted {
             return display;
@@ -69,18 +95,22 @@ impl Display {
         let always = common.progress == Choice::Always;
         let thread = std::thread::Builder::new()
             .name("progress".into())
-            .spawn(move || draw_until(&shown, &stop, &reading, always));
+            .spawn(move || draw_until(&shown, &stop, &*reading, always));
         display.thread = thread.ok();
         display
     }
 
-    /// Names the phase and, where known, the total work (0: not known).
+    /// Names the phase and, where known, its work (0: not known).
     pub fn phase(&self, name: &'static str, files: u64, bytes: u64) {
-        if let Ok(mut current) = self.phase.name.lock() {
-            *current = name;
+        if let Ok(mut phase) = self.phase.lock() {
+            *phase = Phase {
+                name,
+                files_total: files,
+                bytes_total: bytes,
+                since: Instant::now(),
+                before: (self.reading)(),
+            };
         }
-        self.phase.files_total.store(files, Ordering::Relaxed);
-        self.phase.bytes_total.store(bytes, Ordering::Relaxed);
     }
 
     /// Takes the line off the screen.
@@ -106,8 +136,19 @@ impl Drop for Display {
     }
 }
 
-fn draw_until(phase: &Phase, stop: &(Mutex<bool>, Condvar), reading: &Reading, always: bool) {
+/// Is stderr a terminal that can erase what it shows?
+fn can_redraw() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn draw_until(
+    phase: &Mutex<Phase>,
+    stop: &(Mutex<bool>, Condvar),
+    reading: &Reading,
+    always: bool,
+) {
     let started = Instant::now();
+    let mut recent = Recent::default();
     let Ok(mut stopped) = stop.0.lock() else {
         return;
     };
@@ -116,16 +157,14 @@ fn draw_until(phase: &Phase, stop: &(Mutex<bool>, Condvar), reading: &Reading, a
             return;
         };
         stopped = next;
-        let elapsed = started.elapsed();
-        if (elapsed >= PATIENCE && !*stopped) || (always && *stopped) {
-            let line = render(phase, reading(), elapsed);
-            let width = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-                .map_or(80, |size| usize::from(size.ws_col).max(20));
-            let line: String = line.chars().take(width - 1).collect();
-            let mut err = std::io::stderr().lock();
-            let _ = write!(err, "\r\x1b[K{line}");
-            let _ = err.flush();
-            DRAWN.store(true, Ordering::Relaxed);
+        let now = Instant::now();
+        let counts = reading();
+        let rate = recent.rate(now, counts);
+        if (now - started >= PATIENCE && !*stopped) || (always && *stopped) {
+            let Ok(phase) = phase.lock() else { return };
+            let text = phase.line(counts, rate, now, width());
+            drop(phase);
+            draw(&text);
         }
         if *stopped {
             clear_line();
@@ -134,104 +173,111 @@ fn draw_until(phase: &Phase, stop: &(Mutex<bool>, Condvar), reading: &Reading, a
     }
 }
 
+impl Phase {
+    fn line(&self, mut counts: Counts, rate: Rate, now: Instant, width: usize) -> String {
+        counts.files_total = counts.files_total.max(self.files_total);
+        counts.bytes_total = counts.bytes_total.max(self.bytes_total);
+        // Only this phase's work counts: what came before had another speed.
+        counts.files = counts.files.saturating_sub(self.before.files);
+        counts.bytes = counts.bytes.saturating_sub(self.before.bytes);
+        render(
+            self.name,
+            counts,
+            rate,
+            now.saturating_duration_since(self.since),
+            width,
+        )
+    }
+}
+
+/// Where the work was during the last few seconds.
+#[derive(Default)]
+struct Recent(VecDeque<(Instant, Counts)>);
+
+impl Recent {
+    fn rate(&mut self, now: Instant, counts: Counts) -> Rate {
+        self.0.push_back((now, counts));
+        while self.0.len() > 2 && now - self.0[1].0 >= RECENT {
+            self.0.pop_front();
+        }
+        let (then, before) = self.0[0];
+        let seconds = (now - then).as_secs_f64();
+        if seconds <= 0.0 {
+            return Rate::default();
+        }
+        Rate {
+            files: counts.files.saturating_sub(before.files) as f64 / seconds,
+            bytes: counts.bytes.saturating_sub(before.bytes) as f64 / seconds,
+        }
+    }
+}
+
+/// Columns that a line may fill: one is left free, where terminals differ in
+/// when they wrap.
+fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+        .map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 => 79,
+        columns => columns - 1,
+    }
+}
+
+/// Are we in the background of a shell, which has the screen for itself?
+fn in_background() -> bool {
+    rustix::termios::tcgetpgrp(rustix::stdio::stderr())
+        .is_ok_and(|group| group != rustix::process::getpgrp())
+}
+
+fn draw(text: &str) {
+    let mut err = std::io::stderr().lock();
+    if HELD.load(Ordering::Relaxed) || in_background() {
+        return;
+    }
+    let _ = err.write_all(&[ERASE, text.as_bytes(), b"\r"].concat());
+    let _ = err.flush();
+    DRAWN.store(true, Ordering::Relaxed);
+}
+
 /// Takes the status line off before something else is printed.
 pub fn clear_line() {
+    let _ = with_line_off(|_| Ok(()));
+}
+
+/// Takes it off for good: the process is about to end.
+pub fn clear_for_good() {
+    HELD.store(true, Ordering::Relaxed);
+    clear_line();
+}
+
+/// Runs `write` while no status line is on the screen.
+pub fn with_line_off<T>(
+    write: impl FnOnce(&mut std::io::StderrLock<'_>) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    let mut err = std::io::stderr().lock();
     if DRAWN.swap(false, Ordering::Relaxed) {
-        let mut err = std::io::stderr().lock();
-        let _ = err.write_all(b"\r\x1b[K");
+        let _ = err.write_all(ERASE);
         let _ = err.flush();
     }
+    write(&mut err)
 }
 
-fn render(phase: &Phase, (files, bytes): (u64, u64), elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64().max(0.001);
-    let name = phase.name.lock().map_or("", |n| *n);
-    let files_total = phase.files_total.load(Ordering::Relaxed);
-    let bytes_total = phase.bytes_total.load(Ordering::Relaxed);
-    let mut line = format!("{name}  {}", thousands(files));
-    if files_total > 0 {
-        line += &format!("/{}", thousands(files_total));
-    }
-    line += &format!(
-        " files  {}  {} files/s  {}/s",
-        size(bytes),
-        thousands((files as f64 / seconds) as u64),
-        size((bytes as f64 / seconds) as u64),
-    );
-    // By bytes where they are known, else by files.
-    let share = if bytes_total > 0 {
-        bytes as f64 / bytes_total as f64
-    } else if files_total > 0 {
-        files as f64 / files_total as f64
-    } else {
-        return line;
-    };
-    if share > 0.0 {
-        let left = (seconds / share.min(1.0) - seconds).round() as u64;
-        line += &format!(
-            "  {:>3.0}%  ETA {}:{:02}",
-            share.min(1.0) * 100.0,
-            left / 60,
-            left % 60
-        );
-    }
-    line
-}
+/// Results on the terminal that may also show the status line.
+pub struct Shared<W>(pub W);
 
-/// `1234567` as `1,234,567`.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Bytes for people, in binary units.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} B")
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_for_people() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(size(999), "999 B");
-        assert_eq!(size(1_512_785_519), "1.4 GiB");
-        assert_eq!(size(1000), "1.0 KiB");
-        assert_eq!(size(u64::MAX), "16384.0 PiB");
+impl<W: Write> Write for Shared<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        with_line_off(|_| {
+            let count = self.0.write(bytes)?;
+            if let Some(last) = bytes[..count].last() {
+                // Drawing behind half a line would erase it.
+                HELD.store(*last != b'\n', Ordering::Relaxed);
+            }
+            Ok(count)
+        })
     }
 
-    #[test]
-    fn eta_appears_once_the_total_is_known() {
-        let phase = Phase {
-            name: Mutex::new("hash"),
-            ..Phase::default()
-        };
-        let line = render(&phase, (10, 1024), Duration::from_secs(2));
-        assert_eq!(line, "hash  10 files  1.0 KiB  5 files/s  512 B/s");
-        phase.files_total.store(40, Ordering::Relaxed);
-        let line = render(&phase, (10, 1024), Duration::from_secs(2));
-        assert!(line.ends_with(" 25%  ETA 0:06"), "{line}");
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
     }
 }

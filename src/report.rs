@@ -2,7 +2,9 @@
 //! stdout. Every per-file failure passes through [`Report::failure`], which
 //! counts it, so that it always shows in the exit code.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_manifest::escape;
@@ -23,12 +25,14 @@ pub struct Report {
 impl Report {
     /// For the applet called `applet` ("hash", "dup" ...).
     pub fn new(applet: &'static str, common: &Common) -> Report {
+        let color = colored(common.color, std::io::stderr().is_terminal());
+        set_style(common.log_format, color);
         Report {
             applet,
             quiet: common.quiet,
             verbosity: common.verbose,
             format: common.log_format,
-            color: colored(common.color, std::io::stderr().is_terminal()),
+            color,
             failures: AtomicU64::new(0),
         }
     }
@@ -102,44 +106,91 @@ impl Report {
     }
 
     fn emit(&self, level: &str, text: &str, fields: Option<serde_json::Value>) {
-        let line = match self.format {
-            LogFormat::Text => {
-                let (on, off) = match (self.color, level) {
-                    (true, "error") => ("\x1b[31m", "\x1b[0m"),
-                    (true, "warning") => ("\x1b[33m", "\x1b[0m"),
-                    _ => ("", ""),
-                };
-                format!("{on}bc {}:{off} {text}\n", self.applet)
-            }
-            LogFormat::Json => {
-                let mut object = serde_json::json!({
-                    "time": crate::metrics::now(), "level": level,
-                    "applet": self.applet, "message": text,
-                });
-                if let (Some(to), Some(serde_json::Value::Object(from))) =
-                    (object.as_object_mut(), fields)
-                {
-                    for (key, value) in from {
-                        to.insert(
-                            if key == "message" {
-                                "reason".into()
-                            } else {
-                                key
-                            },
-                            value,
-                        );
-                    }
-                }
-                format!("{object}\n")
-            }
-        };
-        write_stderr(&line);
+        let who = format!("bc {}", self.applet);
+        write_stderr(&line(self.format, self.color, &who, level, text, fields));
     }
+}
+
+/// One diagnostic with its newline, as text or as a JSON object.
+fn line(
+    format: LogFormat,
+    color: bool,
+    who: &str,
+    level: &str,
+    text: &str,
+    fields: Option<serde_json::Value>,
+) -> String {
+    if format == LogFormat::Text {
+        let (on, off) = match (color, level) {
+            (true, "error") => ("\x1b[31m", "\x1b[0m"),
+            (true, "warning") => ("\x1b[33m", "\x1b[0m"),
+            _ => ("", ""),
+        };
+        return format!("{on}{who}:{off} {text}\n");
+    }
+    let mut object = serde_json::json!({
+        "time": crate::metrics::now(), "level": level,
+        "applet": who.strip_prefix("bc ").unwrap_or(who), "message": text,
+    });
+    if let (Some(to), Some(serde_json::Value::Object(from))) = (object.as_object_mut(), fields) {
+        for (key, value) in from {
+            let key = match key.as_str() {
+                "message" => "reason".to_owned(),
+                _ => key,
+            };
+            to.insert(key, value);
+        }
+    }
+    format!("{object}\n")
+}
+
+/// How failures are written that come before, or outside of, a [`Report`]: wrong arguments
+/// and configuration, inputs that cannot be opened.
+static FATAL: Mutex<(LogFormat, bool)> = Mutex::new((LogFormat::Text, false));
+
+/// Takes format and colour of fatal errors from arguments that are not parsed yet.
+pub fn style_of(args: &[OsString]) {
+    let value = |name: &str| {
+        let given = args.iter().enumerate().rev().find_map(|(i, arg)| {
+            let rest = arg.to_str()?.strip_prefix("--")?.strip_prefix(name)?;
+            match rest.strip_prefix('=') {
+                Some(value) => Some(value.to_owned()),
+                None if rest.is_empty() => Some(args.get(i + 1)?.to_str()?.to_owned()),
+                None => None,
+            }
+        });
+        let variable = format!("BC_{}", name.replace('-', "_").to_uppercase());
+        given.or_else(|| std::env::var(variable).ok())
+    };
+    let format = match value("log-format").as_deref() {
+        Some("json") => LogFormat::Json,
+        _ => LogFormat::Text,
+    };
+    let color = match value("color").as_deref() {
+        Some("always") => Choice::Always,
+        Some("never") => Choice::Never,
+        _ => Choice::Auto,
+    };
+    set_style(format, colored(color, std::io::stderr().is_terminal()));
+}
+
+fn set_style(format: LogFormat, color: bool) {
+    if let Ok(mut style) = FATAL.lock() {
+        *style = (format, color);
+    }
+}
+
+/// Are diagnostics written as JSON objects?
+pub fn in_json() -> bool {
+    FATAL.lock().is_ok_and(|style| style.0 == LogFormat::Json)
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
 pub fn fatal(who: &str, text: &str) -> Exit {
-    write_stderr(&format!("{who}: {text}\n"));
+    let (format, color) = FATAL
+        .lock()
+        .map_or((LogFormat::Text, false), |style| *style);
+    write_stderr(&line(format, color, who, "error", text, None));
     Exit::Fatal
 }
 
@@ -173,6 +224,5 @@ pub fn colored(choice: Choice, terminal: bool) -> bool {
 /// One write per line, so that lines of several processes do not mix; nobody
 /// is left to tell if stderr itself is broken.
 fn write_stderr(line: &str) {
-    crate::progress::clear_line();
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

@@ -273,6 +273,7 @@ impl Session {
             let watcher = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     if let Some(signal) = self.cancel.reason() {
+                        crate::progress::clear_for_good();
                         let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
                     }
                     std::thread::park_timeout(std::time::Duration::from_millis(50));

@@ -24,7 +24,7 @@ error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
-#[command(name = "dup", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+#[command(name = "dup", version, after_long_help = AFTER, after_help = "The command may be left out: 'bc dup DIR' means 'bc dup scan DIR'.", max_term_width = 100)]
 pub struct DupCli {
     /// What to do
     #[command(subcommand)]
@@ -72,6 +72,8 @@ pub enum Format {
     Fdupes,
     /// A shell script that checks each pair before it acts
     Script,
+    /// A page to read in a browser: figures, treemap, table
+    Html,
 }
 
 /// What counts as a duplicate.
@@ -117,9 +119,10 @@ Examples:
   bc dup scan ~/Pictures /mnt/backup/Pictures
   bc dup scan --reference=/srv/master --format=csv /srv/inbox /srv/master
   bc dup scan --cache /srv                           the second run opens only what changed
-  bc dup scan --format=json --output=report.json /srv")]
+  bc dup scan --format=json --output=report.json /srv
+  bc dup scan --format=html --output=report.html /srv")]
 pub struct ScanArgs {
-    /// text, json, jsonl, csv, fdupes or script
+    /// text, json, jsonl, csv, fdupes, script or html
     #[arg(
         long,
         value_enum,

@@ -1,6 +1,7 @@
 //! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
 
 mod args;
+mod html;
 mod prune;
 mod summary;
 
@@ -14,7 +15,7 @@ use bc_dup::Cache;
 use bc_dup::report::Report;
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
 use bc_walk::{Listing, Metadata};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::args::WalkArgs;
 use crate::exit::Exit;
@@ -28,9 +29,21 @@ pub fn command() -> clap::Command {
     DupCli::command()
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "scan" => args::ScanArgs::augment_args(command),
+        "summary" => args::SummaryArgs::augment_args(command),
+        "prune" => args::PruneArgs::augment_args(command),
+        "undo" => args::UndoArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match DupCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };
@@ -57,7 +70,10 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     let mut output = output;
-    let result = found.report().write(format(args.format), &mut output);
+    let result = match format(args.format) {
+        Some(format) => found.report().write(format, &mut output),
+        None => html::page(&found.report()).write(&mut output),
+    };
     let exit = match output.finish(result) {
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
@@ -118,8 +134,11 @@ fn search(
     }
     let progress = Arc::new(Progress::default());
     let counters = Arc::clone(&progress);
-    let reading = move || (counters.files.load(Relaxed), counters.bytes.load(Relaxed));
-    let display = Display::start(&session.common, "walk", Box::new(reading));
+    let reading = move || crate::progress::Counts {
+        files_total: counters.planned.load(Relaxed),
+        ..crate::progress::counts(&counters.files, &counters.bytes)
+    };
+    let display = Display::start(&session.common, "walk", Arc::new(reading));
 
     // Before the walk: what changes from here on is not to be remembered.
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
@@ -250,14 +269,16 @@ fn session_end(mut session: Session, found: &Found, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-fn format(format: Format) -> bc_dup::report::Format {
+/// The engine's name of a format; a page is made here.
+fn format(format: Format) -> Option<bc_dup::report::Format> {
     use bc_dup::report::Format as F;
-    match format {
+    Some(match format {
         Format::Text => F::Text,
         Format::Json => F::Json,
         Format::Jsonl => F::Jsonl,
         Format::Csv => F::Csv,
         Format::Fdupes => F::Fdupes,
         Format::Script => F::Script,
-    }
+        Format::Html => return None,
+    })
 }

@@ -212,8 +212,9 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
         "nothing to do".to_owned()
     } else {
         format!(
-            "{} files {would}changed, {} {would}freed",
+            "{} file{} {would}changed, {} {would}freed",
             summary.changed,
+            if summary.changed == 1 { "" } else { "s" },
             size(summary.freed)
         )
     };
@@ -278,7 +279,11 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     if let Err(text) = output.finish(printed) {
         session.report.problem(&text);
     }
-    let mut text = format!("{} restored", summary.restored);
+    let would = match mode {
+        Mode::DryRun => "would be ",
+        Mode::Execute => "",
+    };
+    let mut text = format!("{} {would}restored", summary.restored);
     for (count, what) in [
         (summary.incomplete, "of them incomplete"),
         (summary.unneeded, "were separate files already"),
@@ -289,6 +294,9 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
         }
     }
     session.report.summary(&text);
+    session
+        .report
+        .note(1, &format!("undo: {:.3} s in all", session.elapsed()));
     let exit = session.report.exit();
     Ok(session.end(exit))
 }

@@ -24,7 +24,7 @@ Exit codes: 0 all done and the same, 1 something differs or could not be read, 2
 
 /// Hash trees, check manifests, compare manifests
 #[derive(Parser)]
-#[command(name = "hash", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+#[command(name = "hash", version, after_long_help = AFTER, after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
 pub struct HashCli {
     /// What to do
     #[command(subcommand)]

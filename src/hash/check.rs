@@ -123,11 +123,7 @@ fn one(
     if args.unlisted {
         listed.extend(loaded.wanted.iter().map(|w| normal(&w.path).to_vec()));
     }
-    display.phase(
-        "check",
-        progress.files.load(std::sync::atomic::Ordering::Relaxed) + loaded.wanted.len() as u64,
-        0,
-    );
+    display.phase("check", loaded.wanted.len() as u64, 0);
     let workers = session.workers(
         loaded.wanted.len(),
         None,

@@ -62,6 +62,9 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         "{} added, {} removed, {} modified, {} moved, {} the same",
         counts[0], counts[1], counts[2], counts[3], differences.same
     ));
+    session
+        .report
+        .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
 }
 

@@ -13,7 +13,7 @@ use std::io::Read;
 use bc_digest::{Digest, Kernels};
 use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::output::{Output, Written};
@@ -27,9 +27,20 @@ pub fn command() -> clap::Command {
     HashCli::command()
 }
 
+/// One subcommand alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    Some(match name {
+        "hash" => args::HashArgs::augment_args(command),
+        "check" => args::CheckArgs::augment_args(command),
+        "diff" => args::DiffArgs::augment_args(command),
+        _ => return None,
+    })
+}
+
 /// Runs a parsed command line.
-pub fn run(matches: &clap::ArgMatches) -> Exit {
-    let cli = match HashCli::from_arg_matches(matches) {
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::config::usage(error),
     };
@@ -46,7 +57,8 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let layout = layout(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let leave_out = crate::output::identity(args.output.as_deref());
-    let options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
+    let mut options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
+    options.leave_out.extend(output.own_identity());
 
     let (dashes, roots): (Vec<OsString>, Vec<OsString>) = args
         .paths
@@ -61,10 +73,10 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Some(session.listing(&roots, &args.walk, &options)?)
     };
     let files = listing.as_ref().map_or(0, |l| l.len());
-    display.phase("hash", files as u64, 0);
+    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
+    display.phase("hash", files as u64, bytes.unwrap_or(0));
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
     let workers = session.workers(files, bytes, args.algorithms.first().copied());
     let mut read = session.read_options(workers, width)?;
     if args.allow_changed {
@@ -84,7 +96,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let stdin = if dashes.is_empty() {
         None
     } else {
-        Some(hash_stdin(args, &session)?)
+        Some(hash_stdin(args, &session, &progress)?)
     };
     display.stop();
     if session.cancel.is_cancelled() {
@@ -165,7 +177,7 @@ fn layout(args: &HashArgs, session: &Session) -> Outcome<Layout> {
 }
 
 /// Digests of standard input, or None after a reported failure.
-fn hash_stdin(args: &HashArgs, session: &Session) -> Outcome<Stdin> {
+fn hash_stdin(args: &HashArgs, session: &Session, progress: &Progress) -> Outcome<Stdin> {
     let mut hashers: Vec<_> = args
         .algorithms
         .iter()
@@ -189,6 +201,9 @@ fn hash_stdin(args: &HashArgs, session: &Session) -> Outcome<Stdin> {
             Ok(0) => break,
             Ok(n) => {
                 size += n as u64;
+                progress
+                    .bytes
+                    .fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
                 for hasher in &mut hashers {
                     hasher.update(&buffer[..n]);
                 }

@@ -20,7 +20,7 @@ suspected (content changed while size and time did not), 130 or 143 ended by a s
 
 /// Record trees, verify them, tell decay from edits
 #[derive(Parser)]
-#[command(name = "integrity", version, after_long_help = AFTER, after_help = "More: --help", max_term_width = 100)]
+#[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest --output=srv.jsonl /srv && bc integrity verify /srv srv.jsonl", max_term_width = 100)]
 pub struct IntegrityCli {
     /// What to do
     #[command(subcommand)]
@@ -87,6 +87,8 @@ pub enum Format {
     Text,
     /// JSON lines: header, changes, summary
     Json,
+    /// A page to read in a browser: verdict, totals, table
+    Html,
 }
 
 /// Arguments of `bc integrity verify`.
@@ -96,6 +98,7 @@ Examples:
   bc integrity verify /srv srv.jsonl                 silent if nothing differs
   bc integrity verify --mode=meta /srv srv.jsonl     quick: reads no content
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
+  bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
 Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable,
 ~t replaced by another kind.")]
@@ -109,7 +112,7 @@ pub struct VerifyArgs {
         hide_possible_values = true
     )]
     pub mode: Mode,
-    /// text or json
+    /// text, json or html
     #[arg(
         long,
         value_enum,
@@ -146,7 +149,7 @@ pub struct VerifyArgs {
     after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst"
 )]
 pub struct DiffArgs {
-    /// text or json
+    /// text, json or html
     #[arg(
         long,
         value_enum,
@@ -246,7 +249,12 @@ pub struct ImportArgs {
     #[arg(long, value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Taken off the front of the paths, which must be relative to the root then
-    #[arg(long, value_name = "DIR", default_value = "")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub strip_prefix: OsString,
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]

@@ -13,22 +13,24 @@ use crate::output::{Output, Written};
 use crate::run::{Outcome, Session};
 
 use super::args::{ExportArgs, Foreign, ImportArgs};
-use super::{Stop, done_or};
+use super::job::{Stop, done_or, is_compressed, now, open as open_manifest, trust};
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     let session = Session::start("integrity", "export", &args.common)?;
-    let manifest = super::open(&session, &args.manifest)?;
+    let manifest = open_manifest(&session, &args.manifest)?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let format = match args.format {
         Foreign::Gnu => bc_integrity::Foreign::Gnu,
         Foreign::Hashdeep => bc_integrity::Foreign::Hashdeep,
         Foreign::Mtree => bc_integrity::Foreign::Mtree,
     };
-    let exported =
-        match bc_integrity::export(&manifest, format, super::trust(args.force).0, &mut output) {
-            Ok((_, exported)) => exported,
-            Err(error) => return done_or(session, Stop::Engine(error)),
-        };
+    let exported = match bc_integrity::export(&manifest, format, trust(args.force).0, &mut output) {
+        Ok((_, exported)) => exported,
+        Err(error) => return done_or(session, Stop::Engine(error)),
+    };
+    session
+        .report
+        .note(1, &format!("export: {:.3} s in all", session.elapsed()));
     for problem in &exported.problems {
         session.report.warning(problem);
     }
@@ -58,11 +60,11 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         name: args.file.as_os_str().as_encoded_bytes(),
         algorithm: args.algorithm,
         strip_prefix: args.strip_prefix.as_encoded_bytes(),
-        created_at: super::now(),
+        created_at: now(),
     };
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let imported = (|| {
-        if super::is_compressed(args.output.as_deref()) {
+        if is_compressed(args.output.as_deref()) {
             let to = Compressor::new(&mut output).map_err(Stop::Write)?;
             let (to, trailer) = bc_integrity::import(&what, input, to)?;
             to.finish().map_err(Stop::Write)?;

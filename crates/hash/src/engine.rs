@@ -40,7 +40,7 @@ impl Options {
 pub struct Progress {
     /// Files finished, well or not.
     pub files: AtomicU64,
-    /// Bytes of finished files.
+    /// Bytes read, those of unfinished large files too.
     pub bytes: AtomicU64,
 }
 
@@ -127,6 +127,7 @@ pub fn hash_with<S: Sink>(
             progress,
             files: 0,
             bytes: 0,
+            ahead: Vec::new(),
         };
         let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
@@ -150,7 +151,9 @@ pub fn hash_listing(
     cancel: &Cancel,
     progress: &Progress,
 ) -> Result<Hashes, WorkerPanic> {
-    let plan = Plan::all(listing, options.workers);
+    let mut entries: Vec<EntryId> = listing.ids().collect();
+    bc_read::order::for_disk(listing, &mut entries);
+    let plan = Plan::new(entries, options.workers);
     hash_plan(listing, &plan, options, cancel, progress)
 }
 
@@ -178,6 +181,8 @@ pub fn hash_plan(
 /// Files whose counts are published together, to keep the shared counters
 /// out of the per-file path.
 const PUBLISH_EVERY: u64 = 64;
+/// Bytes of large files that are published together.
+const PUBLISH_BYTES: u64 = 8 << 20;
 
 /// A pump's consumer that hashes: slot numbers are message numbers.
 struct Lanes<'a, S> {
@@ -187,9 +192,25 @@ struct Lanes<'a, S> {
     progress: &'a Progress,
     files: u64,
     bytes: u64,
+    /// Bytes of the file in each slot that are counted already.
+    ahead: Vec<u64>,
 }
 
 impl<S> Lanes<'_, S> {
+    /// Counts the pieces of unfinished files that were just used up.
+    fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
+        for feed in feeds
+            .iter()
+            .filter(|f| !f.end && consumed.contains(&f.slot))
+        {
+            self.ahead[feed.slot] += feed.data.len() as u64;
+            self.bytes += feed.data.len() as u64;
+        }
+        if self.bytes >= PUBLISH_BYTES {
+            self.publish();
+        }
+    }
+
     fn publish(&mut self) {
         self.progress
             .files
@@ -207,9 +228,11 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
 
     fn reserve(&mut self, slots: usize) {
         self.batch.reserve(slots);
+        self.ahead.resize(slots, 0);
     }
 
     fn begin(&mut self, slot: usize, _opened: &Opened) {
+        self.ahead[slot] = 0;
         self.batch.begin(slot);
     }
 
@@ -230,14 +253,17 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 end: from.end,
             };
         }
+        let before = consumed.len();
         self.batch.advance(&mapped[..count], consumed);
+        self.count_pieces(&feeds[..count], &consumed[before..]);
     }
 
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
         self.files += 1;
         match result {
             Ok(opened) => {
-                self.bytes += opened.stat.stamp.size;
+                // A file that grew was counted beyond its size.
+                self.bytes += opened.stat.stamp.size.saturating_sub(self.ahead[slot]);
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
@@ -246,6 +272,85 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         }
         if self.files == PUBLISH_EVERY {
             self.publish();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Count(u64);
+
+    impl Sink for Count {
+        fn file(&mut self, _entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
+            self.0 += u64::from(result.is_ok());
+        }
+    }
+
+    /// A display would otherwise stand still for as long as one huge file takes.
+    #[test]
+    fn bytes_count_while_a_large_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("large")).unwrap();
+        file.set_len(64 << 20).unwrap();
+        let cancel = Cancel::new();
+        let walk = bc_walk::Options::default();
+        let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
+        let progress = Progress::default();
+        let options = Options::new(vec![Algorithm::Xxh128]);
+        let mut seen = Vec::new();
+        let watched = Watched {
+            inner: Lanes {
+                batch: Batch::new(&options.algorithms, options.kernels),
+                digests: Vec::new(),
+                sink: Count(0),
+                progress: &progress,
+                files: 0,
+                bytes: 0,
+                ahead: Vec::new(),
+            },
+            seen: &mut seen,
+        };
+        let mut consumer = watched;
+        let plan = Plan::all(&listing, 1);
+        bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
+        consumer.inner.publish();
+        assert_eq!(consumer.inner.sink.0, 1);
+        seen.dedup();
+        assert!(seen.len() > 4, "{seen:?}");
+        assert!(seen.is_sorted());
+        assert_eq!(progress.bytes.load(Ordering::Relaxed), 64 << 20);
+        assert_eq!(progress.files.load(Ordering::Relaxed), 1);
+    }
+
+    /// Notes the shared counter after each piece.
+    struct Watched<'a, C> {
+        inner: Lanes<'a, C>,
+        seen: &'a mut Vec<u64>,
+    }
+
+    impl<S: Sink> Consumer for Watched<'_, S> {
+        fn width(&self) -> usize {
+            self.inner.width()
+        }
+
+        fn reserve(&mut self, slots: usize) {
+            self.inner.reserve(slots);
+        }
+
+        fn begin(&mut self, slot: usize, opened: &Opened) {
+            self.inner.begin(slot, opened);
+        }
+
+        fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+            self.inner.advance(feeds, consumed);
+            self.seen
+                .push(self.inner.progress.bytes.load(Ordering::Relaxed));
+        }
+
+        fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+            self.inner.finish(slot, result, entry);
         }
     }
 }

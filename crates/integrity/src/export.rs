@@ -7,7 +7,8 @@ use bc_manifest::{End, gnu};
 use bc_walk::Entries;
 
 use crate::error::{Error, ErrorKind};
-use crate::input::{Ahead, ManifestFile, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::Ahead;
 use crate::verify::tree_options;
 
 /// Formats of other tools.
@@ -76,7 +77,7 @@ pub fn export<W: Write>(
             .map_err(|error| Error::output(&error))?;
         line.clear();
         match entries.take()? {
-            Some(entry) => writer.entry(format, &entry, &mut line),
+            Some(entry) => writer.entry(format, entry, &mut line),
             None => break,
         }
     }

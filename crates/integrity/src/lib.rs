@@ -14,7 +14,7 @@
 //! How it flows: `tree` walks; `hashing` reads all files through one plan and
 //! hands digests back in path order, window by window, while reading goes on;
 //! `present` joins stat, digest, link target and attributes of each entry;
-//! `input` streams the old manifest beside it; `view` judges two entries of
+//! `input` and `old_side` stream the old manifest beside it; `view` judges two entries of
 //! one path; `compare` reports in order and finds moves.
 //!
 //! Invariants:
@@ -80,6 +80,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+mod attributes;
 pub mod change;
 pub mod compare;
 mod create;
@@ -91,6 +92,7 @@ mod hashing;
 mod import;
 mod input;
 mod moves;
+mod old_side;
 mod options;
 mod present;
 pub mod report;

@@ -89,11 +89,13 @@ impl<'a, C: Consumer> Pump<'a, C> {
             Choice::Sync => width,
             Choice::Auto | Choice::Uring => options.slots.clamp(width, SLOTS),
         };
+        // One small file must not pay for what a tree needs.
+        let slots = slots.min(plan.len()).max(1);
         consumer.reserve(slots);
         let pool = match options.backend {
             Choice::Auto | Choice::Uring if options.slot_size > MEDIUM => Pool::new(&[
                 (slots, SMALL),
-                (slots / 2, MEDIUM),
+                (slots.div_ceil(2), MEDIUM),
                 (width.max(slots / 4), options.slot_size),
             ]),
             _ => Pool::new(&[(slots, options.slot_size)]),

@@ -21,22 +21,27 @@
 #![forbid(unsafe_code)]
 
 pub mod diff;
+pub mod exposition;
 mod full_disk;
 pub mod hostile;
 mod privilege;
+mod pty;
 pub mod reference;
 mod remove;
 mod rng;
 mod run;
+mod screen;
 mod synth;
 mod tools;
 mod tree;
 
 pub use full_disk::{FullDisk, full_disk};
 pub use privilege::{NOBODY, as_nobody, is_root};
+pub use pty::{Pty, Session};
 pub use remove::remove_tree;
 pub use rng::Rng;
 pub use run::{Outcome, Run};
+pub use screen::Screen;
 pub use synth::{Built, Synth};
 pub use tools::tool;
 pub use tree::TestTree;

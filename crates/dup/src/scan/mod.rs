@@ -114,7 +114,7 @@ impl Default for Options {
 pub struct Progress {
     /// Reads finished: a file read twice counts twice.
     pub files: AtomicU64,
-    /// Bytes read of finished files.
+    /// Bytes read.
     pub bytes: AtomicU64,
     /// Reads planned so far; grows when the second pass is known.
     pub planned: AtomicU64,
@@ -179,7 +179,6 @@ pub fn scan(
     }
     let context = Context {
         listing,
-        rotational: is_rotational(listing, &candidates),
         table: Table::new(candidates.entries(), options.algorithm.digest_len()),
         candidates: &candidates,
         by_entry,
@@ -219,19 +218,6 @@ pub fn scan(
     let finish = groups::finish(&context, &found, errors, stats);
     drop(context);
     Ok(finish(candidates))
-}
-
-fn is_rotational(listing: &Listing, candidates: &Candidates) -> bool {
-    let mut devices: Vec<u64> = Vec::new();
-    for candidate in 0..candidates.len() as u32 {
-        if let Some(meta) = listing.meta(candidates.entry(candidate))
-            && devices.last() != Some(&meta.id.dev)
-            && !devices.contains(&meta.id.dev)
-        {
-            devices.push(meta.id.dev);
-        }
-    }
-    devices.into_iter().any(bc_read::order::is_rotational)
 }
 
 /// The first read of every candidate: how much of it is decided by a sample.

@@ -49,8 +49,6 @@ pub(crate) struct Context<'a> {
     pub(crate) table: Table,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
-    /// Whether any of the files lie on a disk that turns.
-    pub(crate) rotational: bool,
     pub(crate) options: &'a Options,
     pub(crate) cancel: &'a Cancel,
     pub(crate) progress: &'a Progress,
@@ -80,16 +78,14 @@ impl Context<'_> {
             .map_or(0, |meta| meta.stamp.size)
     }
 
-    /// The entries to open, in path order: neighbours on the disk and in the
-    /// kernel's caches, which an order by size is not.
+    /// The entries to open, in path order, or in that of a disk that has to seek for them:
+    /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, candidates: impl Iterator<Item = u32>) -> Plan {
         let mut entries: Vec<EntryId> = candidates
             .map(|candidate| self.candidates.entry(candidate))
             .collect();
         entries.sort_unstable();
-        if self.rotational {
-            bc_read::order::by_inode(self.listing, &mut entries);
-        }
+        bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)
     }
 
@@ -114,6 +110,7 @@ impl Context<'_> {
                 done: Done::default(),
                 files: 0,
                 bytes: 0,
+                ahead: Vec::new(),
             };
             let options = &self.options.read;
             let stats = bc_read::pump(self.listing, &plan, options, self.cancel, &mut worker);
@@ -153,9 +150,29 @@ struct Worker<'a> {
     /// Not yet in the shared counters, which are kept out of the way of files.
     files: u64,
     bytes: u64,
+    /// Bytes of the file in each slot that are counted already.
+    ahead: Vec<u64>,
 }
 
+/// Bytes of large files that are published together.
+const PUBLISH_BYTES: u64 = 8 << 20;
+
 impl Worker<'_> {
+    /// Counts the pieces of unfinished files that were just used up, so that
+    /// a display moves while one huge file is read.
+    fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
+        for feed in feeds
+            .iter()
+            .filter(|f| !f.end && consumed.contains(&f.slot))
+        {
+            self.ahead[feed.slot] += feed.data.len() as u64;
+            self.bytes += feed.data.len() as u64;
+        }
+        if self.bytes >= PUBLISH_BYTES {
+            self.publish();
+        }
+    }
+
     fn candidate(&self, entry: EntryId) -> u32 {
         self.context.by_entry[entry.0 as usize]
     }
@@ -180,6 +197,7 @@ impl Consumer for Worker<'_> {
         self.whole.reserve(slots);
         self.fast.reserve(slots);
         self.slots.resize(slots, Part::Fast);
+        self.ahead.resize(slots, 0);
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
@@ -194,6 +212,7 @@ impl Consumer for Worker<'_> {
         // Of another size than listed it is read for nothing: `finish` refuses it.
         let part = Part::up_to(self.limit, opened.stat.stamp.size);
         self.slots[slot] = part;
+        self.ahead[slot] = 0;
         match part {
             Part::Fast => self.fast.begin(slot),
             Part::Whole => self.whole.begin(slot),
@@ -209,6 +228,7 @@ impl Consumer for Worker<'_> {
             end: false,
         };
         let mut mapped = [NONE; MOST];
+        let before = consumed.len();
         for part in [Part::Fast, Part::Whole] {
             let mut count = 0;
             for feed in feeds
@@ -231,6 +251,7 @@ impl Consumer for Worker<'_> {
                 batch.advance(&mapped[..count], consumed);
             }
         }
+        self.count_pieces(feeds, &consumed[before..]);
     }
 
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
@@ -247,10 +268,11 @@ impl Consumer for Worker<'_> {
             }
             Ok(opened) => {
                 context.table.set_blocks(candidate, opened.stat.blocks);
-                self.bytes += match self.slots[slot] {
+                let read = match self.slots[slot] {
                     Part::Fast => opened.stat.stamp.size.min(SMALL),
                     Part::Whole => opened.stat.stamp.size,
                 };
+                self.bytes += read.saturating_sub(self.ahead[slot]);
                 match self.slots[slot] {
                     Part::Fast => {
                         let hash = first(self.fast.digests(slot));

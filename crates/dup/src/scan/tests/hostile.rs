@@ -119,7 +119,6 @@ fn bytes_decide_where_digests_are_wrong() {
     let candidates = Candidates::find(&listing, &options, &mut stats);
     let context = Context {
         listing: &listing,
-        rotational: false,
         table: Table::new(candidates.entries(), 16),
         by_entry: (0..4).collect(),
         prefixes: std::sync::Mutex::default(),

@@ -1,0 +1,124 @@
+//! What every command of the applet does the same way.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bc_digest::{Algorithm, Batch, Kernels};
+use bc_hash::Progress;
+use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Reading, RootCheck, Trust, Work};
+
+use crate::exit::Exit;
+use crate::progress::Display;
+use crate::run::{Outcome, Session};
+
+/// What ended a command early.
+pub enum Stop {
+    Engine(Error),
+    Write(io::Error),
+}
+
+impl Stop {
+    /// Did the reader of our output go away, which is its right?
+    pub fn is_broken_pipe(&self) -> bool {
+        let kind = match self {
+            Stop::Engine(error) => error.io_kind(),
+            Stop::Write(error) => Some(error.kind()),
+        };
+        kind == Some(io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Engine(error)
+    }
+}
+
+/// Runs `f` with the means to work through a tree. None: cancelled, or the
+/// reader of our output went away; the session knows.
+pub fn working<T>(
+    session: &Session,
+    algorithm: Option<Algorithm>,
+    phase: &'static str,
+    f: impl FnOnce(&Work<'_>) -> Result<T, Stop>,
+) -> Outcome<Option<T>> {
+    let progress = Arc::new(Progress::default());
+    let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
+    let width = algorithm.map_or(1, |a| Batch::new(&[a], Kernels::detect()).width());
+    let fallback = session.read_options(1, width)?;
+    let reading = |job: Job| {
+        display.phase(phase, job.files, job.bytes.unwrap_or(0));
+        let workers = session.workers(job.files as usize, job.bytes, algorithm);
+        match session.read_options(workers, width) {
+            Ok(read) => Reading { workers, read },
+            // Said already; one worker fits the budget, as was checked above.
+            Err(_) => Reading {
+                workers: 1,
+                read: fallback.clone(),
+            },
+        }
+    };
+    let work = Work {
+        walk_workers: session.walk_workers(),
+        reading: &reading,
+        kernels: Kernels::detect(),
+        cancel: &session.cancel,
+        progress: &progress,
+    };
+    match f(&work) {
+        Ok(result) => Ok(Some(result)),
+        Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
+        Err(stop) if stop.is_broken_pipe() => Ok(None),
+        Err(stop) => Err(stopped(session, &stop)),
+    }
+}
+
+pub fn stopped(session: &Session, stop: &Stop) -> Exit {
+    match stop {
+        Stop::Engine(error) => session.fatal(&error.to_string()),
+        Stop::Write(error) => session.fatal(&format!("output: write: {error}")),
+    }
+}
+
+pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
+    if stop.is_broken_pipe() {
+        Ok(session.end(Exit::Done))
+    } else {
+        Err(stopped(&session, &stop))
+    }
+}
+
+pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
+    let opened = session.while_reading(path.as_os_str(), || {
+        if crate::args::is_dash(path.as_os_str()) {
+            ManifestFile::from_reader(b"-", io::stdin().lock())
+        } else {
+            ManifestFile::open(path)
+        }
+    });
+    opened.map_err(|error| session.fatal(&error.to_string()))
+}
+
+pub fn trust(force: bool) -> (Trust, RootCheck) {
+    if force {
+        (Trust::Forced, RootCheck::Forced)
+    } else {
+        (Trust::Checked, RootCheck::Careful)
+    }
+}
+
+/// Does this name ask for compression?
+pub fn is_compressed(path: Option<&Path>) -> bool {
+    path.is_some_and(|path| path.extension() == Some(OsStr::new("zst")))
+}
+
+/// Nanoseconds since 1970.
+pub fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,87 @@
+//! `bc integrity update`: bring a manifest up to date.
+
+use bc_integrity::change::Class;
+use bc_integrity::compare::Detail;
+use bc_integrity::report::{Format as ReportFormat, Report};
+use bc_integrity::{Damaged, Reread, Summary, Update};
+
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::run::{Outcome, Session};
+
+use super::args::UpdateArgs;
+use super::job::{Stop, now, open, stopped, trust, working};
+use super::verdict::conclude_with;
+
+pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
+    let mut session = Session::start("integrity", "update", &args.common)?;
+    let reread = match &args.reread {
+        Some(text) => text
+            .parse::<Reread>()
+            .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
+        None => Reread::None,
+    };
+    let algorithm = open(&session, &args.manifest)?
+        .algorithm()
+        .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
+    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let mut report = Report::new(&mut output, ReportFormat::Text);
+    let (trust, root_check) = trust(args.force);
+    let what = Update {
+        root: &args.root,
+        manifest: &args.manifest,
+        reread,
+        damaged: if args.accept_damaged {
+            Damaged::Accept
+        } else {
+            Damaged::Keep
+        },
+        detail: if session.report.shows(1) {
+            Detail::All
+        } else {
+            Detail::Changes
+        },
+        trust,
+        root_check,
+        now: now(),
+    };
+    let updated = working(&session, Some(algorithm), "update", |work| {
+        Ok(bc_integrity::update(&what, work, &mut |change| {
+            report.change(change)
+        })?)
+    })?;
+    let Some(updated) = updated else {
+        return Ok(session.end(Exit::Done));
+    };
+    for problem in &updated.problems {
+        session.report.warning(problem);
+    }
+    session.report.note(
+        1,
+        match updated.written {
+            Some(_) => "the manifest was rewritten",
+            None => "nothing changed; the manifest was left as it is",
+        },
+    );
+    session
+        .metrics
+        .set("files", "Files read.", updated.totals.read.files as f64);
+    session.metrics.set(
+        "read_bytes",
+        "Bytes read.",
+        updated.totals.read.bytes as f64,
+    );
+    // Bringing a manifest up to date is what was asked for: only damage and
+    // what could not be read are worth an exit code.
+    let exit = conclude_with(&mut session, output, &updated.summary);
+    let exit = if exit == Exit::Differs && unread(&updated.summary) == 0 {
+        Exit::Done
+    } else {
+        exit
+    };
+    Ok(session.end(exit))
+}
+
+fn unread(summary: &Summary) -> u64 {
+    summary.count(Class::Unreadable)
+}

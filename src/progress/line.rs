@@ -1,0 +1,204 @@
+//! The text of the status line: what is known, fitted to the terminal's width.
+
+use std::time::Duration;
+
+/// How far the work is at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Files finished.
+    pub files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Files to do in all, 0 if that is not known.
+    pub files_total: u64,
+    /// Bytes to read in all, 0 if that is not known.
+    pub bytes_total: u64,
+}
+
+/// Work per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    pub files: f64,
+    pub bytes: f64,
+}
+
+/// One piece of the line; the piece with the highest `cost` goes first where
+/// the terminal is too narrow for all.
+struct Piece {
+    text: String,
+    cost: u8,
+}
+
+/// The line for `counts` after `elapsed` of this phase, in at most `width` columns.
+pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width: usize) -> String {
+    let mut files = thousands(counts.files);
+    if counts.files_total > 0 {
+        files += &format!("/{}", thousands(counts.files_total));
+    }
+    let piece = |text: String, cost| Piece { text, cost };
+    let mut pieces = vec![
+        piece(phase.to_owned(), 0),
+        piece(format!("{files} files"), 3),
+        piece(size(counts.bytes), 5),
+        piece(format!("{} files/s", thousands(rate.files as u64)), 4),
+        piece(format!("{}/s", size(rate.bytes as u64)), 2),
+    ];
+    if let Some(share) = share(counts) {
+        pieces.push(piece(format!("{:>3.0}%", share * 100.0), 1));
+        let seconds = elapsed.as_secs_f64();
+        // The first moments tell little, and a stall tells nothing: behind many
+        // small files may come a huge one.
+        let moves = match counts.bytes_total {
+            0 => rate.files > 0.0,
+            _ => rate.bytes > 0.0,
+        };
+        if share > 0.0 && seconds >= 0.5 && moves {
+            pieces.push(piece(
+                format!("ETA {}", clock(seconds / share - seconds)),
+                1,
+            ));
+        }
+    }
+    fit(pieces, width)
+}
+
+/// The part of the work that is done: by bytes where they are known, else by files.
+fn share(counts: Counts) -> Option<f64> {
+    let of = |done: u64, total: u64| (total > 0).then(|| (done as f64 / total as f64).min(1.0));
+    of(counts.bytes, counts.bytes_total).or_else(|| of(counts.files, counts.files_total))
+}
+
+fn fit(mut pieces: Vec<Piece>, width: usize) -> String {
+    loop {
+        let texts: Vec<&str> = pieces.iter().map(|p| p.text.as_str()).collect();
+        for gap in ["  ", " "] {
+            let line = texts.join(gap);
+            if line.chars().count() <= width {
+                return line;
+            }
+        }
+        let dearest = (1..pieces.len()).max_by_key(|i| pieces[*i].cost);
+        match dearest {
+            Some(at) => drop(pieces.remove(at)),
+            None => return pieces[0].text.chars().take(width).collect(),
+        }
+    }
+}
+
+/// Seconds as `0:07`, `12:03` or `3:00:12`.
+fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{}:{minutes:02}:{seconds:02}", thousands(hours)),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes for people, in binary units.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(size(999), "999 B");
+        assert_eq!(size(1_512_785_519), "1.4 GiB");
+        assert_eq!(size(1000), "1.0 KiB");
+        assert_eq!(size(u64::MAX), "16384.0 PiB");
+        assert_eq!(clock(0.4), "0:00");
+        assert_eq!(clock(723.0), "12:03");
+        assert_eq!(clock(10_812.0), "3:00:12");
+    }
+
+    const RATE: Rate = Rate {
+        files: 5.0,
+        bytes: 512.0,
+    };
+
+    #[test]
+    fn eta_appears_once_the_total_is_known() {
+        let line = |counts| render("hash", counts, RATE, Duration::from_secs(2), 200);
+        let mut counts = Counts {
+            files: 10,
+            bytes: 1024,
+            ..Counts::default()
+        };
+        assert_eq!(line(counts), "hash  10 files  1.0 KiB  5 files/s  512 B/s");
+        counts.files_total = 40;
+        assert_eq!(
+            line(counts),
+            "hash  10/40 files  1.0 KiB  5 files/s  512 B/s   25%  ETA 0:06"
+        );
+        counts.bytes_total = 2048;
+        assert!(
+            line(counts).ends_with("   50%  ETA 0:02"),
+            "{}",
+            line(counts)
+        );
+        counts.bytes = 4096; // a file that grew
+        assert!(
+            line(counts).ends_with("  100%  ETA 0:00"),
+            "{}",
+            line(counts)
+        );
+    }
+
+    #[test]
+    fn narrow_terminals_lose_the_least_important_first() {
+        let counts = Counts {
+            files: 1256,
+            bytes: 5 << 30,
+            files_total: 30_002,
+            bytes_total: 20 << 30,
+        };
+        let rate = Rate {
+            files: 1200.0,
+            bytes: 512e6,
+        };
+        for width in 0..120 {
+            let line = render("hash", counts, rate, Duration::from_secs(60), width);
+            assert!(line.chars().count() <= width, "{width}: {line}");
+            assert_eq!(line.is_empty(), width == 0);
+        }
+        let at = |width| render("hash", counts, rate, Duration::from_secs(60), width);
+        assert_eq!(
+            at(79),
+            "hash  1,256/30,002 files  5.0 GiB  1,200 files/s  488.3 MiB/s   25%  ETA 3:00"
+        );
+        assert_eq!(at(39), "hash  488.3 MiB/s   25%  ETA 3:00");
+        assert_eq!(at(19), "hash  25% ETA 3:00");
+        assert_eq!(at(3), "has");
+    }
+}

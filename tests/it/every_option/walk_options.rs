@@ -1,0 +1,125 @@
+//! Options that choose files: each is worth a known number of files on the ground.
+
+use bc_testkit::TestTree;
+
+use super::ground::Ground;
+
+/// A command that walks.
+pub struct Walker {
+    pub name: &'static str,
+    /// Its line up to the root.
+    line: &'static str,
+    count: fn(&Ground, &str) -> i64,
+}
+
+pub const WALKERS: &[Walker] = &[
+    Walker {
+        name: "hash hash",
+        line: "hash hash",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
+        name: "dup scan",
+        line: "dup scan",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
+        name: "dup summary",
+        line: "dup summary",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
+        name: "dup prune",
+        line: "dup prune --action=hardlink --dry-run",
+        count: |g, line| g.bc(line).lines().len() as i64,
+    },
+    Walker {
+        name: "integrity manifest",
+        line: "integrity manifest",
+        count: |g, line| {
+            let text = g.bc(line).code(0).text();
+            let files = text
+                .lines()
+                .filter(|line| line.contains("\"kind\":\"file\""));
+            files.count() as i64
+        },
+    },
+];
+
+/// An option, as given, and what is left with it: files, and files that prune would change.
+pub struct Case {
+    pub option: &'static str,
+    given: &'static str,
+    files: i64,
+    pruned: i64,
+}
+
+const fn case(option: &'static str, given: &'static str, files: i64, pruned: i64) -> Case {
+    Case {
+        option,
+        given,
+        files,
+        pruned,
+    }
+}
+
+/// Without any there are 8 files, and prune would change 5.
+pub const CASES: &[Case] = &[
+    case("no-hidden", "--no-hidden", 6, 4),
+    case("hidden", "--no-hidden --hidden", 8, 5),
+    case("include", "--include=*.c", 6, 4),
+    case("exclude", "--exclude=sub", 6, 3),
+    case("min-size", "--min-size=1K", 2, 1),
+    case("max-size", "--max-size=1K", 6, 4),
+    case("ignore-files", "--ignore-files", 7, 4),
+    case("max-depth", "--max-depth=1", 6, 3),
+    case("files-from", "--files-from=list", 2, 1),
+    case("null", "--files-from=list0 --null", 2, 1),
+    // Prune refuses what only a symbolic link leads to.
+    case("follow-symlinks", "--follow-symlinks", 9, 5),
+    case("one-file-system", "--one-file-system", 8, 5),
+];
+
+/// A manifest records a tree, not a list.
+pub fn has(walker: &Walker, option: &str) -> bool {
+    walker.name != "integrity manifest" || !matches!(option, "files-from" | "null")
+}
+
+pub fn check(g: &Ground, walker: &Walker, case: &Case) {
+    g.t.write("list", "d/a.c\nd/sub/b.c\n")
+        .write("list0", "d/a.c\0d/sub/b.c\0");
+    let prunes = walker.name == "dup prune";
+    let root = if case.given.contains("--files-from") {
+        ""
+    } else {
+        "d"
+    };
+    let all = (walker.count)(g, &format!("{} d", walker.line));
+    assert_eq!(all, if prunes { 5 } else { 8 });
+    let left = (walker.count)(g, &format!("{} {} {root}", walker.line, case.given));
+    assert_eq!(left, if prunes { case.pruned } else { case.files });
+    if case.option == "one-file-system" {
+        crosses(g, walker);
+    }
+}
+
+/// `/dev/shm` is nearly everywhere a file system of its own below another.
+fn crosses(g: &Ground, walker: &Walker) {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &str| std::fs::metadata(path).map(|meta| meta.dev()).ok();
+    if device("/dev/shm").is_none() || device("/dev") == device("/dev/shm") {
+        return bc_testkit::left_out("/dev/shm is no file system of its own");
+    }
+    let there = TestTree::new_in(std::path::Path::new("/dev/shm"));
+    let marks = ["one", "two"].map(|name| {
+        let name = format!("bc-mark-{}-{name}", std::process::id());
+        there.write(&name, "across");
+        name
+    });
+    let includes = format!("--include={} --include={}", marks[0], marks[1]);
+    let line = format!("{} {includes} /dev", walker.line);
+    let across = (walker.count)(g, &line);
+    let within = (walker.count)(g, &format!("{line} -x"));
+    let expected = if walker.name == "dup prune" { 1 } else { 2 };
+    assert_eq!((across, within), (expected, 0));
+}

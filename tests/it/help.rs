@@ -1,0 +1,161 @@
+//! `-h`, `--help` and what is said to slips, for every command of the tree.
+
+use bc_testkit::TestTree;
+use serde_json::Value;
+
+use crate::common::Bc;
+
+/// The words of every command below `bc`, e.g. `["hash", "check"]`.
+fn commands(t: &TestTree) -> Vec<(Vec<String>, Value)> {
+    let out = t.bc_line("--describe").go();
+    let tree: Value = serde_json::from_slice(&out.code(0).stdout).unwrap();
+    let mut found = Vec::new();
+    collect(&tree, &[], &mut found);
+    found
+}
+
+fn collect(command: &Value, above: &[String], found: &mut Vec<(Vec<String>, Value)>) {
+    for below in command["subcommands"].as_array().unwrap() {
+        let mut words = above.to_vec();
+        words.push(below["name"].as_str().unwrap().to_owned());
+        found.push((words.clone(), below.clone()));
+        collect(below, &words, found);
+    }
+}
+
+#[test]
+fn every_help_fits_names_all_options_and_has_an_example() {
+    let t = TestTree::new();
+    let commands = commands(&t);
+    assert!(commands.len() >= 18, "{}", commands.len());
+    for (words, command) in &commands {
+        let help = |option: &str| {
+            let out = t.bc().args(words).arg(option).go();
+            out.code(0).stderr_is("").text()
+        };
+        let (short, long) = (help("-h"), help("--help"));
+        for text in [&short, &long] {
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{words:?}: {line:?}");
+                assert_eq!(line, line.trim_end(), "{words:?}");
+            }
+            let usage = format!("Usage: bc {}", words.join(" "));
+            assert!(text.contains(&usage), "{words:?}: {text}");
+            for argument in command["arguments"].as_array().unwrap() {
+                if let Some(name) = argument["long"].as_str() {
+                    assert!(text.contains(&format!("--{name}")), "{words:?}: {name}");
+                }
+            }
+        }
+        assert!(short.len() <= long.len(), "{words:?}");
+        assert!(
+            long.contains("\nExample:\n") || long.contains("\nExamples:\n"),
+            "{words:?}: {long}"
+        );
+        let example = format!("  bc {}", words[0]);
+        assert!(long.contains(&example), "{words:?}: {long}");
+    }
+    t.bc_line("--help").go().code(0).stdout_has("Usage: bc ");
+}
+
+/// The examples of the help are lines that parse: each command word and option in them exists.
+#[test]
+fn examples_name_what_exists() {
+    let t = TestTree::new();
+    let commands = commands(&t);
+    let mut seen = 0;
+    for (words, _) in &commands {
+        let long = t.bc().args(words).arg("--help").go().text();
+        let (_, examples) = long.split_once("Example").unwrap();
+        let lines = examples.lines().filter(|line| line.starts_with("  "));
+        for part in lines.flat_map(|line| line.split(['|', ';', '&'])) {
+            // What follows three blanks explains.
+            let part = part.trim().split("   ").next().unwrap();
+            let Some(call) = part.strip_prefix("bc ") else {
+                continue;
+            };
+            seen += 1;
+            known(&commands, call);
+        }
+    }
+    assert!(seen > 30, "{seen}");
+}
+
+fn known(commands: &[(Vec<String>, Value)], call: &str) {
+    let mut typed: Vec<&str> = call.split_whitespace().collect();
+    let two = commands
+        .iter()
+        .find(|(words, _)| words.len() == 2 && typed.starts_with(&[&words[0], &words[1]]));
+    let default = match typed[0] {
+        "hash" => vec!["hash", "hash"],
+        "dup" => vec!["dup", "scan"],
+        one => vec![one],
+    };
+    let (_, command) = two
+        .or_else(|| commands.iter().find(|(words, _)| *words == default))
+        .unwrap_or_else(|| panic!("no such command: {call}"));
+    typed.retain(|word| word.starts_with('-') && word.len() > 1);
+    for option in typed {
+        let arguments = command["arguments"].as_array().unwrap();
+        let found = arguments.iter().any(|argument| {
+            let is = |key: &str, prefix: &str| {
+                argument[key].as_str().is_some_and(|name| {
+                    option.split('=').next() == Some(&format!("{prefix}{name}"))
+                })
+            };
+            is("long", "--") || is("short", "-")
+        });
+        assert!(found, "no such option: {option} in {call}");
+    }
+}
+
+#[test]
+fn slips_are_answered_with_what_was_meant() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    for (typed, meant) in [
+        ("hsah a", "did you mean 'bc hash'?"),
+        ("integrty a", "did you mean 'bc integrity'?"),
+        ("instal a", "did you mean 'bc install'?"),
+        ("calibrat", "did you mean 'bc calibrate'?"),
+        ("hash chekc sums", "did you mean 'bc hash check'?"),
+        ("dup prnue d", "did you mean 'bc dup prune'?"),
+        ("dup sumary d", "did you mean 'bc dup summary'?"),
+        ("integrity verfy d m", "did you mean 'bc integrity verify'?"),
+        (
+            "integrity manfest d",
+            "did you mean 'bc integrity manifest'?",
+        ),
+        ("hash --tpye=md5 a", "'--type'"),
+        ("hash --exlude=b a", "'--exclude'"),
+        ("hash check --ignore-mising a", "'--ignore-missing'"),
+        ("dup prune --action=hardlnk a", "expected hardlink, reflink"),
+        ("dup --algorithm=xxh182 a", "'xxh128'"),
+        ("hash --format=jsno a", "'json'"),
+        ("integrity verify --mode=contnt d m", "'content'"),
+        ("hash --type=sha265 a", "sha256"),
+        ("hash a --threads=fast", "fast"),
+        ("hash a --min-size=1X", "64K"),
+    ] {
+        let out = t.bc_line(typed).go();
+        out.code(2).stdout_is("").stderr_has(meant);
+    }
+}
+
+#[test]
+fn the_default_command_may_be_left_out_and_help_says_so() {
+    let t = TestTree::new();
+    for (applet, default) in [("hash", "hash"), ("dup", "scan")] {
+        let line = format!("'bc {applet} DIR' means 'bc {applet} {default} DIR'");
+        t.bc_line(&format!("{applet} -h"))
+            .go()
+            .code(0)
+            .stdout_has(line);
+    }
+    // `help COMMAND` is the same text as `COMMAND --help`.
+    let long = t.bc_line("hash check --help").go();
+    t.bc_line("hash help check")
+        .go()
+        .code(0)
+        .stdout_is(&long.stdout);
+}
