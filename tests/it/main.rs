@@ -15,4 +15,5 @@ mod integrity_foreign;
 mod integrity_update;
 mod multicall;
 mod options;
+mod readme_integrity;
 mod signals;
