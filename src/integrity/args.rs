@@ -183,7 +183,8 @@ pub struct DiffArgs {
 Examples:
   bc integrity update /srv srv.jsonl
   bc integrity update --reread=10m /srv srv.jsonl    also re-read what was verified longest ago, for 10 minutes
-  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it")]
+  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
+  bc integrity update -q --reread=30m /srv srv.jsonl for timers: prints only what is damaged or unreadable")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     #[arg(long, value_name = "PART")]

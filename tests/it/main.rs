@@ -20,5 +20,6 @@ mod integrity_foreign;
 mod integrity_update;
 mod multicall;
 mod options;
+mod readme_integrity;
 mod signals;
 mod terminal;

@@ -21,8 +21,9 @@
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
 //!   [`Summary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
-//!   the listing, a digest for each file read ahead, and the changes that wait
-//!   for moves to be known.
+//!   the listing, some 100 bytes an entry of the tree; digest and stat of each
+//!   file read ahead; and 32 bytes for each file that only one side has, for
+//!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
 //!   right, and nothing before a suspicious root proved to be the right one.
