@@ -44,9 +44,15 @@ pub enum Io {
 #[command(next_help_heading = "Common options")]
 pub struct Common {
     /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
+    ///
+    /// auto takes as many as the work deserves, from what this machine was measured to do. Results never
+    /// depend on it. Affinity masks and CPU quotas are respected.
     #[arg(long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
     /// How files are read: auto, sync (plain calls) or uring (io_uring)
+    ///
+    /// auto takes plain calls for what is in memory and io_uring for what is not. uring is an error
+    /// where the kernel refuses it.
     #[arg(
         long,
         value_enum,
@@ -95,6 +101,9 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
+    ///
+    /// Its keys are the names of options; a table such as [hash] holds those of one applet. Environment
+    /// variables such as BC_THREADS win over it, the command line wins over both.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print this command tree as JSON and stop
@@ -113,9 +122,14 @@ pub struct WalkArgs {
     #[arg(long, overrides_with = "no_hidden")]
     pub hidden: bool,
     /// Only files that match GLOB (repeatable); with '/', matched against the path below the root
+    ///
+    /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
+    /// directory raw. Directories are entered whatever they are called.
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<OsString>,
     /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
+    ///
+    /// Patterns are as for --include. A directory that matches is not even read.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<OsString>,
     /// Only files of at least SIZE
@@ -140,6 +154,8 @@ pub struct WalkArgs {
     #[arg(long)]
     pub follow_symlinks: bool,
     /// Stay on the file system of each root
+    ///
+    /// /proc, /sys and the like are never entered unless they are named as a PATH.
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
 }

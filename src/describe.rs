@@ -23,6 +23,11 @@ fn tree(command: &clap::Command) -> Value {
         .filter(|a| !a.is_hide_set() && !matches!(a.get_id().as_str(), "help" | "version"))
         .map(argument)
         .collect();
+    let default = crate::applet::APPLETS
+        .iter()
+        .find(|applet| command.get_name().ends_with(applet.name))
+        .and_then(|applet| applet.default)
+        .filter(|default| command.get_subcommands().any(|c| c.get_name() == *default));
     let subcommands: Vec<Value> = command
         .get_subcommands()
         .filter(|c| c.get_name() != "help")
@@ -33,6 +38,8 @@ fn tree(command: &clap::Command) -> Value {
         "about": text(command.get_about()),
         "arguments": args,
         "subcommands": subcommands,
+        "default_subcommand": default,
+        "notes": text(command.get_after_long_help().or(command.get_after_help())),
     })
 }
 

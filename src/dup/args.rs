@@ -96,12 +96,16 @@ pub struct SearchArgs {
     #[arg(long)]
     pub match_hardlinks: bool,
     /// Never change files below DIR; they are listed first and kept (repeatable)
+    ///
+    /// DIR is searched even if no PATH names it.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,
     /// Only duplicates that lie under different PATHs
     #[arg(long)]
     pub across_roots: bool,
     /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
+    ///
+    /// A record counts only for a file whose device, inode, size and times are what they were.
     #[arg(
         long,
         value_name = "FILE",
@@ -173,6 +177,10 @@ Of each group the file that is kept is chosen by: --reference, then each --keep 
 hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
+    ///
+    /// hardlink: one file with several names; reflink: separate files that share their space (btrfs, XFS);
+    /// symlink: relative links to the kept file; delete: the other names go; move: they go to DIR, with
+    /// their directories. What cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action)]
     pub action: bc_dup::prune::Action,
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
@@ -188,6 +196,8 @@ pub struct PruneArgs {
     #[arg(long)]
     pub force: bool,
     /// Link files although owner, mode, ACL or attributes differ
+    ///
+    /// The kept file's are what all names have afterwards.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names

@@ -85,6 +85,9 @@ pub struct HashArgs {
     #[arg(long)]
     pub relative: bool,
     /// Give a digest to files that change while they are read
+    ///
+    /// Without it such a file is reported and the exit code is 1: its digest would be of a state that
+    /// never existed.
     #[arg(long)]
     pub allow_changed: bool,
     /// Write to FILE, which appears whole or not at all
@@ -109,6 +112,9 @@ Examples:
   ssh host cat SHA256SUMS | bc hash check -")]
 pub struct CheckArgs {
     /// Algorithm of lines without a tag
+    ///
+    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the usual
+    /// one for the digest's length.
     #[arg(short = 't', long = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Do not fail or report for missing files

@@ -170,6 +170,8 @@ fn one(
         &verdicts,
         &mut counts,
     );
+    // The lines before their totals.
+    let result = result.and_then(|()| output.flush());
     Ok((summary(args, session, &shown, &loaded, &counts), result))
 }
 

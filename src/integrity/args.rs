@@ -104,6 +104,9 @@ Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unr
 ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
+    ///
+    /// strict: content and all fields but those that a restore cannot keep; content: kind, content and
+    /// link targets; meta: everything but content, which is not read.
     #[arg(
         long,
         value_enum,
@@ -187,6 +190,9 @@ Examples:
   bc integrity update -q --reread=30m /srv srv.jsonl for timers: prints only what is damaged or unreadable")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
+    ///
+    /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
+    /// the whole tree in the end; damage is reported and never recorded as right by itself.
     #[arg(long, value_name = "PART")]
     pub reread: Option<String>,
     /// Record the present content of damaged files as right

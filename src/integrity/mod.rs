@@ -27,19 +27,21 @@ use verdict::conclude;
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
-    // A manifest records whole trees: said when asked for, not offered.
-    IntegrityCli::command().mut_subcommand("manifest", |manifest| {
-        manifest
-            .mut_arg("files_from", |arg| arg.hide(true))
-            .mut_arg("null", |arg| arg.hide(true))
-    })
+    IntegrityCli::command().mut_subcommand("manifest", without_lists)
+}
+
+/// A manifest records whole trees, never lists of files: that is said when asked for, not offered.
+fn without_lists(manifest: clap::Command) -> clap::Command {
+    manifest
+        .mut_arg("files_from", |arg| arg.hide(true))
+        .mut_arg("null", |arg| arg.hide(true))
 }
 
 /// One subcommand alone.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {
-        "manifest" => args::ManifestArgs::augment_args(command),
+        "manifest" => without_lists(args::ManifestArgs::augment_args(command)),
         "verify" => args::VerifyArgs::augment_args(command),
         "diff" => args::DiffArgs::augment_args(command),
         "update" => args::UpdateArgs::augment_args(command),

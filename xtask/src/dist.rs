@@ -5,6 +5,8 @@ mod completions;
 mod deb;
 mod man;
 mod static_build;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,6 +24,10 @@ struct Node<'a> {
     options: Vec<Opt<'a>>,
     positionals: Vec<&'a Value>,
     subcommands: Vec<(&'a str, &'a str)>,
+    /// The subcommand that is meant where none is named.
+    default: Option<&'a str>,
+    /// Examples and remarks.
+    notes: &'a str,
 }
 
 /// An option of a command.
@@ -152,6 +158,8 @@ fn collect<'a>(command: &'a Value, above: &mut Vec<&'a str>, nodes: &mut Vec<Nod
                 )
             })
             .collect(),
+        default: command["default_subcommand"].as_str(),
+        notes: command["notes"].as_str().unwrap_or(""),
     });
     for subcommand in below {
         collect(subcommand, above, nodes);

@@ -33,7 +33,7 @@ impl Screen {
         while let Some(c) = chars.next() {
             match c {
                 '\r' => self.column = 0,
-                '\n' => self.to_row(self.row + 1),
+                '\n' => self.go_to_row(self.row + 1),
                 '\x1b' => self.escape(&mut chars),
                 c => self.put(c),
             }
@@ -58,7 +58,7 @@ impl Screen {
         self.wraps
     }
 
-    fn to_row(&mut self, row: usize) {
+    fn go_to_row(&mut self, row: usize) {
         self.row = row;
         if self.rows.len() <= row {
             self.rows.resize(row + 1, Vec::new());
@@ -69,7 +69,7 @@ impl Screen {
         if self.column == self.width {
             self.wraps += 1;
             self.column = 0;
-            self.to_row(self.row + 1);
+            self.go_to_row(self.row + 1);
         }
         let row = &mut self.rows[self.row];
         if row.len() <= self.column {

@@ -101,7 +101,10 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-pub const CASES: &[(&str, fn(&Ground, &Command))] = &[
+/// A check of one option of any command.
+type Check = fn(&Ground, &Command);
+
+pub const CASES: &[(&str, Check)] = &[
     ("threads", threads),
     ("io", io),
     ("memory-budget", memory_budget),

@@ -37,7 +37,7 @@ pub const WALKERS: &[Walker] = &[
         name: "integrity manifest",
         line: "integrity manifest",
         count: |g, line| {
-            let text = g.bc(line).code(0).text();
+            let text = g.bc(line).text();
             let files = text
                 .lines()
                 .filter(|line| line.contains("\"kind\":\"file\""));

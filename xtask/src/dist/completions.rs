@@ -10,14 +10,28 @@ fn key(node: &Node<'_>) -> String {
     node.words.join("_").replace('-', "_")
 }
 
+/// The options that may follow a node's words: its own, and those of the subcommand meant where
+/// none is named.
+fn options<'a, 'b>(nodes: &'b [Node<'a>], node: &'b Node<'a>) -> impl Iterator<Item = &'b Opt<'a>> {
+    let meant = node.default.and_then(|default| {
+        nodes.iter().find(|other| {
+            other.words.len() == node.words.len() + 1
+                && other.words.starts_with(&node.words)
+                && other.words.ends_with(&[default])
+        })
+    });
+    let meant = meant.into_iter().flat_map(|meant| &meant.options);
+    node.options.iter().chain(meant)
+}
+
 /// Text inside single quotes of any of the shells.
 fn quoted(text: &str) -> String {
     text.lines().next().unwrap_or("").replace('\'', "")
 }
 
 /// Words for `compgen -W`: subcommands and options, those with values ending in `=`.
-fn words(node: &Node<'_>) -> String {
-    let options = node.options.iter().map(|o| match o.value {
+fn words(nodes: &[Node<'_>], node: &Node<'_>) -> String {
+    let options = options(nodes, node).map(|o| match o.value {
         Some(_) => format!("--{}=", o.long),
         None => format!("--{}", o.long),
     });
@@ -47,7 +61,7 @@ pub(super) fn bash(nodes: &[Node<'_>], names: &[&str]) -> String {
     }
     out.push_str("        esac\n    done\n    case $path:$option in\n");
     for node in nodes {
-        for option in node.options.iter().filter(|o| !o.allowed.is_empty()) {
+        for option in options(nodes, node).filter(|o| !o.allowed.is_empty()) {
             let _ = writeln!(
                 out,
                 "        {}:--{}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;",
@@ -63,7 +77,7 @@ pub(super) fn bash(nodes: &[Node<'_>], names: &[&str]) -> String {
             out,
             "        {}:) COMPREPLY=($(compgen -W '{}' -- \"$cur\")) ;;",
             key(node),
-            words(node)
+            words(nodes, node)
         );
     }
     out.push_str(
@@ -100,7 +114,7 @@ pub(super) fn zsh(nodes: &[Node<'_>], names: &[&str]) -> String {
             out.push_str("        _describe command commands\n");
         }
         out.push_str("        _arguments -S \\\n");
-        for option in &node.options {
+        for option in options(nodes, node) {
             let _ = writeln!(out, "            {} \\", zsh_option(option));
         }
         out.push_str("            '*:file:_files' ;;\n");
@@ -149,7 +163,7 @@ pub(super) fn fish(nodes: &[Node<'_>], names: &[&str]) -> String {
         for (name, about) in &node.subcommands {
             let _ = writeln!(out, "{when} -a '{name}' -d '{}'", quoted(about));
         }
-        for option in &node.options {
+        for option in options(nodes, node) {
             let short = option
                 .short
                 .map_or_else(String::new, |s| format!(" -s {s}"));

@@ -1,8 +1,11 @@
 //! Manual pages in man(7).
 
 use std::fmt::Write;
+use std::process::Command;
+use std::sync::OnceLock;
 
 use super::Node;
+use crate::sh;
 
 /// The codes that all applets share.
 const EXIT: &[(&str, &str)] = &[
@@ -27,8 +30,9 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
     let name = node.words.join("-");
     writeln!(
         out,
-        ".TH {} 1 \"\" \"bit-crafts\" \"User Commands\"",
-        name.to_uppercase()
+        ".TH {} 1 \"{}\" \"bit-crafts\" \"User Commands\"",
+        name.to_uppercase(),
+        date()
     )?;
     writeln!(out, ".SH NAME\n{} \\- {}", text(&name), text(node.about))?;
     writeln!(out, ".SH SYNOPSIS\n.B {}", text(&node.words.join(" ")))?;
@@ -65,6 +69,14 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
             writeln!(out, ".TP\n.B {}\n{}", text(name), text(about))?;
         }
     }
+    if !node.positionals.is_empty() {
+        writeln!(out, ".SH ARGUMENTS")?;
+    }
+    for positional in &node.positionals {
+        let name = positional["value_name"].as_str().unwrap_or("ARG");
+        let help = positional["help"].as_str().unwrap_or("");
+        writeln!(out, ".TP\n\\fI{}\\fR\n{}.", text(name), text(help))?;
+    }
     if !node.options.is_empty() {
         writeln!(out, ".SH OPTIONS")?;
     }
@@ -93,6 +105,13 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
             writeln!(out, "The default is {}.", text(&option.default.join(", ")))?;
         }
     }
+    if !node.notes.is_empty() {
+        let notes = node.notes.trim_start_matches("Examples:\n");
+        let notes = notes.trim_start_matches("Example:\n").trim_end();
+        // As it stands, but for blank lines, which make a paragraph.
+        let notes = text(notes).replace("\n\n", "\n.sp\n");
+        writeln!(out, ".SH EXAMPLES\n.nf\n{notes}\n.fi")?;
+    }
     writeln!(out, ".SH EXIT STATUS")?;
     for (code, meaning) in EXIT {
         writeln!(out, ".TP\n.B {code}\n{}", text(meaning))?;
@@ -103,6 +122,21 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
         writeln!(out, "\\fB{}\\fR(1)", text(&above))?;
     }
     Ok(())
+}
+
+/// The day of the present commit; where there is no repository, today.
+fn date() -> &'static str {
+    static DATE: OnceLock<String> = OnceLock::new();
+    DATE.get_or_init(|| {
+        let mut commit = Command::new("git");
+        commit
+            .current_dir(sh::root())
+            .args(["log", "-1", "--format=%cs"]);
+        let day = sh::stdout(&mut commit).or_else(|_| sh::stdout(Command::new("date").arg("+%F")));
+        String::from_utf8_lossy(&day.unwrap_or_default())
+            .trim()
+            .to_owned()
+    })
 }
 
 /// Text with what roff would take for its own escaped, one line a line.

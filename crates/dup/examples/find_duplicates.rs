@@ -1,0 +1,33 @@
+//! Prints groups of equal files below some directories: `find_duplicates DIR...`.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::Write;
+
+use bc_dup::scan::{Options, Progress, scan};
+use bc_pool::{Cancel, available_cpus};
+use bc_walk::{Metadata, walk};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let roots: Vec<_> = std::env::args_os().skip(1).collect();
+    let (cancel, workers) = (Cancel::new(), available_cpus());
+    let walking = bc_walk::Options {
+        metadata: Metadata::Basic,
+        ..Default::default()
+    };
+    let listing = walk(&roots, &walking, workers, &cancel)?;
+    let options = Options {
+        workers,
+        ..Options::default()
+    };
+    let found = scan(&listing, &options, None, &cancel, &Progress::default())?;
+    let mut out = std::io::stdout().lock();
+    for group in found.groups() {
+        for file in group.files() {
+            let path = listing.path(file.names[0]);
+            writeln!(out, "{}", String::from_utf8_lossy(&path))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Records a directory in memory, waits for a line on standard input, and tells what has changed
+//! since: `what_changed DIR`.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::Write;
+
+use bc_digest::{Algorithm, Kernels};
+use bc_integrity::report::{Format, Report};
+use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = std::env::args_os()
+        .nth(1)
+        .ok_or("usage: what_changed DIR")?;
+    let workers = bc_pool::available_cpus();
+    let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
+    let reading = |_| Reading {
+        workers,
+        read: bc_read::Options::default(),
+    };
+    let work = Work {
+        walk_workers: workers,
+        reading: &reading,
+        kernels: Kernels::detect(),
+        cancel: &cancel,
+        progress: &progress,
+    };
+    let what = Create {
+        root: &root,
+        tree: Default::default(),
+        algorithm: Algorithm::Blake3,
+        created_at: 0,
+        host: None,
+        leave_out: Vec::new(),
+    };
+    let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {
+        let path = String::from_utf8_lossy(path);
+        let _ = writeln!(std::io::stderr(), "{path}: {error:?}");
+    })?;
+    writeln!(
+        std::io::stdout(),
+        "{} entries recorded; press Enter",
+        created.trailer.entries
+    )?;
+    std::io::stdin().read_line(&mut String::new())?;
+
+    let manifest = ManifestFile::from_reader(b"memory", &manifest[..])?;
+    let what = Verify {
+        root: &root,
+        manifest: &manifest,
+        rules: Default::default(),
+        detail: Default::default(),
+        trust: Default::default(),
+        root_check: Default::default(),
+    };
+    let mut report = Report::new(std::io::stdout(), Format::Text);
+    let done = verify(&what, &work, &mut |change| report.change(change))?;
+    report.end(&done.summary)?;
+    Ok(())
+}

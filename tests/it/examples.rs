@@ -1,0 +1,140 @@
+//! The examples of the libraries run and print what they say. Each has a case here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bc_testkit::{Outcome, TestTree};
+
+use crate::common::ABC;
+
+/// An example: its package, its name, and a check.
+type Case = (&'static str, &'static str, fn(&Example<'_>));
+
+struct Example<'a> {
+    program: PathBuf,
+    t: &'a TestTree,
+}
+
+impl Example<'_> {
+    fn run(&self, line: &str, stdin: &str) -> Outcome {
+        let run = self.t.run(&self.program).args(line.split_whitespace());
+        run.stdin(stdin).go()
+    }
+}
+
+const CASES: &[Case] = &[
+    ("bc-digest", "many_messages", |e| {
+        e.run("", "abc\n\nabc\n")
+            .code(0)
+            .stdout_is(format!("{ABC}  abc\n{ABC}  abc\n"));
+        e.run("md5", "abc")
+            .code(0)
+            .stdout_is("900150983cd24fb0d6963f7d28e17f72  abc\n");
+    }),
+    ("bc-pool", "collatz", |e| {
+        e.run("10 7", "")
+            .code(0)
+            // 1; 2; 4; 8; 16, 5; 32, 10, 3 ...: of those below 10 all but 6, 7 and 9.
+            .stdout_is("6 numbers below 10 reach 1 within 7 steps\n");
+    }),
+    ("bc-walk", "largest", |e| {
+        e.run("d", "").code(0).stdout_is(
+            "        3000  d/large\n           6  d/sub/lines\n           3  d/a\n           3  d/b\n",
+        );
+    }),
+    ("bc-read", "count_lines", |e| {
+        e.run("d", "").code(0).stdout_is(
+            "       0 d/a\n       0 d/b\n       0 d/large\n       3 d/sub/lines\n       3 total\n",
+        );
+    }),
+    ("bc-manifest", "convert", |e| {
+        e.run("", &format!("SHA256 (a b) = {ABC}\nnonsense\n"))
+            .code(0)
+            .stdout_is(format!("{ABC}  a b\n"))
+            .stderr_is("1 improper lines\n");
+    }),
+    ("bc-manifest", "integrity_throughput", |e| {
+        e.run("1000", "").code(0).stdout_has("wrote 1000 entries");
+    }),
+    ("bc-hash", "sha256_tree", |e| {
+        e.run("d/a d/b", "")
+            .code(0)
+            .stdout_is(format!("{ABC}  d/a\n{ABC}  d/b\n"));
+    }),
+    ("bc-hash", "hash_tree", |e| {
+        e.run("portable sha256 d", "")
+            .code(0)
+            .stdout_has(format!("{ABC}  d/a\n"));
+    }),
+    ("bc-dup", "find_duplicates", |e| {
+        e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
+    }),
+    ("bc-dup", "duplicates", |e| {
+        e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
+    }),
+    ("bc-integrity", "what_changed", |e| {
+        e.run("d", "\n")
+            .code(0)
+            .stdout_is("6 entries recorded; press Enter\n");
+    }),
+];
+
+#[test]
+fn every_example_runs() {
+    for (package, name, check) in CASES {
+        let t = TestTree::new();
+        t.write("d/a", "abc")
+            .write("d/b", "abc")
+            .write("d/large", [7; 3000])
+            .write("d/sub/lines", "1\n2\n3\n");
+        let program = built(package, name);
+        check(&Example { program, t: &t });
+    }
+}
+
+#[test]
+fn every_example_has_a_case_and_every_library_an_example() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+    let mut there = BTreeSet::new();
+    for package in std::fs::read_dir(crates).unwrap() {
+        let package = package.unwrap();
+        let name = format!("bc-{}", package.file_name().to_string_lossy());
+        let before = there.len();
+        for file in std::fs::read_dir(package.path().join("examples"))
+            .into_iter()
+            .flatten()
+        {
+            let file = file.unwrap().path();
+            let example = file.file_stem().unwrap().to_string_lossy().into_owned();
+            there.insert((name.clone(), example));
+        }
+        assert!(there.len() > before || name == "bc-testkit", "{name}: none");
+    }
+    let cases = CASES
+        .iter()
+        .map(|(package, name, _)| ((*package).to_owned(), (*name).to_owned()));
+    assert_eq!(cases.collect::<BTreeSet<_>>(), there);
+}
+
+/// Where cargo puts the example: a test of the whole workspace has built it already, a test of
+/// this package alone builds it now.
+fn built(package: &str, name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let profile = tests.parent().and_then(Path::parent).unwrap();
+    let program = profile.join("examples").join(name);
+    if !program.is_file() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(["build", "--quiet", "--locked", "--package", package])
+            .args(["--example", name, "--target-dir"])
+            .arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let status = cargo.status().unwrap();
+        assert!(status.success(), "cargo build --example {name}: {status}");
+    }
+    program
+}
