@@ -14,6 +14,7 @@ mod describe;
 mod dup;
 mod exit;
 mod hash;
+mod html;
 mod install;
 mod integrity;
 mod metrics;

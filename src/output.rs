@@ -1,14 +1,13 @@
 //! Where results go: stdout, or a file that appears whole or not at all.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
+use bc_integrity::atomic::AtomicFile;
 use bc_walk::Identity;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::OFlags;
 
 use crate::progress::Shared;
 
@@ -24,7 +23,7 @@ pub fn stdout() -> Box<dyn Write> {
 /// A destination for results.
 pub struct Output {
     to: BufWriter<Box<dyn Write>>,
-    pending: Option<Pending>,
+    pending: Option<AtomicFile>,
     name: String,
 }
 
@@ -34,14 +33,6 @@ pub enum Written {
     Whole,
     /// The reader of the pipe went away, which is its right.
     ReaderLeft,
-}
-
-/// A file that is not in place yet.
-struct Pending {
-    file: File,
-    target: PathBuf,
-    /// None while the file has no name at all (O_TMPFILE).
-    temporary: Option<PathBuf>,
 }
 
 impl Output {
@@ -68,23 +59,24 @@ impl Output {
         if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
             return Err(format!("{name}: open: Is a directory (os error 21)"));
         }
-        // Through a symbolic link the file it names is replaced, not the link.
-        let target = std::fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let pending =
-            Pending::create(&target).map_err(|error| format!("{name}: create: {error}"))?;
-        if let Some(old) = existing {
-            // The replacement keeps the permissions of what it replaces.
-            let _ = pending
-                .file
-                .set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o7777));
-        }
+            AtomicFile::create(target).map_err(|error| format!("{name}: create: {error}"))?;
         let file = pending
-            .file
+            .file()
             .try_clone()
             .map_err(|error| format!("{name}: dup: {error}"))?;
         let mut output = Output::plain(Box::new(file), &name);
         output.pending = Some(pending);
         Ok(output)
+    }
+
+    /// Identity of the file being written, which may have a name already; see [`identity`].
+    pub fn own_identity(&self) -> Option<Identity> {
+        let meta = self.pending.as_ref()?.file().metadata().ok()?;
+        Some(Identity {
+            dev: meta.dev(),
+            ino: meta.ino(),
+        })
     }
 
     fn plain(to: Box<dyn Write>, name: &str) -> Output {
@@ -108,8 +100,8 @@ impl Output {
         }
         if let Some(pending) = self.pending.take() {
             pending
-                .into_place()
-                .map_err(|(op, error)| format!("{}: {op}: {error}", self.name))?;
+                .commit()
+                .map_err(|not| format!("{}: {}: {}", self.name, not.operation, not.error))?;
         }
         Ok(Written::Whole)
     }
@@ -122,72 +114,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
-    }
-}
-
-impl Pending {
-    /// Prefers a file without a name, which a killed run cannot leave behind.
-    fn create(target: &Path) -> io::Result<Pending> {
-        let directory = directory_of(target);
-        sweep(target);
-        let mode = Mode::from_raw_mode(0o666);
-        let nameless = rustix::fs::openat(
-            CWD,
-            directory,
-            OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC,
-            mode,
-        );
-        if let Ok(fd) = nameless {
-            return Ok(Pending {
-                file: fd.into(),
-                target: target.to_owned(),
-                temporary: None,
-            });
-        }
-        let temporary = temporary_name(target);
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
-        Ok(Pending {
-            file,
-            target: target.to_owned(),
-            temporary: Some(temporary),
-        })
-    }
-
-    fn into_place(mut self) -> Result<(), (&'static str, io::Error)> {
-        self.file.sync_all().map_err(|error| ("sync", error))?;
-        let temporary = match self.temporary.take() {
-            Some(path) => path,
-            None => {
-                let path = temporary_name(&self.target);
-                let _ = std::fs::remove_file(&path);
-                let own = format!(
-                    "/proc/self/fd/{}",
-                    std::os::fd::AsRawFd::as_raw_fd(&self.file.as_fd())
-                );
-                rustix::fs::linkat(CWD, own.as_str(), CWD, &path, AtFlags::SYMLINK_FOLLOW)
-                    .map_err(|error| ("link", error.into()))?;
-                path
-            }
-        };
-        self.temporary = Some(temporary.clone());
-        std::fs::rename(&temporary, &self.target).map_err(|error| ("rename", error))?;
-        self.temporary = None;
-        // The rename itself survives a power cut only once the directory is on disk.
-        if let Ok(directory) = File::open(directory_of(&self.target)) {
-            let _ = directory.sync_all();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some(path) = &self.temporary {
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -205,49 +131,4 @@ pub fn identity(target: Option<&Path>) -> Option<Identity> {
         dev: meta.dev(),
         ino: meta.ino(),
     })
-}
-
-fn directory_of(target: &Path) -> &Path {
-    match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-fn temporary_name(target: &Path) -> PathBuf {
-    let mut name = prefix(target);
-    name.push(format!("{}.bc-tmp", std::process::id()));
-    directory_of(target).join(name)
-}
-
-fn prefix(target: &Path) -> OsString {
-    // A name near 255 bytes leaves no room for more.
-    let base = target.file_name().unwrap_or_default().as_encoded_bytes();
-    let mut name = OsString::from(".");
-    name.push(String::from_utf8_lossy(&base[..base.len().min(60)]).as_ref());
-    name.push(".");
-    name
-}
-
-/// Removes what a killed run left beside `target`.
-fn sweep(target: &Path) {
-    let prefix = prefix(target);
-    let Ok(entries) = std::fs::read_dir(directory_of(target)) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let pid = name
-            .as_encoded_bytes()
-            .strip_prefix(prefix.as_encoded_bytes())
-            .and_then(|rest| rest.strip_suffix(b".bc-tmp"))
-            .and_then(|pid| std::str::from_utf8(pid).ok()?.parse::<i32>().ok())
-            .and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            let gone = rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
-            if gone && entry.file_type().is_ok_and(|t| t.is_file()) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-    }
 }

@@ -72,6 +72,8 @@ pub enum Format {
     Fdupes,
     /// A shell script that checks each pair before it acts
     Script,
+    /// A page to read in a browser: figures, treemap, table
+    Html,
 }
 
 /// What counts as a duplicate.
@@ -121,9 +123,10 @@ Examples:
   bc dup scan ~/Pictures /mnt/backup/Pictures
   bc dup scan --reference=/srv/master --format=csv /srv/inbox /srv/master
   bc dup scan --cache /srv                           the second run opens only what changed
-  bc dup scan --format=json --output=report.json /srv")]
+  bc dup scan --format=json --output=report.json /srv
+  bc dup scan --format=html --output=report.html /srv")]
 pub struct ScanArgs {
-    /// text, json, jsonl, csv, fdupes or script
+    /// text, json, jsonl, csv, fdupes, script or html
     #[arg(
         long,
         value_enum,

@@ -1,6 +1,7 @@
 //! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
 
 mod args;
+mod html;
 mod prune;
 mod summary;
 
@@ -69,7 +70,10 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     let mut output = output;
-    let result = found.report().write(format(args.format), &mut output);
+    let result = match format(args.format) {
+        Some(format) => found.report().write(format, &mut output),
+        None => html::page(&found.report()).write(&mut output),
+    };
     let exit = match output.finish(result) {
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
@@ -265,14 +269,16 @@ fn session_end(mut session: Session, found: &Found, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-fn format(format: Format) -> bc_dup::report::Format {
+/// The engine's name of a format; a page is made here.
+fn format(format: Format) -> Option<bc_dup::report::Format> {
     use bc_dup::report::Format as F;
-    match format {
+    Some(match format {
         Format::Text => F::Text,
         Format::Json => F::Json,
         Format::Jsonl => F::Jsonl,
         Format::Csv => F::Csv,
         Format::Fdupes => F::Fdupes,
         Format::Script => F::Script,
-    }
+        Format::Html => return None,
+    })
 }

@@ -212,8 +212,9 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
         "nothing to do".to_owned()
     } else {
         format!(
-            "{} files {would}changed, {} {would}freed",
+            "{} file{} {would}changed, {} {would}freed",
             summary.changed,
+            if summary.changed == 1 { "" } else { "s" },
             size(summary.freed)
         )
     };

@@ -57,7 +57,8 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let layout = layout(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let leave_out = crate::output::identity(args.output.as_deref());
-    let options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
+    let mut options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
+    options.leave_out.extend(output.own_identity());
 
     let (dashes, roots): (Vec<OsString>, Vec<OsString>) = args
         .paths

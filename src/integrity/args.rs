@@ -87,6 +87,8 @@ pub enum Format {
     Text,
     /// JSON lines: header, changes, summary
     Json,
+    /// A page to read in a browser: verdict, totals, table
+    Html,
 }
 
 /// Arguments of `bc integrity verify`.
@@ -96,6 +98,7 @@ Examples:
   bc integrity verify /srv srv.jsonl                 silent if nothing differs
   bc integrity verify --mode=meta /srv srv.jsonl     quick: reads no content
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
+  bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
 Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable,
 ~t replaced by another kind.")]
@@ -112,7 +115,7 @@ pub struct VerifyArgs {
         hide_possible_values = true
     )]
     pub mode: Mode,
-    /// text or json
+    /// text, json or html
     #[arg(
         long,
         value_enum,
@@ -149,7 +152,7 @@ pub struct VerifyArgs {
     after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst"
 )]
 pub struct DiffArgs {
-    /// text or json
+    /// text, json or html
     #[arg(
         long,
         value_enum,
@@ -183,7 +186,8 @@ pub struct DiffArgs {
 Examples:
   bc integrity update /srv srv.jsonl
   bc integrity update --reread=10m /srv srv.jsonl    also re-read what was verified longest ago, for 10 minutes
-  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it")]
+  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
+  bc integrity update -q --reread=30m /srv srv.jsonl for timers: prints only what is damaged or unreadable")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///

@@ -50,8 +50,8 @@ pub fn working<T>(
     let width = algorithm.map_or(1, |a| Batch::new(&[a], Kernels::detect()).width());
     let fallback = session.read_options(1, width)?;
     let reading = |job: Job| {
-        display.phase(phase, job.files, job.bytes);
-        let workers = session.workers(job.files as usize, Some(job.bytes), algorithm);
+        display.phase(phase, job.files, job.bytes.unwrap_or(0));
+        let workers = session.workers(job.files as usize, job.bytes, algorithm);
         match session.read_options(workers, width) {
             Ok(read) => Reading { workers, read },
             // Said already; one worker fits the budget, as was checked above.

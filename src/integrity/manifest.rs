@@ -23,7 +23,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         algorithm: args.algorithm,
         created_at: now(),
         host: host(),
-        leave_out: leave_out.into_iter().collect(),
+        leave_out: leave_out.into_iter().chain(output.own_identity()).collect(),
     };
     let compressed = is_compressed(args.output.as_deref());
     let mut output = output;

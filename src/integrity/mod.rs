@@ -2,23 +2,26 @@
 
 mod args;
 mod foreign;
+mod html;
 mod job;
 mod manifest;
+mod output;
 mod update;
 mod verdict;
 
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{Fields, Mode as EngineMode, Rules};
-use bc_integrity::report::{Format as ReportFormat, Header, Report};
+use bc_integrity::report::Header;
 use bc_integrity::{Diff, Verify};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
-use args::{DiffArgs, Format, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
+use args::{DiffArgs, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
 use job::{Stop, done_or, open, stopped, trust, working};
 use manifest::manifest;
+use output::Changes;
 use update::update;
 use verdict::conclude;
 
@@ -76,7 +79,7 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut report = Report::new(&mut output, format(args.format));
+    let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,
         (_, true) => Detail::All,
@@ -101,7 +104,9 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let verified = working(&session, Some(algorithm), "verify", |work| {
         report.begin(&header).map_err(Stop::Write)?;
         let verified = bc_integrity::verify(&what, work, &mut |change| report.change(change))?;
-        report.end(&verified.summary).map_err(Stop::Write)?;
+        report
+            .end(&verified.summary, &verified.problems)
+            .map_err(Stop::Write)?;
         Ok(verified)
     })?;
     let Some(verified) = verified else {
@@ -133,7 +138,7 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut report = Report::new(&mut output, format(args.format));
+    let mut report = Changes::new(&mut output, args.format);
     let detail = if session.report.shows(1) {
         Detail::All
     } else {
@@ -156,7 +161,9 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let compared = (|| {
         report.begin(&header).map_err(Stop::Write)?;
         let diffed = bc_integrity::diff(&what, &mut |change| report.change(change))?;
-        report.end(&diffed.summary).map_err(Stop::Write)?;
+        report
+            .end(&diffed.summary, &diffed.problems)
+            .map_err(Stop::Write)?;
         Ok(diffed)
     })();
     let diffed = match compared {
@@ -174,13 +181,6 @@ fn mode(mode: Mode) -> EngineMode {
         Mode::Strict => EngineMode::Strict,
         Mode::Content => EngineMode::Content,
         Mode::Meta => EngineMode::Meta,
-    }
-}
-
-fn format(format: Format) -> ReportFormat {
-    match format {
-        Format::Text => ReportFormat::Text,
-        Format::Json => ReportFormat::Json,
     }
 }
 

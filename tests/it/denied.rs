@@ -3,13 +3,30 @@
 use std::collections::BTreeMap;
 
 use bc_testkit::{TestTree, left_out, tool};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
 
 use crate::common::Bc;
 
 /// Runs `test` on a thread where `calls` fail with `errno`; programs it starts inherit that.
 fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
-    let rules: BTreeMap<i64, _> = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    filtered(rules, errno, test);
+}
+
+/// Runs `test` where no file can be made without a name, as on NFS and FUSE.
+pub fn without_nameless_files(test: impl FnOnce() + Send) {
+    let nameless = libc::O_TMPFILE as u64;
+    let asks = SeccompCmpOp::MaskedEq(nameless);
+    let flags = SeccompCondition::new(2, SeccompCmpArgLen::Dword, asks, nameless).unwrap();
+    let rule = SeccompRule::new(vec![flags]).unwrap();
+    let rules = [(libc::SYS_openat, vec![rule])].into();
+    filtered(rules, libc::EOPNOTSUPP, test);
+}
+
+fn filtered(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32, test: impl FnOnce() + Send) {
     let filter = SeccompFilter::new(
         rules,
         SeccompAction::Allow,

@@ -91,6 +91,13 @@ fn a_scrub_reads_what_looks_unchanged() {
         .stderr_has("lots");
 }
 
+/// Bytes that a process has read so far.
+fn read_by(child: &std::process::Child) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+    let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 /// All names beside the manifest.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(dir)
@@ -147,6 +154,79 @@ fn killed_at_any_moment_the_manifest_is_whole() {
     );
 }
 
+/// Kills `bc` with this line, later in every round; returns how often it was still running.
+fn killed(t: &TestTree, line: &str, rounds: u32, mut check: impl FnMut()) -> usize {
+    let mut moments = 0;
+    for round in 0..rounds {
+        let mut child = t
+            .bc_line(line)
+            .command()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(u64::from(round) * 1500));
+        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
+        moments += usize::from(child.wait().unwrap().code().is_none());
+        check();
+    }
+    moments
+}
+
+fn killed_writers_leave_the_old_file() {
+    let t = TestTree::new();
+    for file in 0..1000 {
+        t.write(
+            format!("d{}/{file}", file % 20),
+            format!("{file}").repeat(50),
+        );
+    }
+    let m = record(&t);
+    let dir = Path::new(&m).parent().unwrap().to_owned();
+    let others = names(&dir);
+    let line = format!("integrity manifest --output={m} .");
+    let moments = killed(&t, &line, 20, || {
+        let diff = t.bc_line(&format!("integrity diff {m} {m}")).go();
+        diff.code(0).stdout_is("");
+    });
+    assert!(moments > 0, "none of the runs was still running");
+    t.bc_line(&line).go().code(0);
+    assert_eq!(names(&dir), others, "the next run cleans up");
+    t.bc_line(&format!("integrity verify . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
+}
+
+#[test]
+fn killed_at_any_moment_the_old_manifest_stays() {
+    killed_writers_leave_the_old_file();
+}
+
+#[test]
+fn killed_where_every_file_has_a_name() {
+    crate::denied::without_nameless_files(killed_writers_leave_the_old_file);
+}
+
+#[test]
+fn a_temporary_is_not_listed() {
+    crate::denied::without_nameless_files(|| {
+        let t = TestTree::new();
+        t.write("a", "1");
+        t.bc_line("integrity manifest --output=m.jsonl .")
+            .go()
+            .code(0)
+            .stderr_is("");
+        let manifest = String::from_utf8(t.read("m.jsonl")).unwrap();
+        assert_eq!(manifest.lines().count(), 4, "{manifest}");
+        t.bc_line("hash --output=sums .").go().code(0);
+        assert_eq!(
+            String::from_utf8(t.read("sums")).unwrap().lines().count(),
+            2
+        );
+    });
+}
+
 #[test]
 fn a_signal_leaves_the_old_manifest_and_no_temporary() {
     use std::os::unix::process::ExitStatusExt;
@@ -169,8 +249,8 @@ fn a_signal_leaves_the_old_manifest_and_no_temporary() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Until the temporary is there, and so the reading has begun.
-        while names(&dir) == others {
+        // Until it is in the middle of the file.
+        while read_by(&child) < 64 << 20 {
             std::thread::sleep(Duration::from_millis(1));
             assert!(child.try_wait().unwrap().is_none(), "ended too early");
         }

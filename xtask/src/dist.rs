@@ -31,6 +31,7 @@ struct Node<'a> {
 }
 
 /// An option of a command.
+#[derive(Clone)]
 struct Opt<'a> {
     long: &'a str,
     short: Option<&'a str>,
@@ -58,6 +59,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         let name = format!("{}.1", node.words.join("-"));
         write(&dir.join("man").join(name), &man::page(node))?;
     }
+    // Pages show each option once, with its own command.
+    deb::pages(&nodes)?;
+    imply(&mut nodes);
     let completions = dir.join("completions");
     let names: Vec<&str> = ["bc"].into_iter().chain(NAMES).collect();
     write(
@@ -74,6 +78,21 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
     deb::build(&nodes, &dir)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Subcommands that may be left out: their options complete without them, too.
+const IMPLIED: &[[&str; 3]] = &[["bc", "hash", "hash"], ["bc", "dup", "scan"]];
+
+fn imply(nodes: &mut [Node<'_>]) {
+    for words in IMPLIED {
+        let found = nodes.iter().find(|node| node.words == words);
+        let options = found.map_or_else(Vec::new, |node| node.options.clone());
+        if let Some(node) = nodes.iter_mut().find(|node| node.words == words[..2]) {
+            let new = |o: &Opt<'_>| node.options.iter().all(|known| known.long != o.long);
+            let options: Vec<_> = options.into_iter().filter(new).collect();
+            node.options.extend(options);
+        }
+    }
 }
 
 /// The names beside `bc`, which some systems give to the calculator.

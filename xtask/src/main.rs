@@ -8,6 +8,7 @@ mod bench;
 mod correctness;
 mod datasets;
 mod dist;
+mod entries;
 mod floor;
 mod isa;
 mod package;
@@ -35,6 +36,8 @@ cargo xtask COMMAND
       an interrupted run of the same day. --large: the large dataset's memory, too
   bench draw RECORD.json
       a record's Markdown, charts and README's table again from its figures
+  entries [--counts N,N,...] [--dir D] [--bc FILE]
+      time and peak memory of bc integrity over trees of very many entries, made on a tmpfs
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Some("datasets") => datasets::run(args),
         Some("correctness") => correctness::run(args),
         Some("bench") => bench::run(args),
+        Some("entries") => entries::run(args),
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),

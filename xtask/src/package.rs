@@ -34,7 +34,12 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     // The versions that the workspace was tested with.
     std::fs::copy(sh::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let mut cargo = Command::new(sh::cargo().get_program());
-    cargo.current_dir(&folder).env_remove("CARGO_TARGET_DIR");
+    // Not below the folder, which the next run clears.
+    cargo.current_dir(&folder);
+    cargo.env(
+        "CARGO_TARGET_DIR",
+        sh::target().join("xtask/package-target"),
+    );
     cargo.args(if quick { ["check"] } else { ["test"] });
     cargo.args(["--workspace", "--quiet"]);
     sh::run(&mut cargo)?;

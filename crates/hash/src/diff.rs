@@ -68,6 +68,7 @@ impl std::error::Error for Incomparable {}
 
 /// The differences and how many paths are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Differences {
     /// Sorted by path.
     pub changes: Vec<Change>,

@@ -52,6 +52,7 @@ pub trait Sink: Send {
 
 /// What the reading of a whole plan amounted to.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Totals {
     /// Counts of all workers together.
     pub read: Stats,

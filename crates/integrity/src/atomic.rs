@@ -1,26 +1,44 @@
-//! Files that appear whole or not at all: a temporary beside the target,
-//! fsync, rename, fsync of the directory.
+//! Files that appear whole or not at all: written without a name where the
+//! file system can (`O_TMPFILE`), else under a temporary one beside the target;
+//! then fsync, rename, fsync of the directory.
 //!
-//! The temporary is locked (`flock`) as long as its writer lives, so the next
-//! run can tell what a killed one left behind and removes it.
+//! The file is locked (`flock`) as long as its writer lives, so the next run
+//! can tell a temporary name that a killed one left behind and removes it.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
 
 /// A file being written that takes its target's place on [`commit`](Self::commit).
 /// Dropped before that, it vanishes and the target stays as it was.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    temporary: PathBuf,
+    /// None while the file has no name at all.
+    temporary: Option<PathBuf>,
     target: PathBuf,
-    committed: bool,
+}
+
+/// A step of [`AtomicFile::commit`] that failed.
+#[derive(Debug)]
+pub struct Uncommitted {
+    /// Which one.
+    pub operation: &'static str,
+    /// Why.
+    pub error: io::Error,
+}
+
+impl Uncommitted {
+    fn at(operation: &'static str) -> impl Fn(io::Error) -> Uncommitted {
+        move |error| Uncommitted { operation, error }
+    }
 }
 
 impl AtomicFile {
@@ -33,13 +51,43 @@ impl AtomicFile {
     pub fn create(target: &Path) -> io::Result<AtomicFile> {
         let target = std::fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let directory = directory_of(&target);
-        let prefix = prefix(name.as_bytes());
-        remove_abandoned(directory, &prefix);
-        for attempt in 0..10_000_u32 {
-            let mut temporary = prefix.clone();
-            temporary.push(format!("{}-{attempt}.tmp", std::process::id()));
-            let temporary = directory.join(temporary);
+        remove_abandoned(directory_of(&target), &prefix(name.as_bytes()));
+        let new = match AtomicFile::nameless(&target) {
+            Some(new) => new,
+            None => AtomicFile::named(&target)?,
+        };
+        if let Ok(old) = std::fs::metadata(&new.target) {
+            let _ = std::os::unix::fs::fchown(&new.file, Some(old.uid()), Some(old.gid()));
+            let mode = old.permissions().mode() & 0o777;
+            // Not every file system has modes.
+            let _ = new
+                .file
+                .set_permissions(std::fs::Permissions::from_mode(mode));
+        }
+        Ok(new)
+    }
+
+    /// A file without a name, which a killed run cannot leave behind.
+    fn nameless(target: &Path) -> Option<AtomicFile> {
+        // Where it is given one from.
+        if !Path::new("/proc/self/fd").exists() {
+            return None;
+        }
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let directory = directory_of(target);
+        let fd = rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
+        let file = File::from(fd);
+        // For the moment when it has a temporary one.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Some(AtomicFile {
+            file,
+            temporary: None,
+            target: target.to_owned(),
+        })
+    }
+
+    fn named(target: &Path) -> io::Result<AtomicFile> {
+        for temporary in temporaries(target) {
             let opened = OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -54,20 +102,14 @@ impl AtomicFile {
             // abandoned: then its name is gone and the next attempt is due.
             let locked = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => true,
-                Err(rustix::io::Errno::WOULDBLOCK) => false,
+                Err(Errno::WOULDBLOCK) => false,
                 Err(_) => true, // no locks on this file system: nobody cleans up either
             };
             if locked && same_file(&file, &temporary) {
-                if let Ok(old) = std::fs::metadata(&target) {
-                    let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
-                    let mode = old.permissions().mode() & 0o777;
-                    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-                }
                 return Ok(AtomicFile {
                     file,
-                    temporary,
-                    target,
-                    committed: false,
+                    temporary: Some(temporary),
+                    target: target.to_owned(),
                 });
             }
         }
@@ -82,21 +124,53 @@ impl AtomicFile {
     /// Makes the content durable and puts it in the target's place.
     ///
     /// # Errors
-    /// Of fsync or rename; the target is then as it was. An error after the
-    /// rename (of the directory's fsync) is reported as well.
-    pub fn commit(mut self) -> io::Result<()> {
-        self.file.sync_all()?;
-        std::fs::rename(&self.temporary, &self.target)?;
-        self.committed = true;
-        File::open(directory_of(&self.target))?.sync_all()
+    /// Of fsync, link or rename; the target is then as it was. An error after
+    /// the rename (of the directory's fsync) is reported as well.
+    pub fn commit(mut self) -> Result<(), Uncommitted> {
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        let temporary = match &self.temporary {
+            Some(temporary) => temporary.clone(),
+            None => self.link().map_err(Uncommitted::at("link"))?,
+        };
+        std::fs::rename(&temporary, &self.target).map_err(Uncommitted::at("rename"))?;
+        self.temporary = None;
+        // Who may write to a directory need not be allowed to read it, and
+        // some file systems cannot sync one.
+        if let Ok(directory) = File::open(directory_of(&self.target)) {
+            match directory.sync_all() {
+                Err(error) if error.raw_os_error() != Some(Errno::INVAL.raw_os_error()) => {
+                    return Err(Uncommitted::at("sync directory")(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the file a temporary name: a link never replaces anything, only a
+    /// rename does.
+    fn link(&mut self) -> io::Result<PathBuf> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        for temporary in temporaries(&self.target) {
+            let follow = AtFlags::SYMLINK_FOLLOW;
+            match rustix::fs::linkat(CWD, own.as_str(), CWD, &temporary, follow) {
+                Ok(()) => {
+                    self.temporary = Some(temporary.clone());
+                    return Ok(temporary);
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if !self.committed {
+        if let Some(temporary) = &self.temporary {
             // Best effort: what stays is removed by the next run.
-            let _ = std::fs::remove_file(&self.temporary);
+            let _ = std::fs::remove_file(temporary);
         }
     }
 }
@@ -110,7 +184,7 @@ pub fn lock(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
+        Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
         Err(_) => {} // no locks on this file system
     }
     if same_file(&file, path) {
@@ -125,6 +199,17 @@ fn directory_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Names beside `target` to try one after the other.
+fn temporaries(target: &Path) -> impl Iterator<Item = PathBuf> {
+    let prefix = prefix(target.file_name().unwrap_or_default().as_bytes());
+    let directory = directory_of(target).to_owned();
+    (0..10_000_u32).map(move |attempt| {
+        let mut name = prefix.clone();
+        name.push(format!("{}-{attempt}.tmp", std::process::id()));
+        directory.join(name)
+    })
 }
 
 /// Starts the names of all temporaries of one target. Of fixed length, so
@@ -159,9 +244,7 @@ fn remove_abandoned(directory: &Path, prefix: &OsString) {
         let path = entry.path();
         let opened = OpenOptions::new()
             .read(true)
-            .custom_flags(
-                (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32,
-            )
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
             .open(&path);
         let Ok(file) = opened else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && same_file(&file, &path)
@@ -185,33 +268,58 @@ mod tests {
         names
     }
 
+    /// Both ways to begin, where the file system has both.
+    fn all(target: &Path) -> Vec<AtomicFile> {
+        let named = AtomicFile::named(target).unwrap();
+        AtomicFile::nameless(target)
+            .into_iter()
+            .chain([named])
+            .collect()
+    }
+
     #[test]
     fn the_old_file_stays_until_commit() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("m.jsonl");
         std::fs::write(&target, "old").unwrap();
+        let ways = all(&target).len();
+        for way in 0..ways {
+            let mut new = all(&target).swap_remove(way);
+            new.file().write_all(b"new").unwrap();
+            assert_eq!(std::fs::read(&target).unwrap(), b"old");
+            if way == 0 && ways == 2 {
+                // Killed while it has a name, it would stay.
+                assert!(new.link().unwrap().exists());
+            }
+            drop(new);
+            assert_eq!(names(dir.path()), ["m.jsonl"]);
+        }
+        for way in 0..ways {
+            std::fs::write(&target, "old").unwrap();
+            let new = all(&target).swap_remove(way);
+            new.file().write_all(b"new").unwrap();
+            new.commit().unwrap();
+            assert_eq!(std::fs::read(&target).unwrap(), b"new");
+            assert_eq!(names(dir.path()), ["m.jsonl"]);
+        }
+    }
+
+    #[test]
+    fn the_mode_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("m");
+        std::fs::write(&target, "old").unwrap();
         std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let new = AtomicFile::create(&target).unwrap();
-        new.file().write_all(b"new").unwrap();
-        assert_eq!(std::fs::read(&target).unwrap(), b"old");
-        drop(new);
-        assert_eq!(names(dir.path()), ["m.jsonl"]);
-        let new = AtomicFile::create(&target).unwrap();
-        new.file().write_all(b"new").unwrap();
-        new.commit().unwrap();
-        assert_eq!(std::fs::read(&target).unwrap(), b"new");
-        assert_eq!(
-            std::fs::metadata(&target).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
-        assert_eq!(names(dir.path()), ["m.jsonl"]);
+        AtomicFile::create(&target).unwrap().commit().unwrap();
+        let mode = std::fs::metadata(&target).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
     }
 
     #[test]
     fn only_what_dead_runs_left_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("m");
-        let living = AtomicFile::create(&target).unwrap();
+        let living = all(&target);
         let mut dead = prefix(b"m");
         dead.push("1-0.tmp");
         std::fs::write(dir.path().join(&dead), "half").unwrap();
@@ -222,7 +330,31 @@ mod tests {
         let left = names(dir.path());
         assert!(!left.contains(&dead.into_string().unwrap()), "{left:?}");
         assert!(left.contains(&foreign.into_string().unwrap()));
-        assert!(living.temporary.exists() && second.temporary.exists());
+        for file in living.iter().chain([&second]) {
+            assert!(file.temporary.as_ref().is_none_or(|name| name.exists()));
+        }
+        drop(second);
+        // They do not get into each other's way.
+        for file in living {
+            file.commit().unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("m");
+        let ways = all(&target).len();
+        for way in 0..ways {
+            let new = all(&target).swap_remove(way);
+            std::fs::create_dir(&target).unwrap();
+            let failed = new.commit().unwrap_err();
+            assert_eq!(failed.operation, "rename");
+            assert_eq!(names(dir.path()), ["m"]);
+            std::fs::remove_dir(&target).unwrap();
+        }
+        assert!(AtomicFile::create(&dir.path().join("none/m")).is_err());
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Class {
 
 /// A value of a field.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Value {
     /// Not recorded, or not to be had.
     None,
@@ -82,6 +83,7 @@ pub enum Value {
 
 /// A field with its value on both sides.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The field.
     pub field: Field,
@@ -105,6 +107,7 @@ pub enum Ctime {
 
 /// One path's class with the reasons for it.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Change {
     /// The class.
     pub class: Class,

@@ -1,6 +1,6 @@
 //! Takes the paths of both sides in order, gives each its class, and reports
-//! in path order. Memory grows with the changes that wait for the end, never
-//! with what is unchanged.
+//! in path order. Memory grows with the files that only one side has, by 32
+//! bytes each and 24 more where they are moves, never with what is unchanged.
 
 use std::io;
 
@@ -229,7 +229,8 @@ impl<'a> Comparison<'a> {
         let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
-        for (offset, change) in spool.iter() {
+        for waiting in spool.iter() {
+            let (offset, change) = waiting?;
             if targets.next_if_eq(&offset).is_some() {
                 continue;
             }
@@ -237,7 +238,7 @@ impl<'a> Comparison<'a> {
             match moved {
                 Some(pair) => {
                     self.summary.moved();
-                    (self.sink)(&moved_change(change, spool.get(pair.added), self.rules))?;
+                    (self.sink)(&moved_change(change, spool.get(pair.added)?, self.rules))?;
                 }
                 None => (self.sink)(&change)?,
             }

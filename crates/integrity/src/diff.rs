@@ -5,7 +5,8 @@ use bc_manifest::integrity::{Kind, ROOT, path_order};
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
-use crate::input::{Ahead, ManifestFile, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::Ahead;
 use crate::summary::Summary;
 use crate::verify::report_failed;
 use crate::view::View;
@@ -27,6 +28,7 @@ pub struct Diff<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Diffed {
     /// The counts.
     pub summary: Summary,
@@ -68,7 +70,7 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
         };
         let before = if order.is_le() { old.take()? } else { None };
         let after = if order.is_ge() { new.take()? } else { None };
-        let reported = match (&before, &after) {
+        let reported = match (before, after) {
             (Some(before), Some(after)) => {
                 let (mut one, mut other) = (View::from(before), View::from(after));
                 if before.path == ROOT {

@@ -7,11 +7,13 @@ use bc_manifest::{End, gnu};
 use bc_walk::Entries;
 
 use crate::error::{Error, ErrorKind};
-use crate::input::{Ahead, ManifestFile, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::Ahead;
 use crate::verify::tree_options;
 
 /// Formats of other tools.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Foreign {
     /// `sha256sum -c` and its kin, in the root.
     Gnu,
@@ -23,6 +25,7 @@ pub enum Foreign {
 
 /// What was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Exported {
     /// Lines for entries.
     pub entries: u64,
@@ -74,7 +77,7 @@ pub fn export<W: Write>(
             .map_err(|error| Error::output(&error))?;
         line.clear();
         match entries.take()? {
-            Some(entry) => writer.entry(format, &entry, &mut line),
+            Some(entry) => writer.entry(format, entry, &mut line),
             None => break,
         }
     }

@@ -8,6 +8,7 @@ use bc_manifest::integrity::Kind;
 /// What an entry records beside its path.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Field {
     /// File type. Always compared.
     Kind,

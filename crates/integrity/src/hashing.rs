@@ -5,7 +5,8 @@
 //! through the windows in order, without a barrier between them; the caller's
 //! thread takes each window when its last file is done. So lanes stay full,
 //! a huge file holds back results but not reading, and memory is a digest per
-//! file that was read ahead.
+//! file that was read ahead, and its stat where that differs from the walk's
+//! or the walk left it to the reading.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -37,12 +38,22 @@ pub(crate) struct Window {
     start: u32,
     stride: usize,
     left: usize,
-    /// By entry: 0 unread, 1 digest. Empty before the first result.
-    have: Vec<bool>,
+    /// By entry. Empty before the first result, as the digests are.
+    have: Vec<Have>,
     digests: Vec<u8>,
-    /// Stats that differ from the walked ones.
-    stats: Vec<(EntryId, FileStat)>,
+    /// By entry. Empty before the first one that is not the walked one.
+    stats: Vec<FileStat>,
     errors: Vec<(EntryId, bc_walk::Error)>,
+}
+
+/// What a window has of an entry.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Have {
+    Nothing,
+    /// The digest; the walk's stat is right.
+    Digest,
+    /// Digest and stat.
+    Both,
 }
 
 /// What came of one file.
@@ -68,9 +79,9 @@ impl Window {
 
     pub(crate) fn outcome(&self, entry: EntryId) -> Outcome<'_> {
         let at = (entry.0 - self.start) as usize;
-        if self.have.get(at) == Some(&true) {
-            let stat = self.stats.binary_search_by_key(&entry, |(entry, _)| *entry);
-            let stat = stat.ok().map(|found| &self.stats[found].1);
+        let have = self.have.get(at).copied().unwrap_or(Have::Nothing);
+        if have != Have::Nothing {
+            let stat = (have == Have::Both).then(|| &self.stats[at]);
             return Outcome::Digest(&self.digests[at * self.stride..][..self.stride], stat);
         }
         match self
@@ -82,18 +93,25 @@ impl Window {
         }
     }
 
-    fn put(&mut self, entry: EntryId, len: usize, digest: &Digest) {
+    /// `newer` is the stat if it is not the walked one.
+    fn put(&mut self, entry: EntryId, len: usize, digest: &Digest, newer: Option<&FileStat>) {
         if self.have.is_empty() {
-            self.have = vec![false; len];
+            self.have = vec![Have::Nothing; len];
             self.digests = vec![0; len * self.stride];
         }
         let at = (entry.0 - self.start) as usize;
-        self.have[at] = true;
+        self.have[at] = Have::Digest;
         self.digests[at * self.stride..][..self.stride].copy_from_slice(digest.as_bytes());
+        if let Some(stat) = newer {
+            if self.stats.is_empty() {
+                self.stats = vec![stat.clone(); len];
+            }
+            self.have[at] = Have::Both;
+            self.stats[at] = stat.clone();
+        }
     }
 
     fn sort(&mut self) {
-        self.stats.sort_unstable_by_key(|(entry, _)| *entry);
         self.errors.sort_unstable_by_key(|(entry, _)| *entry);
     }
 }
@@ -115,9 +133,7 @@ impl Board<'_> {
     fn file(&self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
         let nth = (entry.0 / WINDOW) as usize;
         let newer = match &result {
-            Ok((stat, _)) if self.listing.stat(entry).as_ref() != Some(*stat) => {
-                Some(FileStat::clone(stat))
-            }
+            Ok((stat, _)) if self.listing.stat(entry).as_ref() != Some(*stat) => Some(*stat),
             _ => None,
         };
         let len = range_of(nth, self.listing.len()).len();
@@ -128,8 +144,7 @@ impl Board<'_> {
                 // One algorithm was asked for.
                 digests
                     .iter()
-                    .for_each(|digest| window.put(entry, len, digest));
-                window.stats.extend(newer.map(|stat| (entry, stat)));
+                    .for_each(|digest| window.put(entry, len, digest, newer));
             }
             Err(error) => window.errors.push((entry, error)),
         }
@@ -290,8 +305,13 @@ fn alone(
     Ok(totals)
 }
 
-/// Large files by size, largest first, then the others as they are.
+/// Large files by size, largest first, then the others as they are. Where the
+/// walk left the sizes to the reading, all stay as they are: a call for each
+/// would cost more than the lanes that may run empty at the end.
 fn large_first(listing: &Listing, order: &mut [EntryId]) {
+    if order.first().is_none_or(|&id| listing.meta(id).is_none()) {
+        return;
+    }
     let size = |id: &EntryId| listing.meta(*id).map_or(0, |meta| meta.stamp.size);
     order.sort_by_cached_key(|id| {
         let size = size(id);

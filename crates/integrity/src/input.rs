@@ -7,14 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, path_order};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader};
 use bc_walk::Identity;
 
 use crate::error::{Error, ErrorKind};
+use crate::old_side::{Ahead, BATCH, BATCHES, End, Lines, Message, OldSide, fill, problems};
 
 /// What to do with a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -188,22 +189,14 @@ impl ManifestFile {
 
     /// The entries once more, without another look at the SHA-256.
     pub(crate) fn again(&self, trust: Trust) -> Result<OldSide, Error> {
+        Ok(OldSide::here(self.clone(), self.reader(trust)?))
+    }
+
+    fn reader(&self, trust: Trust) -> Result<Lines, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
-        let header = reader.header().clone();
-        let reader = match trust {
+        Ok(match trust {
             Trust::Checked => reader.proven(),
             Trust::Forced => reader,
-        };
-        let source = Stream::Here(Box::new(Here {
-            file: self.clone(),
-            reader,
-        }));
-        Ok(OldSide {
-            header,
-            source,
-            next: None,
-            over: false,
-            problems: Vec::new(),
         })
     }
 
@@ -211,55 +204,45 @@ impl ManifestFile {
     fn stream_ahead(&self, trust: Trust) -> Result<Option<OldSide>, Error> {
         let header = self.header()?;
         let (sender, receiver) = sync_channel(BATCHES);
+        let (back, used) = channel();
         let file = self.clone();
         let work = move || {
-            let last = match file.send_all(trust, &sender) {
+            let last = match file.send_all(trust, &sender, &used) {
                 Ok(problems) => Message::Done(problems),
                 Err(error) => Message::Failed(error),
             };
             // Nobody listens any more: the comparison ended early.
             let _ = sender.send(last);
         };
-        if std::thread::Builder::new()
-            .name("manifest".into())
-            .spawn(work)
-            .is_err()
-        {
+        let thread = std::thread::Builder::new().name("manifest".into());
+        if thread.spawn(work).is_err() {
             return Ok(None);
         }
-        let source = Stream::Ahead {
-            receiver,
-            batch: Vec::new().into_iter(),
-        };
-        Ok(Some(OldSide {
-            header,
-            source,
-            next: None,
-            over: false,
-            problems: Vec::new(),
-        }))
+        Ok(Some(OldSide::ahead(header, receiver, back)))
     }
 
-    fn send_all(&self, trust: Trust, sender: &SyncSender<Message>) -> Result<Vec<String>, Error> {
+    fn send_all(
+        &self,
+        trust: Trust,
+        sender: &SyncSender<Message>,
+        used: &Receiver<Vec<Entry>>,
+    ) -> Result<Vec<String>, Error> {
         if trust == Trust::Checked {
             self.check()?;
         }
         let mut listens = sender.send(Message::Proven).is_ok();
-        let mut entries = self.again(trust)?;
-        let mut batch = Vec::new();
+        let mut reader = self.reader(trust)?;
         while listens {
-            match entries.take()? {
-                Some(entry) => batch.push(entry),
-                None => break,
-            }
-            if batch.len() == BATCH {
-                let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
-                listens = sender.send(Message::Batch(full)).is_ok();
+            let mut batch = used.try_recv().unwrap_or_default();
+            let (count, end) = fill(&mut reader, &mut batch, BATCH);
+            listens = sender.send(Message::Batch(batch, count)).is_ok();
+            match end {
+                End::No => {}
+                End::Yes => break,
+                End::Failed(error) => return Err(self.refused(&error)),
             }
         }
-        // An error after it ends the thread as well.
-        let _ = sender.send(Message::Batch(batch));
-        Ok(entries.problems)
+        Ok(problems(&reader))
     }
 
     /// Compares the trailer's SHA-256 with the lines before it: finds what was
@@ -314,7 +297,7 @@ impl ManifestFile {
         Error::at(ErrorKind::Manifest, &self.name, message)
     }
 
-    fn refused(&self, error: &bc_manifest::Error) -> Error {
+    pub(crate) fn refused(&self, error: &bc_manifest::Error) -> Error {
         match error.io_error() {
             Some(error) => self.unreadable(error),
             None => self.bad(error.to_string()),
@@ -328,145 +311,4 @@ impl ManifestFile {
             None => self.bad(format!("not readable: {error}")),
         }
     }
-}
-
-/// Whether a manifest is read by a thread of its own.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ahead {
-    Thread,
-    Here,
-}
-
-/// Entries that a thread hands over at once.
-const BATCH: usize = 256;
-
-/// Batches that may wait: what is read while a tree is walked, some 30 MB.
-const BATCHES: usize = 256;
-
-enum Message {
-    /// The SHA-256 was found right, or is not to be looked at.
-    Proven,
-    Batch(Vec<Entry>),
-    /// The end, with what was passed over.
-    Done(Vec<String>),
-    Failed(Error),
-}
-
-/// Streams a manifest's entries beside another sorted side.
-pub(crate) struct OldSide {
-    header: Header,
-    source: Stream,
-    next: Option<Entry>,
-    over: bool,
-    problems: Vec<String>,
-}
-
-enum Stream {
-    Here(Box<Here>),
-    Ahead {
-        receiver: Receiver<Message>,
-        batch: std::vec::IntoIter<Entry>,
-    },
-}
-
-struct Here {
-    file: ManifestFile,
-    reader: Reader<Box<dyn BufRead + Send>>,
-}
-
-impl OldSide {
-    pub(crate) fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Waits until the manifest has been found unaltered.
-    pub(crate) fn prove(&mut self) -> Result<(), Error> {
-        let Stream::Ahead { receiver, .. } = &self.source else {
-            return Ok(());
-        };
-        match receiver.recv() {
-            Ok(Message::Failed(error)) => Err(error),
-            Ok(_) => Ok(()),
-            Err(_) => Err(stopped()),
-        }
-    }
-
-    fn fill(&mut self) -> Result<(), Error> {
-        while self.next.is_none() && !self.over {
-            match &mut self.source {
-                Stream::Here(here) => match here.reader.read() {
-                    Ok(Some(entry)) => self.next = Some(entry),
-                    Ok(None) => {
-                        self.over = true;
-                        self.problems = problems(&here.reader);
-                    }
-                    Err(error) => return Err(here.file.refused(&error)),
-                },
-                Stream::Ahead { receiver, batch } => {
-                    self.next = batch.next();
-                    if self.next.is_some() {
-                        break;
-                    }
-                    match receiver.recv() {
-                        Ok(Message::Proven) => {}
-                        Ok(Message::Batch(entries)) => *batch = entries.into_iter(),
-                        Ok(Message::Done(problems)) => {
-                            self.over = true;
-                            self.problems = problems;
-                        }
-                        Ok(Message::Failed(error)) => return Err(error),
-                        Err(_) => return Err(stopped()),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The next entry, without taking it.
-    pub(crate) fn peek(&mut self) -> Result<Option<&Entry>, Error> {
-        self.fill()?;
-        Ok(self.next.as_ref())
-    }
-
-    /// The next entry.
-    pub(crate) fn take(&mut self) -> Result<Option<Entry>, Error> {
-        self.fill()?;
-        Ok(self.next.take())
-    }
-
-    /// The next entry if its path comes before `path`.
-    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<Entry>, Error> {
-        self.fill()?;
-        Ok(self
-            .next
-            .take_if(|entry| path_order(&entry.path, path).is_lt()))
-    }
-
-    /// The next entry if it has this path.
-    pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<Entry>, Error> {
-        self.fill()?;
-        Ok(self.next.take_if(|entry| entry.path == path))
-    }
-
-    /// What was passed over, in words; known at the end.
-    pub(crate) fn problems(&self) -> &[String] {
-        &self.problems
-    }
-}
-
-fn stopped() -> Error {
-    Error::new(
-        ErrorKind::Panic,
-        "the thread that reads the manifest stopped",
-    )
-}
-
-fn problems(reader: &Reader<Box<dyn BufRead + Send>>) -> Vec<String> {
-    let mut all: Vec<String> = reader.problems().iter().map(ToString::to_string).collect();
-    let more = reader.problem_count() - all.len() as u64;
-    if more > 0 {
-        all.push(format!("{more} more problems"));
-    }
-    all
 }

@@ -14,15 +14,16 @@
 //! How it flows: `tree` walks; `hashing` reads all files through one plan and
 //! hands digests back in path order, window by window, while reading goes on;
 //! `present` joins stat, digest, link target and attributes of each entry;
-//! `input` streams the old manifest beside it; `view` judges two entries of
+//! `input` and `old_side` stream the old manifest beside it; `view` judges two entries of
 //! one path; `compare` reports in order and finds moves.
 //!
 //! Invariants:
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
 //!   [`Summary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
-//!   the listing, a digest for each file read ahead, and the changes that wait
-//!   for moves to be known.
+//!   the listing, some 100 bytes an entry of the tree; digest and stat of each
+//!   file read ahead; and 32 bytes for each file that only one side has, for
+//!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
 //!   right, and nothing before a suspicious root proved to be the right one.
@@ -80,6 +81,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+mod attributes;
 pub mod change;
 pub mod compare;
 mod create;
@@ -91,6 +93,7 @@ mod hashing;
 mod import;
 mod input;
 mod moves;
+mod old_side;
 mod options;
 mod present;
 pub mod report;

@@ -3,17 +3,16 @@
 //! Many to many: of equal digests the pairs with the same base name come
 //! first, the rest in path order; what is left over stays removed or added.
 
-/// One side of a possible move. 48 bytes, whatever the length of the path.
+/// One side of a possible move. 32 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// The first 16 bytes of the digest, zero-padded.
+    /// The first 16 bytes of the digest; a short one is followed by the size,
+    /// since it alone says little.
     key: [u8; 16],
-    size: u64,
     /// Hash of the base name: only prefers one pair to another.
     name: u64,
-    /// Which record of the report it is.
-    pub(crate) record: u64,
-    side: Side,
+    /// Which record of the report it is, twice, and 1 more on the added side.
+    record: u64,
 }
 
 /// Where a candidate was found.
@@ -39,17 +38,30 @@ impl Candidate {
         let mut key = [0; 16];
         let kept = digest.len().min(key.len());
         key[..kept].copy_from_slice(&digest[..kept]);
+        if kept <= 8 {
+            key[8..].copy_from_slice(&size.to_le_bytes());
+        }
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         // Fixed keys: the same pairs on every run.
         let mut hasher = DefaultHasher::new();
         base.hash(&mut hasher);
         Some(Candidate {
             key,
-            size,
             name: hasher.finish(),
-            record,
-            side,
+            record: record * 2 + u64::from(side == Side::Added),
         })
+    }
+
+    fn side(&self) -> Side {
+        if self.record.is_multiple_of(2) {
+            Side::Removed
+        } else {
+            Side::Added
+        }
+    }
+
+    fn record(&self) -> u64 {
+        self.record / 2
     }
 }
 
@@ -62,15 +74,14 @@ pub(crate) struct Pair {
 
 /// The pairs, in order of the removed side's record.
 pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
-    let group = |c: &Candidate| (c.key, c.size);
-    candidates.sort_unstable_by_key(|c| (group(c), c.name, c.side, c.record));
+    candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
     let mut pairs = Vec::new();
     let mut rest = [Vec::new(), Vec::new()];
-    for same in candidates.chunk_by(|a, b| group(a) == group(b)) {
+    for same in candidates.chunk_by(|a, b| a.key == b.key) {
         rest.iter_mut().for_each(Vec::clear);
         for named in same.chunk_by(|a, b| a.name == b.name) {
             let (removed, added) =
-                named.split_at(named.partition_point(|c| c.side == Side::Removed));
+                named.split_at(named.partition_point(|c| c.side() == Side::Removed));
             let both = removed.len().min(added.len());
             pairs.extend(zip(&removed[..both], &added[..both]));
             rest[0].extend_from_slice(&removed[both..]);
@@ -86,8 +97,8 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
 
 fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
     let pair = |(r, a): (&Candidate, &Candidate)| Pair {
-        removed: r.record,
-        added: a.record,
+        removed: r.record(),
+        added: a.record(),
     };
     removed.iter().zip(added).map(pair)
 }
@@ -138,7 +149,7 @@ mod tests {
     fn empty_files_and_other_content_are_no_moves() {
         assert!(pairs(&[(Removed, "a", b"d", 0), (Added, "b", b"d", 0)]).is_empty());
         assert!(pairs(&[(Removed, "a", b"d", 5), (Added, "b", b"x", 5)]).is_empty());
-        assert!(pairs(&[(Removed, "a", b"d", 5), (Added, "b", b"d", 6)]).is_empty());
+        assert!(pairs(&[(Removed, "a", b"12345678", 5), (Added, "b", b"12345678", 6)]).is_empty());
         assert!(pairs(&[(Removed, "a", b"", 5), (Added, "b", b"", 5)]).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use bc_digest::Kernels;
 use bc_pool::Cancel;
-use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks};
+use bc_walk::{Entries, FileStats, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -83,6 +83,7 @@ impl TreeOptions {
             max_size: self.max_size,
             ignore_files: self.ignore_files,
             metadata: Metadata::Full,
+            file_stats: FileStats::Walked,
             entries: self.entries,
             leave_out: Vec::new(),
         })
@@ -188,8 +189,8 @@ impl TreeOptions {
 pub struct Job {
     /// Files.
     pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
+    /// Their bytes, where the walk found them out.
+    pub bytes: Option<u64>,
 }
 
 /// How to read it.

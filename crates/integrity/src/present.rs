@@ -1,20 +1,21 @@
 //! Entries of the tree with everything that is wanted of them: the walk's
 //! stat, the digest, the link's target, extended attributes.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Meta};
+use bc_manifest::integrity::{Entry, Kind, Meta, Xattrs as Attributes};
 use bc_pool::Cancel;
-use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, Identity, Listing};
+use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
+use crate::attributes;
 use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
-use crate::options::Xattrs;
+use crate::options::{Work, Xattrs};
 use crate::tree::{Item, Tree, failure};
 use crate::view::View;
 
@@ -52,22 +53,30 @@ pub(crate) struct Looker<'a> {
     touched: Option<Identity>,
     dir: Option<(DirId, OwnedFd)>,
     path: Vec<u8>,
-    value: Vec<u8>,
+    /// The directory that the path is in, and the length of its part of it.
+    prefix: Option<(DirId, usize)>,
+    /// Threads that may read attributes.
+    workers: usize,
+    /// The attributes of the present range, if they are asked for.
+    attributes: std::vec::IntoIter<Result<Attributes, bc_walk::Error>>,
 }
 
-/// The kernel's limits for one value and for the list of names, from
-/// `linux/limits.h`.
-const XATTR_MAX: usize = 64 << 10;
-
 impl<'a> Looker<'a> {
-    pub(crate) fn new(tree: &'a Tree, xattrs: Xattrs, touched: Option<Identity>) -> Looker<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        xattrs: Xattrs,
+        touched: Option<Identity>,
+        work: &Work<'_>,
+    ) -> Looker<'a> {
         Looker {
             tree,
             xattrs,
             touched,
             dir: None,
             path: Vec::new(),
-            value: Vec::new(),
+            prefix: None,
+            workers: work.walk_workers,
+            attributes: Vec::new().into_iter(),
         }
     }
 
@@ -99,9 +108,12 @@ impl<'a> Looker<'a> {
         mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         let tree = self.tree;
+        if self.xattrs == Xattrs::Record {
+            self.attributes = attributes::read(&tree.listing, &range, self.workers).into_iter();
+        }
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);
-            tree.path(item, &mut path);
+            self.write_path(item, &mut path);
             let flow = match item {
                 Item::Stray(stray) => {
                     let view = View {
@@ -125,6 +137,33 @@ impl<'a> Looker<'a> {
         Ok(Flow::Continue)
     }
 
+    /// Replaces `path` by the path of an item. Neighbours are mostly in the
+    /// same directory: then only the name is written.
+    fn write_path(&mut self, item: Item<'_>, path: &mut Vec<u8>) {
+        match item {
+            Item::Stray(stray) => {
+                path.clear();
+                path.extend_from_slice(&stray.path);
+                self.prefix = None;
+            }
+            Item::Entry(id) => {
+                let listing = &self.tree.listing;
+                let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
+                match self.prefix {
+                    Some((same, len)) if same == dir => {
+                        path.truncate(len);
+                        path.extend_from_slice(name);
+                    }
+                    _ => {
+                        path.clear();
+                        listing.write_relative(id, path);
+                        self.prefix = Some((dir, path.len() - name.len()));
+                    }
+                }
+            }
+        }
+    }
+
     fn entry(
         &mut self,
         id: EntryId,
@@ -134,8 +173,21 @@ impl<'a> Looker<'a> {
     ) -> Result<Flow, Error> {
         let tree = self.tree;
         let outcome = window.map_or(Outcome::NotRead, |window| window.outcome(id));
+        let mut unseen = None;
+        let looked;
         let stat = match outcome {
             Outcome::Digest(_, stat) => stat,
+            // It was left to the reading, which failed.
+            _ if window.is_some() && tree.listing.meta(id).is_none() => match self.stat(id) {
+                Ok(stat) => {
+                    looked = stat;
+                    Some(&looked)
+                }
+                Err(error) => {
+                    unseen = Some(failure(&error));
+                    None
+                }
+            },
             _ => None,
         };
         let mut view = tree.view(id, stat);
@@ -145,7 +197,7 @@ impl<'a> Looker<'a> {
         match outcome {
             Outcome::Digest(digest, _) => view.digest = Some(digest),
             Outcome::Failed(error) => {
-                failed = failure(error);
+                failed = unseen.unwrap_or_else(|| failure(error));
                 view.error = Some(&failed);
             }
             Outcome::NotRead if view.kind == Kind::Symlink => match self.target(id) {
@@ -164,18 +216,16 @@ impl<'a> Looker<'a> {
             && self.touched.is_some()
             && self.touched == tree.listing.meta(id).map(|meta| meta.id);
         let attributes_failed;
-        if self.xattrs == Xattrs::Record {
-            match self.attributes(id, view.kind) {
-                Ok(found) => {
-                    xattrs = found;
-                    view.xattrs = Some(&xattrs);
-                }
-                Err(error) if view.error.is_none() => {
-                    attributes_failed = failure(&error);
-                    view.error = Some(&attributes_failed);
-                }
-                Err(_) => {}
+        match self.attributes.next() {
+            Some(Ok(found)) => {
+                xattrs = found;
+                view.xattrs = Some(&xattrs);
             }
+            Some(Err(error)) if view.error.is_none() => {
+                attributes_failed = failure(&error);
+                view.error = Some(&attributes_failed);
+            }
+            Some(Err(_)) | None => {}
         }
         see(&Present {
             path,
@@ -200,6 +250,29 @@ impl<'a> Looker<'a> {
         }
     }
 
+    /// What can be found out about a file without opening it.
+    fn stat(&mut self, id: EntryId) -> Result<FileStat, bc_walk::Error> {
+        let listing = &self.tree.listing;
+        let flags = if listing.follow(id) {
+            AtFlags::empty()
+        } else {
+            AtFlags::SYMLINK_NOFOLLOW
+        };
+        let dir = self.in_dir(id)?;
+        let stat = rustix::fs::statat(dir, listing.name(id), flags)
+            .map_err(|errno| system(listing, id, "stat", errno))?;
+        let stat = FileStat::from(&stat);
+        if stat.kind() != listing.kind(id) {
+            let path = listing.path(id);
+            return Err(bc_walk::Error::of_kind(
+                path,
+                "stat",
+                WalkErrorKind::Changed,
+            ));
+        }
+        Ok(stat)
+    }
+
     fn target(&mut self, id: EntryId) -> Result<Vec<u8>, bc_walk::Error> {
         let listing = &self.tree.listing;
         let dir = self.in_dir(id)?;
@@ -208,64 +281,6 @@ impl<'a> Looker<'a> {
             .map(|target| target.into_bytes())
             .map_err(|errno| system(listing, id, "readlink", errno))
     }
-
-    /// All extended attributes that may be seen, ACLs and capabilities among
-    /// them. Files are opened as for reading; everything else, which must not
-    /// be opened, is reached through `/proc/self/fd`.
-    fn attributes(
-        &mut self,
-        id: EntryId,
-        kind: Kind,
-    ) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, bc_walk::Error> {
-        let listing = &self.tree.listing;
-        let mut value = std::mem::take(&mut self.value);
-        value.resize(XATTR_MAX, 0);
-        let found = if kind == Kind::File {
-            let (file, _) = bc_read::open_checked(listing, id)?;
-            collect(
-                &mut value,
-                |list| rustix::fs::flistxattr(&file, list),
-                |name, value| rustix::fs::fgetxattr(&file, name, value),
-            )
-        } else {
-            let mut path = format!("/proc/self/fd/{}/", self.in_dir(id)?.as_raw_fd()).into_bytes();
-            path.extend_from_slice(listing.name(id).to_bytes());
-            let path = path.as_slice();
-            collect(
-                &mut value,
-                |list| rustix::fs::llistxattr(path, list),
-                |name, value| rustix::fs::lgetxattr(path, name, value),
-            )
-        };
-        self.value = value;
-        found.map_err(|errno| system(listing, id, "getxattr", errno))
-    }
-}
-
-fn collect(
-    value: &mut [u8],
-    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
-    get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
-) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
-    let count = match list(value) {
-        // A file system without them has none.
-        Err(Errno::NOTSUP) => 0,
-        other => other?,
-    };
-    let names = value[..count].to_vec();
-    let mut all = BTreeMap::new();
-    for name in names
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        match get(name, value) {
-            Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
-            // Removed meanwhile, or listed but not for us to see (trusted.*).
-            Err(Errno::NODATA | Errno::NOTSUP) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(all)
 }
 
 fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_walk::Error {

@@ -1,49 +1,157 @@
-//! Changes waiting for what comes later, packed into one buffer.
+//! Changes waiting for what comes later, packed one after the other.
 //!
 //! Whether a path was removed or moved is only known at the end, and reports
 //! are in path order: from the first such path on, changes wait here. A packed
-//! change takes about 30 bytes and its values instead of several allocations.
+//! change takes about 30 bytes and its values instead of several allocations;
+//! beyond [`KEPT`] they go to a file without a name in the temporary directory
+//! (`TMPDIR`), where there can be one.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
 
 use bc_manifest::integrity::Kind;
+use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::Field;
 
+/// Bytes kept in memory.
+const KEPT: usize = 32 << 20;
+
 /// Packed changes in the order they came, each known by its offset.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Spool {
+    /// What is not in the file.
     bytes: Vec<u8>,
+    file: Spill,
+    /// Bytes in the file.
+    spilled: u64,
+    kept: usize,
+}
+
+#[derive(Debug)]
+enum Spill {
+    NotYet,
+    To(File),
+    /// There is no place for one: all stays in memory.
+    Never,
+}
+
+impl Default for Spool {
+    fn default() -> Spool {
+        Spool::keeping(KEPT)
+    }
 }
 
 impl Spool {
+    fn keeping(kept: usize) -> Spool {
+        Spool {
+            bytes: Vec::new(),
+            file: Spill::NotYet,
+            spilled: 0,
+            kept,
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len() == 0
     }
 
     /// The offset that the next change will have.
     pub(crate) fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.spilled + self.bytes.len() as u64
     }
 
     /// Appends a change and returns its offset.
     pub(crate) fn push(&mut self, change: &Change) -> u64 {
-        let offset = self.bytes.len();
+        if self.bytes.len() >= self.kept {
+            self.spill();
+        }
+        let offset = self.len();
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
         pack(change, &mut self.bytes);
-        offset as u64
+        let len = (self.bytes.len() - at - 4) as u32;
+        self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        offset
+    }
+
+    /// Moves what is in memory to the file, if possible.
+    fn spill(&mut self) {
+        if matches!(self.file, Spill::NotYet) {
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat(CWD, std::env::temp_dir(), flags, Mode::RUSR);
+            self.file = opened.map_or(Spill::Never, |file| Spill::To(file.into()));
+        }
+        let Spill::To(file) = &self.file else {
+            return;
+        };
+        if file.write_all_at(&self.bytes, self.spilled).is_ok() {
+            self.spilled += self.bytes.len() as u64;
+            self.bytes.clear();
+        } else {
+            // A full disk: what is there already stays readable.
+            self.kept = usize::MAX;
+        }
     }
 
     /// The change at an offset that `push` returned.
-    pub(crate) fn get(&self, offset: u64) -> Change {
-        unpack(&mut Input(&self.bytes[offset as usize..]))
+    pub(crate) fn get(&self, offset: u64) -> io::Result<Change> {
+        let packed = match (offset.checked_sub(self.spilled), &self.file) {
+            (None, Spill::To(file)) => {
+                let mut len = [0; 4];
+                file.read_exact_at(&mut len, offset)?;
+                let mut packed = vec![0; u32::from_le_bytes(len) as usize];
+                file.read_exact_at(&mut packed, offset + 4)?;
+                return Ok(unpack(&mut Input(&packed)));
+            }
+            (at, _) => &self.bytes[at.unwrap_or(0) as usize + 4..],
+        };
+        Ok(unpack(&mut Input(packed)))
     }
 
     /// All changes in order, with their offsets.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Change)> + '_ {
-        let mut input = Input(&self.bytes);
+    pub(crate) fn iter(&self) -> impl Iterator<Item = io::Result<(u64, Change)>> + '_ {
+        let file = match &self.file {
+            Spill::To(file) => Some(FromStart(file, 0)),
+            _ => None,
+        };
+        let mut input: Box<dyn Read> = match file {
+            Some(file) => {
+                let spilled = BufReader::with_capacity(256 << 10, file.take(self.spilled));
+                Box::new(spilled.chain(&self.bytes[..]))
+            }
+            None => Box::new(&self.bytes[..]),
+        };
+        let mut offset = 0;
+        let mut packed = Vec::new();
         std::iter::from_fn(move || {
-            let offset = self.bytes.len() - input.0.len();
-            (!input.0.is_empty()).then(|| (offset as u64, unpack(&mut input)))
+            if offset == self.len() {
+                return None;
+            }
+            let at = offset;
+            let mut next = || {
+                let mut len = [0; 4];
+                input.read_exact(&mut len)?;
+                packed.resize(u32::from_le_bytes(len) as usize, 0);
+                input.read_exact(&mut packed)?;
+                offset += 4 + packed.len() as u64;
+                Ok((at, unpack(&mut Input(&packed))))
+            };
+            Some(next())
         })
+    }
+}
+
+/// Reads a file from its beginning, wherever its own offset is.
+struct FromStart<'a>(&'a File, u64);
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read_at(buffer, self.1)?;
+        self.1 += count as u64;
+        Ok(count)
     }
 }
 
@@ -273,16 +381,39 @@ mod tests {
             )
     }
 
+    #[test]
+    fn it_goes_to_a_file_where_there_can_be_one() {
+        let mut spool = Spool::keeping(100);
+        let change = Change::new(Class::Removed, b"some/path", Kind::File);
+        let offsets: Vec<u64> = (0..1000).map(|_| spool.push(&change)).collect();
+        let last = offsets[offsets.len() - 1];
+        match spool.file {
+            Spill::To(_) => assert!(spool.bytes.len() < 200 && spool.spilled > 0),
+            _ => assert_eq!(spool.spilled, 0),
+        }
+        assert_eq!(spool.get(0).unwrap(), change);
+        assert_eq!(spool.get(last).unwrap(), change);
+        // A disk that is full from here on.
+        spool.file = Spill::To(File::open("/dev/null").unwrap());
+        let before = spool.spilled;
+        let offset = (0..1000).map(|_| spool.push(&change)).last().unwrap();
+        assert_eq!(spool.spilled, before);
+        assert_eq!(spool.get(offset).unwrap(), change);
+    }
+
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(changes in proptest::collection::vec(change(), 0..20)) {
-            let mut spool = Spool::default();
+        fn what_goes_in_comes_out(
+            changes in proptest::collection::vec(change(), 0..20),
+            kept in proptest::sample::select(&[0, 1, 500, usize::MAX][..]),
+        ) {
+            let mut spool = Spool::keeping(kept);
             let offsets: Vec<u64> = changes.iter().map(|change| spool.push(change)).collect();
             for (&offset, change) in offsets.iter().zip(&changes) {
-                prop_assert_eq!(&spool.get(offset), change);
+                prop_assert_eq!(&spool.get(offset).unwrap(), change);
             }
             let all: Vec<_> = offsets.into_iter().zip(changes).collect();
-            prop_assert_eq!(spool.iter().collect::<Vec<_>>(), all);
+            prop_assert_eq!(spool.iter().collect::<Result<Vec<_>, _>>().unwrap(), all);
         }
     }
 }

@@ -40,6 +40,7 @@ impl Outcome {
 /// `old` is the sum of all classes without added; `new` the sum of all without
 /// removed and [`unseen`](Self::unseen). A move counts once on each side.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     counts: [u64; Class::ALL.len()],
     /// Entries of the manifest, or of the older one.

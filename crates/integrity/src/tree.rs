@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, Identity, Listing};
+use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing};
 
 use crate::error::{Error, ErrorKind};
 use crate::options::{TreeOptions, Work};
@@ -45,10 +45,12 @@ impl Tree {
     pub(crate) fn walk(
         root: &OsStr,
         options: &TreeOptions,
+        file_stats: FileStats,
         leave_out: &[Identity],
         work: &Work<'_>,
     ) -> Result<Tree, Error> {
         let mut walk = options.to_walk()?;
+        walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
         let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
         if work.cancel.is_cancelled() {
@@ -123,15 +125,6 @@ impl Tree {
         })
     }
 
-    /// Replaces `out` by the path of an item.
-    pub(crate) fn path(&self, item: Item<'_>, out: &mut Vec<u8>) {
-        out.clear();
-        match item {
-            Item::Entry(id) => self.listing.write_relative(id, out),
-            Item::Stray(stray) => out.extend_from_slice(&stray.path),
-        }
-    }
-
     /// What the walk knows of an entry; `stat` is the newer one of the
     /// descriptor that was read, if it differs.
     pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> View<'_> {
@@ -150,7 +143,7 @@ impl Tree {
             error: self.failures.get(&id),
             ..stat_view(stat)
         };
-        if self.listing.name(id).to_bytes() == ROOT {
+        if view.kind == Kind::Dir && self.listing.name(id).to_bytes() == ROOT {
             view.dev = Some(stat.id.dev);
         }
         view

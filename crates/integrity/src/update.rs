@@ -17,7 +17,7 @@ use std::time::Instant;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, Skipped};
+use bc_walk::{EntryId, FileStats, Skipped};
 
 use crate::atomic::lock;
 use crate::change::Class;
@@ -26,7 +26,8 @@ use crate::create::hash_options;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
-use crate::input::{Ahead, ManifestFile, OldSide, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present, to_entry};
 use crate::reread::{Reread, choose};
@@ -72,6 +73,7 @@ pub struct Update<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Updated {
     /// What had changed since.
     pub summary: Summary,
@@ -128,7 +130,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = Tree::walk(what.root, &options, &[identity], work);
+    let tree = Tree::walk(what.root, &options, FileStats::Walked, &[identity], work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
@@ -267,7 +269,12 @@ impl Updater<'_> {
 
         let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
         let mut old = self.manifest.again(what.trust)?;
-        let mut looker = Looker::new(self.tree, self.options.xattrs, self.manifest.directory());
+        let mut looker = Looker::new(
+            self.tree,
+            self.options.xattrs,
+            self.manifest.directory(),
+            work,
+        );
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
         let mut totals = hashing::in_order(
@@ -291,7 +298,7 @@ impl Updater<'_> {
             },
         )?;
         while let Some(entry) = old.take()? {
-            self.gone(&entry, &mut comparison, &mut output)?;
+            self.gone(entry, &mut comparison, &mut output)?;
         }
         totals.merge(scrubbed.totals.clone());
         let written = output.finish(what.manifest)?;
@@ -317,7 +324,7 @@ impl Updater<'_> {
         output: &mut Output,
     ) -> Result<(), Error> {
         while let Some(entry) = old.take_before(new.path)? {
-            self.gone(&entry, comparison, output)?;
+            self.gone(entry, comparison, output)?;
         }
         let Some(entry) = old.take_at(new.path)? else {
             let mut fresh = to_entry(new);
@@ -327,7 +334,7 @@ impl Updater<'_> {
                 .map_err(|error| report_failed(&error))?;
             return output.put(&fresh);
         };
-        let mut before = View::from(&entry);
+        let mut before = View::from(entry);
         if entry.path == ROOT {
             before.dev = was_on;
         }
@@ -361,7 +368,7 @@ impl Updater<'_> {
             _ => false,
         };
         if keeps {
-            return output.put(&entry);
+            return output.put(entry);
         }
         let present = Present { view: now, ..*new };
         let mut fresh = to_entry(&present);
@@ -370,7 +377,7 @@ impl Updater<'_> {
         } else {
             None
         };
-        fresh.extra = entry.extra;
+        fresh.extra.clone_from(&entry.extra);
         output.put(&fresh)
     }
 

@@ -5,14 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
-use bc_walk::{FileStat, Identity, Skipped};
+use bc_walk::{FileStat, FileStats, Identity, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::hashing;
-use crate::input::{Ahead, ManifestFile, OldSide, Trust};
+use crate::input::{ManifestFile, Trust};
+use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::summary::Summary;
@@ -49,6 +50,7 @@ pub struct Verify<'a> {
 
 /// How it ended.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Verified {
     /// The counts.
     pub summary: Summary,
@@ -79,7 +81,13 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = what.manifest.algorithm_of(&header)?;
     let options = tree_options(&header, what.trust)?;
     let leave_out: Vec<Identity> = what.manifest.identity().into_iter().collect();
-    let tree = Tree::walk(what.root, &options, &leave_out, work);
+    let reads = what.rules.compares(Field::Digest, Kind::File);
+    let file_stats = if reads {
+        FileStats::Left
+    } else {
+        FileStats::Walked
+    };
+    let tree = Tree::walk(what.root, &options, file_stats, &leave_out, work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
@@ -96,10 +104,10 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         comparison,
         root_dev: header.root_dev,
     };
-    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory());
+    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
-    if what.rules.compares(Field::Digest, Kind::File) {
+    if reads {
         let wanted = |id| is_read(&tree, id);
         let hash = hash_options(&tree, wanted, algorithm, work);
         totals = hashing::in_order(
@@ -193,14 +201,14 @@ struct Merge<'a, 's> {
 impl Merge<'_, '_> {
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(new.path)? {
-            self.gone(&entry)?;
+            gone(self.tree, &mut self.comparison, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
             }
         }
         let reported = match self.old.take_at(new.path)? {
             Some(entry) => {
-                let mut old = View::from(&entry);
+                let mut old = View::from(entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
@@ -214,26 +222,28 @@ impl Merge<'_, '_> {
         Ok(self.comparison.flow())
     }
 
-    fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
-        let view = View::from(entry);
-        let reported = match self.tree.why_unseen(&entry.path) {
-            Some((failure, above)) => {
-                let above = bc_manifest::escape(above);
-                let reason = format!("in {above}: {}", describe(failure));
-                self.comparison.unseen(&entry.path, &view, &reason)
-            }
-            None => self.comparison.removed(&entry.path, &view),
-        };
-        reported.map_err(|error| report_failed(&error))
-    }
-
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
-            self.gone(&entry)?;
+            gone(self.tree, &mut self.comparison, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// A path of the manifest that the tree does not have, or that could not be
+/// looked for.
+fn gone(tree: &Tree, comparison: &mut Comparison<'_>, entry: &Entry) -> Result<(), Error> {
+    let view = View::from(entry);
+    let reported = match tree.why_unseen(&entry.path) {
+        Some((failure, above)) => {
+            let above = bc_manifest::escape(above);
+            let reason = format!("in {above}: {}", describe(failure));
+            comparison.unseen(&entry.path, &view, &reason)
+        }
+        None => comparison.removed(&entry.path, &view),
+    };
+    reported.map_err(|error| report_failed(&error))
 }

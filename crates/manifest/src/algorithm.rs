@@ -8,6 +8,7 @@ pub type Name = Cow<'static, str>;
 
 /// What a manifest can say about an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Known {
     /// Our name, also the key in JSON and the column in CSV.
     pub name: &'static str,

@@ -29,6 +29,15 @@ impl Digest {
     /// Parses hexadecimal digits of either case; `None` for an odd number of them, for
     /// anything else, and for more than 64 bytes.
     pub fn from_hex(hex: &[u8]) -> Option<Digest> {
+        Digest::from_digits(hex, &NIBBLE)
+    }
+
+    /// As [`from_hex`](Digest::from_hex), but upper case is refused.
+    pub(crate) fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
+        Digest::from_digits(hex, &LOWER_NIBBLE)
+    }
+
+    fn from_digits(hex: &[u8], values: &[u8; 256]) -> Option<Digest> {
         if hex.is_empty() || !hex.len().is_multiple_of(2) || hex.len() > 2 * MAX_LEN {
             return None;
         }
@@ -36,14 +45,13 @@ impl Digest {
             len: (hex.len() / 2) as u8,
             bytes: [0; MAX_LEN],
         };
+        let mut all = 0;
         for (byte, pair) in out.bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            let (high, low) = (NIBBLE[usize::from(pair[0])], NIBBLE[usize::from(pair[1])]);
-            if high | low > 15 {
-                return None;
-            }
+            let (high, low) = (values[usize::from(pair[0])], values[usize::from(pair[1])]);
+            all |= high | low;
             *byte = high << 4 | low;
         }
-        Some(out)
+        (all <= 15).then_some(out)
     }
 
     /// The bytes, as many as the digest has.
@@ -78,23 +86,27 @@ impl fmt::Debug for Digest {
 }
 
 /// Value of a hexadecimal digit, 255 for any other byte.
-const NIBBLE: [u8; 256] = {
+static NIBBLE: [u8; 256] = nibbles([b"0123456789abcdef", b"0123456789ABCDEF"]);
+static LOWER_NIBBLE: [u8; 256] = nibbles([b"0123456789abcdef", b"0123456789abcdef"]);
+
+const fn nibbles(digits: [&[u8; 16]; 2]) -> [u8; 256] {
     let mut table = [255; 256];
     let mut i = 0;
     while i < 16 {
-        table[b"0123456789abcdef"[i] as usize] = i as u8;
-        table[b"0123456789ABCDEF"[i] as usize] = i as u8;
+        table[digits[0][i] as usize] = i as u8;
+        table[digits[1][i] as usize] = i as u8;
         i += 1;
     }
     table
-};
+}
 
 pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(bytes.len() * 2);
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
+    let at = out.len();
+    out.resize(at + bytes.len() * 2, 0);
+    for (pair, byte) in out[at..].chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
 }
 
@@ -113,7 +125,9 @@ mod tests {
                 Digest::from_hex(hex.to_uppercase().as_bytes()),
                 Some(digest)
             );
+            assert_eq!(Digest::from_lower_hex(hex.as_bytes()), Some(digest));
         }
+        assert_eq!(Digest::from_lower_hex(b"aA"), None);
     }
 
     #[test]

@@ -49,3 +49,5 @@ pub use error::{Error, ErrorKind};
 pub use escape::escape;
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
+/// JSON as serde_json has it: fields that this version does not know, kept as they are.
+pub use serde_json::{Map, Value};

@@ -54,6 +54,7 @@ impl Default for Options {
 
 /// The formats that a file can turn out to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// GNU and BSD-tagged lines, mixed as they come.
     Lines,

@@ -4,9 +4,9 @@
 
 #![allow(unsafe_code)]
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 /// `struct file_dedupe_range_info` of `linux/fs.h`.
@@ -64,7 +64,7 @@ pub fn dedupe_range(
     target: impl AsFd,
     offset: u64,
     length: u64,
-) -> Result<Deduped, Errno> {
+) -> io::Result<Deduped> {
     let mut request = Request {
         head: Head {
             offset,
@@ -93,7 +93,7 @@ pub fn dedupe_range(
     match request.destination.status {
         DIFFERS => Ok(Deduped::Differs),
         0 => Ok(Deduped::Bytes(request.destination.bytes_deduped)),
-        errno => Err(Errno::from_raw_os_error(-errno)),
+        errno => Err(io::Error::from_raw_os_error(-errno)),
     }
 }
 

@@ -91,6 +91,13 @@ impl<'a> Opener<'a> {
         Ok(Rc::clone(&self.dirs[self.dirs.len() - 1].1))
     }
 
+    /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
+    pub(crate) fn release(&mut self) -> bool {
+        let any = !self.dirs.is_empty();
+        self.dirs.clear();
+        any
+    }
+
     /// The flags to open `entry` with.
     pub(crate) fn flags(&self, entry: EntryId) -> OFlags {
         let mut flags = FLAGS.difference(OFlags::NOATIME).union(self.noatime);

@@ -149,6 +149,7 @@ pub trait Consumer {
 
 /// What one worker's pump did.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Files finished without error.
     pub files: u64,
@@ -183,6 +184,7 @@ impl Stats {
 
 /// The backend that did the reading.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
 pub enum Backend {
     /// Plain calls only.
     #[default]

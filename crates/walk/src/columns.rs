@@ -3,6 +3,9 @@
 
 use crate::{FileStat, Identity, Meta, Metadata, Stamp};
 
+/// In place of a device's number: the entry was not looked at.
+const UNKNOWN: u32 = u32::MAX;
+
 /// One array per field; those that are not asked for stay empty.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -49,7 +52,7 @@ impl Columns {
         }
     }
 
-    /// Adds an entry that no one will ask about.
+    /// Adds an entry of which nothing is known.
     pub(crate) fn push_blank(&mut self, level: Metadata) {
         let stat = FileStat {
             id: Identity { dev: 0, ino: 0 },
@@ -65,11 +68,12 @@ impl Columns {
             rdev: 0,
             blocks: 0,
         };
-        self.push(level, &stat, 0);
+        self.push(level, &stat, UNKNOWN);
     }
 
     pub(crate) fn meta(&self, index: usize, ino: u64, devs: &[u64]) -> Option<Meta> {
-        let dev = devs[*self.dev.get(index)? as usize];
+        // None for `UNKNOWN`.
+        let dev = *devs.get(*self.dev.get(index)? as usize)?;
         Some(Meta {
             id: Identity { dev, ino },
             stamp: Stamp {

@@ -1,6 +1,7 @@
 //! What went wrong with one path: the path, the operation, and the system's reason.
 
 use std::fmt;
+use std::io;
 
 use rustix::io::Errno;
 
@@ -32,9 +33,12 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`.
-    pub fn new(path: impl Into<Vec<u8>>, op: &'static str, errno: Errno) -> Error {
-        Error::of_kind(path, op, ErrorKind::System(errno.raw_os_error()))
+    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`. A reason
+    /// without an error number of the system's counts as `EIO`.
+    pub fn new(path: impl Into<Vec<u8>>, op: &'static str, reason: impl Into<io::Error>) -> Error {
+        let errno = reason.into().raw_os_error();
+        let errno = errno.unwrap_or(Errno::IO.raw_os_error());
+        Error::of_kind(path, op, ErrorKind::System(errno))
     }
 
     /// A failure without an error number; the kind is [`ErrorKind::Refused`].
@@ -94,7 +98,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.path.utf8_chunks() {
             for character in chunk.valid().chars() {
-                if character.is_control() || character == '\\' {
+                if is_unsafe(character) {
                     write!(f, "{}", character.escape_default())?;
                 } else {
                     write!(f, "{character}")?;
@@ -106,6 +110,13 @@ impl fmt::Display for Error {
         }
         write!(f, ": {}: {}", self.op, self.message())
     }
+}
+
+/// Control characters, and what turns the direction of text around or ends a line (Unicode Standard
+/// Annex #9 and section 23.2): none of them may act on a terminal. The backslash keeps it reversible.
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\\' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl fmt::Debug for Error {
@@ -136,5 +147,7 @@ mod tests {
         let error = Error::with_message(b"x\x1b[2J\n\xff\\\xc3\xa9", "read", "too odd");
         assert_eq!(error.to_string(), "x\\u{1b}[2J\\n\\xff\\\\é: read: too odd");
         assert_eq!(error.errno(), None);
+        let error = Error::new("gpj.\u{202e}exe", "open", Errno::ACCESS);
+        assert!(error.to_string().starts_with("gpj.\\u{202e}exe: open: "));
     }
 }

@@ -55,6 +55,8 @@ pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
 pub use globs::{GlobError, Globs};
 pub use listing::{DirId, EntryId, Listing, Skipped};
-pub use options::{Entries, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Symlinks};
+pub use options::{
+    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Symlinks,
+};
 pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
 pub use walk::{list_files, walk};

@@ -193,13 +193,13 @@ impl Listing {
         Tag(arena[tag]).kind()
     }
 
-    /// Identity, stamp and link count, if the walk asked for metadata.
+    /// Identity, stamp and link count, if the walk asked for metadata of such entries.
     pub fn meta(&self, entry: EntryId) -> Option<Meta> {
         let ino = self.entry(entry).ino;
         self.columns.meta(entry.0 as usize, ino, &self.devs)
     }
 
-    /// Everything, if the walk asked for full metadata.
+    /// Everything, if the walk asked for full metadata of such entries.
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;
         self.columns.stat(entry.0 as usize, ino, &self.devs)

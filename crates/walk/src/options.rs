@@ -55,6 +55,18 @@ pub enum Metadata {
     Full,
 }
 
+/// Whether [`Metadata`] is found out about regular files too.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum FileStats {
+    /// As about everything else.
+    #[default]
+    Walked,
+    /// Left to whoever opens the files anyway, which saves a system call each:
+    /// [`Listing::meta`](crate::Listing::meta) and [`stat`](crate::Listing::stat) are `None`,
+    /// unless the walk had to look for another reason.
+    Left,
+}
+
 /// Which entries to list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Entries {
@@ -99,6 +111,8 @@ pub struct Options {
     pub ignore_files: IgnoreFiles,
     /// What to find out about each entry.
     pub metadata: Metadata,
+    /// Whether that goes for regular files too.
+    pub file_stats: FileStats,
     /// Which entries to list.
     pub entries: Entries,
     /// Files to leave out, such as the one that the result is written to.

@@ -70,6 +70,8 @@ impl FileStat {
     }
 }
 
+// For our other crates. Hidden, and no part of what we promise: rustix may change its types.
+#[doc(hidden)]
 impl From<&Statx> for FileStat {
     fn from(stat: &Statx) -> FileStat {
         FileStat {
@@ -94,6 +96,7 @@ impl From<&Statx> for FileStat {
 
 // The fields' widths differ between architectures.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+#[doc(hidden)]
 impl From<&Stat> for FileStat {
     fn from(stat: &Stat) -> FileStat {
         FileStat {

@@ -48,7 +48,10 @@ pub(crate) fn date() -> String {
 /// The commit that was measured.
 pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
-    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]);
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];
+    // What a benchmark writes is no part of what it measures.
+    status.extend([":!benches/record", ":!README.md"]);
+    let dirty = git(&status);
     let mark = if dirty.is_empty() {
         ""
     } else {
@@ -71,6 +74,7 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
         .next()
         .and_then(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok());
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let randomised = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");
     let virtualised = if has_flag("hypervisor") { "yes" } else { "no" };
     let family = format!("{} model {}", cpu_field("cpu family"), cpu_field("model\t"));
     vec![
@@ -95,7 +99,10 @@ pub(crate) fn facts(tree: &Path) -> Vec<(&'static str, String)> {
             "governor",
             governor.map_or_else(|_| "none".to_owned(), |g| g.trim().to_owned()),
         ),
+        (
+            "address randomisation",
+            randomised.map_or_else(|_| "unknown".to_owned(), |r| r.trim().to_owned()),
+        ),
         ("rustc", said(Command::new("rustc").arg("--version"))),
-        ("commit", commit()),
     ]
 }

@@ -31,7 +31,10 @@ pub(crate) fn dup(bench: &mut Bench) -> Result<()> {
     bench.area = "memory";
     let job = "peak memory, duplicates in four copies";
     let Some(copies) = bench.copies.clone() else {
-        return bench.left_out(job, NO_COPIES);
+        return match bench.wanted(job) {
+            true => bench.left_out(job, NO_COPIES),
+            false => Ok(()),
+        };
     };
     // rmlint takes several minutes.
     for peer in PEERS.iter().filter(|peer| peer.tool != "rmlint") {

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 
 use super::chart;
-use super::markdown::shown;
-use super::record::{Record, Row};
+use super::record::{Record, Row, Target};
 
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
@@ -37,17 +36,17 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
         fact.map_or("", |(_, value)| value.as_str())
     };
     let stem = record.stem();
-    let (met, all) = record.score();
     writeln!(
         out,
         "{}, {} CPUs, {} ({} files), warm cache unless said; whole processes in alternating \
-         pairs, medians; {}. {met} of {all} targets met; every row with its pairs and commands: \
+         pairs, medians; {}. {}; every row with its pairs and commands: \
          [benches/record/{stem}.md](benches/record/{stem}.md).\n",
         fact("CPU"),
         fact("CPUs allowed"),
         record.tree,
         record.tree_files,
-        record.date
+        record.date,
+        record.score()
     )?;
     for (name, title) in chart::names(record).filter(|(name, _)| SHOWN.contains(name)) {
         writeln!(out, "![{title}](benches/record/{stem}-{name}.svg)\n")?;
@@ -86,34 +85,49 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
 }
 
 fn other(row: &Row) -> String {
+    let ratio = row.ratio();
     let targets: Vec<String> = row
         .targets
         .iter()
-        .map(|(target, _)| {
-            let missed = if target.met(row.ratio()) {
+        .enumerate()
+        .map(|(at, (target, note))| {
+            // The first is the target; what the others are must be said.
+            let note = if at == 0 || note.is_empty() {
+                String::new()
+            } else {
+                format!("{note} ")
+            };
+            let missed = if target.met(ratio) {
                 ""
             } else {
                 ", **missed**"
             };
-            format!("{}{missed}", shown(*target))
+            let wanted = match target {
+                Target::AtLeast(times) => format!("≥ {times}×"),
+                Target::AtMost(share) => format!("≤ {share}×"),
+            };
+            format!("{note}{wanted}{missed}")
         })
         .collect();
+    let ratio = match row.target() {
+        Some(Target::AtMost(_)) => format!("bc takes {:.2}× as much", 1.0 / ratio),
+        _ => format!("{ratio:.2}×"),
+    };
     format!(
-        "{} {}: {:.2}× ({})",
+        "{} {}: {ratio} ({})",
         row.peer,
         row.figure(row.their_median()),
-        row.ratio(),
         targets.join("; ")
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Record, Row, Target};
+    use super::super::record::{Record, Row, STRETCH, Target};
     use super::{BEGIN, END, updated};
 
     fn record() -> Record {
-        let row = |peer: &str, theirs: f64, target: f64| Row {
+        let row = |peer: &str, theirs: f64, target: Target| Row {
             area: "hash".to_owned(),
             job: "SHA-256 of the tree".to_owned(),
             peer: peer.to_owned(),
@@ -121,7 +135,10 @@ mod tests {
             theirs: String::new(),
             unit: "s".to_owned(),
             pairs: vec![(1.0, theirs)],
-            targets: vec![(Target::AtLeast(target), String::new())],
+            targets: vec![
+                (target, String::new()),
+                (Target::AtLeast(9.0), STRETCH.to_owned()),
+            ],
         };
         Record {
             area: "all".to_owned(),
@@ -134,7 +151,11 @@ mod tests {
             tree: "t".to_owned(),
             tree_files: 1,
             runs: 5,
-            rows: vec![row("good", 5.0, 4.0), row("bad", 2.0, 4.0)],
+            rows: vec![
+                row("good", 5.0, Target::AtLeast(4.0)),
+                row("bad", 2.0, Target::AtLeast(4.0)),
+                row("floor", 0.5, Target::AtMost(1.5)),
+            ],
             not_run: Vec::new(),
             tools: Vec::new(),
             correctness: None,
@@ -148,8 +169,10 @@ mod tests {
         let new = updated(&old, &record()).unwrap();
         assert!(new.starts_with("head\n") && new.ends_with(&format!("{END}\ntail\n")));
         assert!(!new.contains("old"));
-        assert!(new.contains("1 of 2 targets met"));
-        assert!(new.contains("bad 2.000 s: 2.00× (≥ 4×, **missed**)"));
+        assert!(new.contains("1 of 3 targets met, 0 of 3 stretch targets"));
+        assert!(new.contains("good 5.000 s: 5.00× (≥ 4×; stretch ≥ 9×, **missed**)"));
+        assert!(new.contains("bad 2.000 s: 2.00× (≥ 4×, **missed**; "));
+        assert!(new.contains("floor 0.500 s: bc takes 2.00× as much (≤ 1.5×, **missed**; "));
         assert!(new.contains("2026-01-02-some-cpu-hash.svg"));
         assert_eq!(updated(&new, &record()).unwrap(), new);
     }

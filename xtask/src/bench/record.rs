@@ -10,6 +10,9 @@ use super::measure::median;
 use super::{chart, machine, markdown, readme};
 use crate::sh;
 
+/// The note of a target beyond the one that is asked for.
+pub(crate) const STRETCH: &str = "stretch";
+
 /// What a figure must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Target {
@@ -126,13 +129,17 @@ impl Record {
         words.join("-")
     }
 
-    /// The targets met, and all.
-    pub(crate) fn score(&self) -> (usize, usize) {
-        let all = self
-            .rows
-            .iter()
-            .flat_map(|row| row.targets.iter().map(|t| t.0.met(row.ratio())));
-        all.fold((0, 0), |(met, all), ok| (met + usize::from(ok), all + 1))
+    /// `5 of 8 targets met, 1 of 2 stretch targets`.
+    pub(crate) fn score(&self) -> String {
+        let count = |stretch: bool| {
+            let targets = self.rows.iter().flat_map(|row| {
+                let wanted = row.targets.iter().filter(|t| (t.1 == STRETCH) == stretch);
+                wanted.map(|t| t.0.met(row.ratio()))
+            });
+            targets.fold((0, 0), |(met, all), ok| (met + usize::from(ok), all + 1))
+        };
+        let ((met, all), (far, furthest)) = (count(false), count(true));
+        format!("{met} of {all} targets met, {far} of {furthest} stretch targets")
     }
 
     /// The rows of an area.

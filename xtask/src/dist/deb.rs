@@ -1,47 +1,41 @@
 //! The Debian package: `bitcrafts` with its other names, pages and completions. It holds no
 //! `/usr/bin/bc` and no `bc.1`, which belong to the calculator.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
 use super::{NAMES, Node, completions, man};
 use crate::sh;
 
-/// Lays what the package holds beside the binary, and packs it where cargo-deb is installed.
-pub(super) fn build(nodes: &[Node<'_>], dir: &Path) -> Result<()> {
-    if !sh::has("cargo-deb") {
-        println!("not built: the Debian package; `cargo install cargo-deb` brings what packs it");
-        return Ok(());
+/// Where Cargo.toml names what the package holds beside the binary.
+fn staged() -> PathBuf {
+    sh::root().join("target/deb")
+}
+
+fn put(folder: &str, name: &str, text: &str) -> Result<()> {
+    let folder = staged().join(folder);
+    std::fs::create_dir_all(&folder)?;
+    Ok(std::fs::write(folder.join(name), text)?)
+}
+
+fn link(target: &str, folder: &str, name: &str) -> Result<()> {
+    let folder = staged().join(folder);
+    std::fs::create_dir_all(&folder)?;
+    Ok(std::os::unix::fs::symlink(target, folder.join(name))?)
+}
+
+/// Lays the manual pages; whatever was laid before goes.
+pub(super) fn pages(nodes: &[Node<'_>]) -> Result<()> {
+    if staged().exists() {
+        std::fs::remove_dir_all(staged())?;
     }
-    // Where Cargo.toml names it.
-    let staged = sh::root().join("target/deb");
-    if staged.exists() {
-        std::fs::remove_dir_all(&staged)?;
-    }
-    let whole = NAMES[0];
-    for name in &NAMES[1..] {
-        link(whole, &staged.join("bin").join(name))?;
-        link(whole, &staged.join("bash").join(name))?;
-        link(
-            &format!("{whole}.fish"),
-            &staged.join("fish").join(format!("{name}.fish")),
-        )?;
-    }
-    let put = |folder: &str, name: &str, text: &str| -> Result<()> {
-        let path = staged.join(folder).join(name);
-        std::fs::create_dir_all(staged.join(folder))?;
-        Ok(std::fs::write(path, text)?)
-    };
     for node in nodes {
         let name = node.words.join("-");
         let page = man::page(node);
         if name == "bc" {
-            put(
-                "man",
-                &format!("{whole}.1"),
-                &page.replace("SH NAME\nbc ", "SH NAME\nbitcrafts "),
-            )?;
+            let page = page.replace("SH NAME\nbc ", "SH NAME\nbitcrafts ");
+            put("man", "bitcrafts.1", &page)?;
         } else {
             put("man", &format!("{name}.1"), &page)?;
         }
@@ -49,12 +43,24 @@ pub(super) fn build(nodes: &[Node<'_>], dir: &Path) -> Result<()> {
         if let ["bc", applet] = node.words[..]
             && NAMES.contains(&format!("bc{applet}").as_str())
         {
-            put(
-                "man",
-                &format!("bc{applet}.1"),
-                &format!(".so man1/{name}.1\n"),
-            )?;
+            let other = format!("bc{applet}.1");
+            put("man", &other, &format!(".so man1/{name}.1\n"))?;
         }
+    }
+    Ok(())
+}
+
+/// Lays links and completions, and packs it all where cargo-deb is installed.
+pub(super) fn build(nodes: &[Node<'_>], dir: &Path) -> Result<()> {
+    if !sh::has("cargo-deb") {
+        println!("not built: the Debian package; `cargo install cargo-deb` brings what packs it");
+        return Ok(());
+    }
+    let [whole, applets @ ..] = NAMES;
+    for name in applets {
+        link(whole, "bin", name)?;
+        link(whole, "bash", name)?;
+        link(&format!("{whole}.fish"), "fish", &format!("{name}.fish"))?;
     }
     put("bash", whole, &completions::bash(nodes, &NAMES))?;
     put(
@@ -62,16 +68,12 @@ pub(super) fn build(nodes: &[Node<'_>], dir: &Path) -> Result<()> {
         &format!("_{whole}"),
         &completions::zsh(nodes, &NAMES),
     )?;
-    put(
-        "fish",
-        &format!("{whole}.fish"),
-        &completions::fish(nodes, &NAMES),
-    )?;
+    let fish = completions::fish(nodes, &NAMES);
+    put("fish", &format!("{whole}.fish"), &fish)?;
 
     let mut deb = sh::cargo();
-    deb.args(["deb", "--no-build", "--strip", "--quiet", "--output"])
-        .arg(dir);
-    sh::run(&mut deb)?;
+    deb.args(["deb", "--no-build", "--strip", "--quiet", "--output"]);
+    sh::stdout(deb.arg(dir))?;
     let packages = std::fs::read_dir(dir)?.flatten().map(|entry| entry.path());
     let mut packages: Vec<_> = packages
         .filter(|path| path.extension().is_some_and(|e| e == "deb"))
@@ -105,9 +107,4 @@ fn check(package: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn link(target: &str, path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path.parent().expect("has a folder"))?;
-    Ok(std::os::unix::fs::symlink(target, path)?)
 }

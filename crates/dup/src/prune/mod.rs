@@ -30,7 +30,7 @@ mod undo;
 mod tests;
 
 pub use journal::{Journal, JournalError};
-pub use plan::{FileRef, Group, Keep, KeepError, Pattern, Roots, Rules};
+pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
 pub use run::{Event, Force, Mode, Options, Owners, prune};
 pub use step::{Action, Outcome, Skip, Step, StepKind, Summary};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

@@ -223,11 +223,13 @@ pub struct Rules {
 
 /// One physical file of a group: every name that the scan saw.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Inode {
-    pub(crate) id: Identity,
-    pub(crate) protected: bool,
+pub struct Inode {
+    /// Which file it is.
+    pub id: Identity,
+    /// Whether a name of it is never to be changed.
+    pub protected: bool,
     /// Indices into the group, the best name first.
-    pub(crate) names: Vec<usize>,
+    pub names: Vec<usize>,
 }
 
 impl Rules {
@@ -251,7 +253,7 @@ impl Rules {
 
     /// The physical files of the group, the one to keep first. If any is
     /// protected, the first is.
-    pub(crate) fn order(&self, group: &Group) -> Vec<Inode> {
+    pub fn order(&self, group: &Group) -> Vec<Inode> {
         let mut order: Vec<usize> = (0..group.files.len()).collect();
         order.sort_by(|a, b| self.compare(&group.files[*a], &group.files[*b]));
         let mut inodes: Vec<Inode> = Vec::new();

@@ -38,7 +38,10 @@ pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), S
         }
         let length = RANGE.min(size - at);
         let deduped = point("dedupe")
-            .and_then(|()| retry_on_intr(|| dedupe_range(&keeper.file, file, at, length)))
+            .and_then(|()| {
+                let ask = || dedupe_range(&keeper.file, file, at, length);
+                retry_on_intr(|| ask().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO)))
+            })
             .map_err(|errno| Failed {
                 op: "dedupe",
                 errno,

@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-/// What the run tells as it goes.
+/// What the run tells as it goes. Exhaustive: no front end should overlook one.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A step and what became of it.

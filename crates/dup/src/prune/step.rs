@@ -71,6 +71,7 @@ pub struct Step {
 
 /// What a [`Step`] does.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum StepKind {
     /// See [`Action::Hardlink`].
     Hardlink,
@@ -290,6 +291,7 @@ impl From<Failed> for Skip {
 
 /// The totals of a run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Groups looked at.
     pub groups: u64,

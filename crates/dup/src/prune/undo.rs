@@ -42,6 +42,7 @@ pub enum UndoOutcome {
 
 /// One name that undo dealt with.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct UndoEvent<'a> {
     /// The name, absolute.
     pub path: &'a [u8],
@@ -53,6 +54,7 @@ pub struct UndoEvent<'a> {
 
 /// Totals.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct UndoSummary {
     /// Names restored, or that a dry run would restore.
     pub restored: u64,

@@ -19,6 +19,7 @@ pub use json::{ReadError, read};
 
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Format {
     /// Groups separated by blank lines, control bytes as they are.
     Text,

@@ -122,6 +122,7 @@ pub struct Progress {
 
 /// Figures of a search.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Files of at least the smallest size, hard links counted once.
     pub files: u64,

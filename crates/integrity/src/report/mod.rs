@@ -15,6 +15,7 @@ pub use bc_manifest::escape as escaped;
 
 /// How changes are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Format {
     /// A line per change, for people.
     #[default]

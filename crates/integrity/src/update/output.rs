@@ -77,7 +77,10 @@ impl Output {
                 .and_then(|mut out| out.flush())
                 .map_err(failed)?,
         }
-        file.commit().map_err(failed)?;
+        let uncommitted = |not: crate::atomic::Uncommitted| {
+            Error::io(path.as_os_str().as_bytes(), not.operation, &not.error)
+        };
+        file.commit().map_err(uncommitted)?;
         Ok(Some(trailer))
     }
 }

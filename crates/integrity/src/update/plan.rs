@@ -8,7 +8,7 @@ use super::{EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
 use crate::error::Error;
-use crate::input::OldSide;
+use crate::old_side::OldSide;
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
@@ -65,13 +65,13 @@ impl<'a> Plan<'a> {
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
-        let mut looker = Looker::new(self.tree, options.xattrs, touched);
+        let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
             while let Some(entry) = old.take_before(new.path)? {
-                self.gone(&entry);
+                self.gone(entry);
             }
             match old.take_at(new.path)? {
-                Some(entry) => self.both(&entry, new, made, what.reread),
+                Some(entry) => self.both(entry, new, made, what.reread),
                 None => {
                     self.differs = true;
                     if let (Some(id), Kind::File) = (new.id, new.view.kind) {
@@ -82,7 +82,7 @@ impl<'a> Plan<'a> {
             Ok(Flow::Continue)
         })?;
         while let Some(entry) = old.take()? {
-            self.gone(&entry);
+            self.gone(entry);
         }
         self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();

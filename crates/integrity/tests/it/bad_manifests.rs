@@ -1,13 +1,14 @@
 //! Manifests that are truncated, altered, made up or from the future: refused,
 //! or read without panic and without believing them.
 
+use bc_integrity::fields::{Fields, Mode, Rules};
 use bc_integrity::report::Format;
 use bc_integrity::{ErrorKind, ManifestFile, Trust};
 use bc_testkit::TestTree;
 use proptest::prelude::*;
 
 use crate::support::{
-    How, an_update, entry, manifest_of, resealed, updated, verified, verify_with,
+    How, an_update, diffed, entry, manifest_of, resealed, updated, verified, verify_with,
 };
 
 fn sample() -> (TestTree, Vec<u8>) {
@@ -69,6 +70,37 @@ proptest! {
         // The trailer's own counts are compared when the entries are read.
         let read = file.check().and_then(|()| drain(&file));
         prop_assert!(read.is_err(), "byte {at}");
+    }
+
+    /// Whoever changes a line and the trailer with it is found out by what the line says.
+    #[test]
+    fn a_changed_byte_under_a_right_trailer_is_refused_or_reported(
+        line in 1..6_usize,
+        at: prop::sample::Index,
+        byte: u8,
+    ) {
+        static SAMPLE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+        let manifest = SAMPLE.get_or_init(|| sample().1);
+        let mut changed = String::new();
+        let altered = resealed(manifest, |lines| {
+            let mut bytes = lines[line].clone().into_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            // Manifests are UTF-8; other bytes are the test's above.
+            if let Ok(text) = String::from_utf8(bytes) {
+                changed.clone_from(&text);
+                if text != lines[line] {
+                    lines[line] = text;
+                    return;
+                }
+            }
+            changed.clear();
+        });
+        prop_assume!(!changed.is_empty() && byte != b'\n');
+        let rules = Rules { mode: Mode::Strict, ignore: Fields::NONE };
+        if let Ok((text, _)) = diffed(manifest, &altered, rules) {
+            prop_assert!(!text.is_empty(), "{changed}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bc_integrity::report::Format;
 use bc_integrity::{Outcome, Trust};
 use bc_testkit::TestTree;
 
-use crate::support::{How, diffed, manifest_of, mode, record, rot, verified, verify_with};
+use crate::support::{How, diffed, lines, manifest_of, mode, record, rot, verified, verify_with};
 
 /// A change made to the tree, and what each mode says of it: strict, content, meta.
 struct Case {
@@ -261,28 +261,70 @@ fn json_says_the_same_as_text() {
         let manifest = record(&tree);
         (case.change)(&tree);
         settle(&tree);
-        let (text, result) = verify_with(tree.path(), &manifest, How::default(), Format::Text);
-        let (json, _) = verify_with(tree.path(), &manifest, How::default(), Format::Json);
-        let summary = result.unwrap().summary;
-        assert_eq!(text.lines().count(), json.lines().count(), "{}", case.name);
-        let mut counts = [0; Class::ALL.len()];
-        for line in json.lines() {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(line["type"], "change");
-            let class = Class::ALL
-                .iter()
-                .position(|class| line["class"] == class.name());
-            counts[class.unwrap()] += 1;
+        let old = lines(&std::fs::read(&manifest).unwrap()).len() as u64 - 2;
+        let new = lines(&manifest_of(tree.path())).len() as u64 - 2;
+        for mode_of in MODES {
+            let name = format!("{}, {mode_of}", case.name);
+            let how = How {
+                detail: Detail::All,
+                ..mode(mode_of)
+            };
+            let (text, result) = verify_with(tree.path(), &manifest, how, Format::Text);
+            let (json, _) = verify_with(tree.path(), &manifest, how, Format::Json);
+            let summary = result.unwrap().summary;
+            assert_eq!(text.lines().count(), json.lines().count(), "{name}");
+            let mut counts = [0; Class::ALL.len()];
+            for (line, text) in json.lines().zip(text.lines()) {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                assert_eq!(line["type"], "change");
+                let class = Class::ALL
+                    .into_iter()
+                    .find(|class| line["class"] == class.name())
+                    .unwrap();
+                counts[class as usize] += 1;
+                let path = line["path"].as_str().unwrap();
+                let path = bc_manifest::escape(path.as_bytes());
+                assert!(text.starts_with(&sign(class, &path)), "{name}: {text}");
+            }
+            for class in Class::ALL {
+                assert_eq!(
+                    summary.count(class),
+                    counts[class as usize],
+                    "{name}: {}",
+                    class.name()
+                );
+            }
+            // Every entry of either side is in one class; a moved one is of both.
+            let of = |class: Class| summary.count(class);
+            let both: u64 = summary_of_both(&summary);
+            let (added, removed) = (of(Class::Added), of(Class::Removed));
+            assert_eq!(old, both + removed + of(Class::Moved), "{name}");
+            assert_eq!(new, both + added + of(Class::Moved), "{name}");
         }
-        for (class, count) in Class::ALL.into_iter().zip(counts).skip(1) {
-            assert_eq!(
-                summary.count(class),
-                count,
-                "{}: {}",
-                case.name,
-                class.name()
-            );
-        }
+    }
+}
+
+/// Entries with a counterpart of the same path.
+fn summary_of_both(summary: &bc_integrity::Summary) -> u64 {
+    let one_sided = [Class::Added, Class::Removed, Class::Moved];
+    let both = Class::ALL
+        .into_iter()
+        .filter(|class| !one_sided.contains(class));
+    both.map(|class| summary.count(class)).sum()
+}
+
+/// How a line of text begins.
+fn sign(class: Class, path: &str) -> String {
+    match class {
+        Class::Ok => format!("ok {path}"),
+        Class::Added => format!("+ {path}"),
+        Class::Removed => format!("- {path}"),
+        Class::Moved => format!("> {path} -> "),
+        Class::Meta => format!("~m {path} "),
+        Class::Modified => format!("~c {path}"),
+        Class::Damaged => format!("!! {path}: "),
+        Class::Unreadable => format!("?? {path}: "),
+        Class::Replaced => format!("~t {path} "),
     }
 }
 

@@ -225,6 +225,46 @@ fn extended_attributes_on_request() {
 }
 
 #[test]
+fn attributes_do_not_depend_on_threads() {
+    let tree = TestTree::new();
+    tree.dir("d").symlink("d", "l");
+    // More than one thread's share, over several directories, some without any.
+    for nth in 0..300 {
+        let path = format!("d/{}/{nth}", nth % 7);
+        tree.write(&path, "x");
+        if nth % 3 > 0 {
+            continue;
+        }
+        let set = rustix::fs::setxattr(
+            tree.join(&path),
+            "user.nth",
+            nth.to_string().as_bytes(),
+            rustix::fs::XattrFlags::empty(),
+        );
+        if let Err(error) = set {
+            left_out(&format!("extended attributes: {error}"));
+            return;
+        }
+    }
+    let manifest = |workers, symlinks| {
+        let options = TreeOptions {
+            xattrs: Xattrs::Record,
+            symlinks,
+            ..TreeOptions::default()
+        };
+        create_with(tree.path(), options, Algorithm::Xxh128, workers).0
+    };
+    for symlinks in [bc_walk::Symlinks::Skip, bc_walk::Symlinks::Follow] {
+        let alone = manifest(1, symlinks);
+        assert_eq!(entry(&alone, "d/6/6")["xattrs"]["user.nth"], "Ng==");
+        assert_eq!(entry(&alone, "d/0/7")["xattrs"], serde_json::json!({}));
+        for workers in [2, 7] {
+            assert!(manifest(workers, symlinks) == alone, "{workers} threads");
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_run_leaves_no_trailer() {
     let tree = TestTree::new();
     tree.write("a", "1");

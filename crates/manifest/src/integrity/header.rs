@@ -35,6 +35,7 @@ pub struct Header {
 
 /// The counts at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Trailer {
     /// All entries.
     pub entries: u64,

@@ -167,13 +167,18 @@ pub(super) enum Parsed {
     Trailer,
 }
 
-/// Parses a line and checks all that can be checked of it alone. Digests must have
-/// `digest_len` bytes, if that is known.
+/// Reads a line as the writer writes it into `entry` and checks all that can be checked of it
+/// alone. Digests must have `digest_len` bytes, if that is known. `false`: it is written in
+/// another way, or is no entry, or something is wrong; [`parse`] tells.
+pub(super) fn parse_usual(line: &[u8], digest_len: Option<usize>, entry: &mut Entry) -> bool {
+    canonical::parse_into(line, digest_len, entry)
+        && check_path(&entry.path).is_ok()
+        && entry.check().is_ok()
+}
+
+/// Parses any line.
 pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (ErrorKind, String)> {
-    let parsed = match canonical::parse(line, digest_len) {
-        Some(entry) => Parsed::Entry(entry),
-        None => parse_general(line, digest_len)?,
-    };
+    let parsed = parse_general(line, digest_len)?;
     if let Parsed::Entry(entry) = &parsed {
         check_path(&entry.path).map_err(|why| (ErrorKind::UnsafePath, why.to_owned()))?;
         entry
@@ -273,10 +278,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
 
 /// Lower case only: there is one way to write a digest.
 pub(super) fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
-    let digest = Digest::from_hex(hex.as_bytes()).ok_or("not a digest")?;
-    if hex.bytes().any(|b| b.is_ascii_uppercase()) {
-        return Err("not a digest");
-    }
+    let digest = Digest::from_lower_hex(hex.as_bytes()).ok_or("not a digest")?;
     if len.is_some_and(|len| len != digest.as_bytes().len()) {
         return Err("wrong length of digest");
     }

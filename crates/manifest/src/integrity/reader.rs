@@ -1,13 +1,13 @@
 //! Reads an integrity manifest as a stream and checks everything on the way.
 
 use std::cmp::Ordering;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use sha2::{Digest as _, Sha256};
 
-use super::entry::Entry;
+use super::entry::{Entry, Kind};
 use super::header::{Header, Trailer};
-use super::parse::{Parsed, parse};
+use super::parse::{Parsed, parse, parse_usual};
 use super::path::path_order;
 use crate::algorithm::by_name;
 use crate::error::{Error, ErrorKind};
@@ -135,20 +135,37 @@ impl<R: BufRead> Reader<R> {
     /// The first problem, after which nothing more comes; under [`Policy::Force`] only a
     /// failure to read.
     pub fn read(&mut self) -> Result<Option<Entry>, Error> {
+        let mut entry = Entry::new(Vec::new(), Kind::File);
+        Ok(self.read_into(&mut entry)?.then_some(entry))
+    }
+
+    /// Like [`read`](Reader::read), into an entry whose memory is used again; `false` at the
+    /// end. After that, and after an error, the entry is of no use.
+    ///
+    /// # Errors
+    /// As [`read`](Reader::read).
+    pub fn read_into(&mut self, entry: &mut Entry) -> Result<bool, Error> {
         if self.state != State::Entries {
-            return Ok(None);
+            return Ok(false);
         }
-        let result = self.next_entry();
+        let result = self.next_entry(entry);
         match result {
-            Ok(Some(_)) => {}
-            Ok(None) => self.state = State::Done,
+            Ok(true) => {}
+            Ok(false) => self.state = State::Done,
             Err(_) => self.state = State::Failed,
         }
         result
     }
 
-    fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
+    fn next_entry(&mut self, entry: &mut Entry) -> Result<bool, Error> {
         loop {
+            if self.usual_line(entry)? {
+                self.counts.count(entry);
+                if self.in_order(&entry.path)? {
+                    return Ok(true);
+                }
+                continue;
+            }
             let found = lines::read(&mut self.input, b'\n', MAX_LINE, &mut self.buffer);
             self.line += 1;
             match found.map_err(|e| Error::io(self.line, e))? {
@@ -158,7 +175,7 @@ impl<R: BufRead> Reader<R> {
                         ErrorKind::Truncated,
                         "truncated: no complete trailer".into(),
                     )?;
-                    return Ok(None);
+                    return Ok(false);
                 }
                 Line::TooLong => {
                     // Its bytes are gone, so the digest can no longer match.
@@ -167,17 +184,27 @@ impl<R: BufRead> Reader<R> {
                     continue;
                 }
             }
+            if parse_usual(&self.buffer, self.digest_len, entry) {
+                // It was cut in two by the end of the buffer.
+                self.digest_line();
+                self.counts.count(entry);
+                if self.in_order(&entry.path)? {
+                    return Ok(true);
+                }
+                continue;
+            }
             match parse(&self.buffer, self.digest_len) {
-                Ok(Parsed::Entry(entry)) => {
+                Ok(Parsed::Entry(found)) => {
+                    *entry = found;
                     self.digest_line();
-                    self.counts.count(&entry);
+                    self.counts.count(entry);
                     if self.in_order(&entry.path)? {
-                        return Ok(Some(entry));
+                        return Ok(true);
                     }
                 }
                 Ok(Parsed::Trailer) => {
                     self.finish()?;
-                    return Ok(None);
+                    return Ok(false);
                 }
                 Err((kind, why)) => {
                     self.problem(kind, why)?;
@@ -185,6 +212,31 @@ impl<R: BufRead> Reader<R> {
                 }
             }
         }
+    }
+
+    /// Takes a usual line from where it lies in the input's buffer, if it is whole there.
+    /// `false`: nothing was taken.
+    fn usual_line(&mut self, entry: &mut Entry) -> Result<bool, Error> {
+        let lines = match self.input.fill_buf() {
+            Ok(lines) => lines,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
+            Err(error) => return Err(Error::io(self.line + 1, error)),
+        };
+        let Some(end) = memchr::memchr(b'\n', lines).filter(|&end| end <= MAX_LINE) else {
+            return Ok(false);
+        };
+        if !parse_usual(&lines[..end], self.digest_len, entry) {
+            return Ok(false);
+        }
+        if !self.proven {
+            self.pending.extend_from_slice(&lines[..=end]);
+        }
+        self.input.consume(end + 1);
+        self.line += 1;
+        if self.pending.len() >= CHUNK {
+            self.digest_pending();
+        }
+        Ok(true)
     }
 
     /// Collects the line for the digest, which is quicker in larger pieces.

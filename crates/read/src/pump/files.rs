@@ -88,15 +88,15 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// Whether an open that failed with `errno` is worth another try once a
-    /// descriptor has become free: by one of this worker's own files, or for a
-    /// second by another worker's. The slot of the failed open counts as used.
+    /// descriptor has become free: by one of this worker's own files or kept
+    /// directories, or for a second by another worker's. The slot of the failed open counts as used.
     fn defers(&mut self, errno: Option<i32>) -> bool {
         let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
         if !short.contains(&errno) {
             return false;
         }
         self.short = true;
-        if self.free.len() + 1 < self.slots.len() {
+        if self.free.len() + 1 < self.slots.len() || self.opener.release() {
             return true;
         }
         self.waits += 1;

@@ -161,6 +161,20 @@ fn few_descriptors_are_enough() {
         read_all(&listing, &options(backend), &mut recorder);
         assert!(recorder.contents(&listing) == contents);
     });
+    // Directories that are kept open must not take the last descriptors.
+    let (_trees, paths): (Vec<_>, Vec<_>) = (0..20)
+        .map(|_| {
+            let (tree, mut paths, _) = files(&[10]);
+            (tree, paths.remove(0))
+        })
+        .unzip();
+    let listing = list(&paths, Metadata::None);
+    let hoard: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    let hoard: Vec<_> = hoard.into_iter().skip(3).collect();
+    let mut recorder = Recorder::new(4);
+    read_all(&listing, &options(Choice::Sync), &mut recorder);
+    assert_eq!(recorder.contents(&listing).len(), 20);
+    drop(hoard);
     // None at all: an error each, and an end.
     let (_tree, paths, _) = files(&[10; 2]);
     let listing = list(&paths, Metadata::None);

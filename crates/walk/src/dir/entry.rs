@@ -11,7 +11,7 @@ use crate::ignores::Subject;
 use crate::listing::Tag;
 use crate::shard::{Found, NO_STAT, Role};
 use crate::tree::Task;
-use crate::{Entries, ErrorKind, FileStat, Hidden, Identity, Kind, Metadata, Symlinks};
+use crate::{Entries, ErrorKind, FileStat, FileStats, Hidden, Identity, Kind, Metadata, Symlinks};
 
 impl Worker<'_> {
     /// Decides about one entry. An error ends the reading of the directory.
@@ -173,7 +173,8 @@ impl Worker<'_> {
         // Where directory entries do not carry the true inode number, it has to be looked up.
         let may_be_left_out =
             |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
-        let needed = options.metadata != Metadata::None
+        let left = kind == Kind::File && options.file_stats == FileStats::Left;
+        let needed = options.metadata != Metadata::None && !left
             || kind == Kind::File
                 && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
             || kind == Kind::Dir && !self.context.inner_roots.is_empty();

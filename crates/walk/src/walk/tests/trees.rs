@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, mknodat};
 
 use super::*;
-use crate::{DirId, ErrorKind, Metadata, Symlinks};
+use crate::{DirId, ErrorKind, FileStats, Metadata, Symlinks};
 
 fn paths(listing: &Listing) -> Vec<Vec<u8>> {
     listing.ids().map(|id| listing.path(id)).collect()
@@ -140,6 +140,34 @@ fn every_kind_is_told_apart_and_none_is_opened() {
     let mut relative = Vec::new();
     listing.write_relative(root, &mut relative);
     assert_eq!(relative, b".");
+}
+
+#[test]
+fn files_are_left_alone_unless_the_walk_has_to_look() {
+    let tree = Tree::with(&["a", "d/b", "d/e/"]);
+    tree.link("a", "link");
+    let left = |min_size| Options {
+        metadata: Metadata::Full,
+        file_stats: FileStats::Left,
+        min_size,
+        ..all()
+    };
+    let full = Options {
+        metadata: Metadata::Full,
+        ..all()
+    };
+    let (names, truth) = walked(&tree, &[], &full);
+    let (same, listing) = walked(&tree, &[], &left(0));
+    assert_eq!(names, same);
+    for id in listing.ids() {
+        if listing.kind(id) == Kind::File {
+            assert_eq!((listing.stat(id), listing.meta(id)), (None, None));
+        } else {
+            assert_eq!(listing.stat(id), truth.stat(id));
+        }
+    }
+    let (_, listing) = walked(&tree, &[], &left(1));
+    assert!(listing.ids().all(|id| listing.stat(id) == truth.stat(id)));
 }
 
 #[test]

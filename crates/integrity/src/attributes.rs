@@ -1,0 +1,159 @@
+//! Extended attributes, which take three calls an entry and more: those of a
+//! range of entries are read by several threads, like everything else.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bc_manifest::integrity::Xattrs;
+use bc_walk::{DirId, EntryId, Error, Kind, Listing};
+use rustix::io::Errno;
+
+/// The kernel's limits for one value and for the list of names, from
+/// `linux/limits.h`.
+const XATTR_MAX: usize = 64 << 10;
+
+/// Entries a thread takes at once: neighbours share a directory.
+const STEP: u32 = 64;
+
+/// The attributes of all entries of `range`, in order.
+pub(crate) fn read(
+    listing: &Listing,
+    range: &Range<u32>,
+    workers: usize,
+) -> Vec<Result<Xattrs, Error>> {
+    let next = AtomicU32::new(range.start);
+    let work = || {
+        let mut reader = Reader::new(listing);
+        let mut found = Vec::new();
+        loop {
+            let start = next.fetch_add(STEP, Ordering::Relaxed);
+            if start >= range.end {
+                return found;
+            }
+            let ids = start..range.end.min(start + STEP);
+            found.push((
+                start,
+                ids.map(|id| reader.attributes(EntryId(id))).collect(),
+            ));
+        }
+    };
+    let steps = range.len().div_ceil(STEP as usize);
+    let mut all: Vec<(u32, Vec<_>)> = if workers.min(steps) <= 1 {
+        work()
+    } else {
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..workers.min(steps))
+                .filter_map(|_| {
+                    let thread = std::thread::Builder::new().name("xattrs".into());
+                    // Where no thread is to be had, this one does it.
+                    thread.spawn_scoped(scope, work).ok()
+                })
+                .collect();
+            let mut all = work();
+            for other in others {
+                match other.join() {
+                    Ok(found) => all.extend(found),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            all
+        })
+    };
+    all.sort_unstable_by_key(|(start, _)| *start);
+    all.into_iter().flat_map(|(_, found)| found).collect()
+}
+
+/// What one thread needs.
+struct Reader<'a> {
+    listing: &'a Listing,
+    dir: Option<(DirId, OwnedFd)>,
+    path: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(listing: &'a Listing) -> Reader<'a> {
+        Reader {
+            listing,
+            dir: None,
+            path: Vec::new(),
+            value: vec![0; XATTR_MAX],
+        }
+    }
+
+    /// All extended attributes that may be seen, ACLs and capabilities among
+    /// them. Nothing is opened, since of what is no file nothing may be: the
+    /// calls go through `/proc/self/fd`.
+    fn attributes(&mut self, id: EntryId) -> Result<Xattrs, Error> {
+        let listing = self.listing;
+        let dir = listing.dir(id);
+        if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
+            let fd = listing.open_dir(dir)?;
+            self.path = format!("/proc/self/fd/{}/", fd.as_raw_fd()).into_bytes();
+            self.dir = Some((dir, fd));
+        }
+        let len = self.path.len();
+        self.path.extend_from_slice(listing.name(id).to_bytes());
+        let path = &self.path[..];
+        let found = if listing.follow(id) {
+            collect(
+                &mut self.value,
+                |list| rustix::fs::listxattr(path, list),
+                |name, value| rustix::fs::getxattr(path, name, value),
+            )
+        } else {
+            collect(
+                &mut self.value,
+                |list| rustix::fs::llistxattr(path, list),
+                |name, value| rustix::fs::lgetxattr(path, name, value),
+            )
+        };
+        self.path.truncate(len);
+        let found = match found {
+            // Without /proc at least the files can be asked.
+            Err(Errno::NOENT) if listing.kind(id) == Kind::File => self.of_file(id)?,
+            found => found,
+        };
+        found.map_err(|errno| Error::new(listing.path(id), "getxattr", errno))
+    }
+
+    fn of_file(&mut self, id: EntryId) -> Result<Result<Xattrs, Errno>, Error> {
+        let (file, _) = bc_read::open_checked(self.listing, id)?;
+        Ok(collect(
+            &mut self.value,
+            |list| rustix::fs::flistxattr(&file, list),
+            |name, value| rustix::fs::fgetxattr(&file, name, value),
+        ))
+    }
+}
+
+fn collect(
+    value: &mut [u8],
+    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
+) -> Result<Xattrs, Errno> {
+    let count = match list(value) {
+        // A file system without them has none.
+        Err(Errno::NOTSUP) => 0,
+        other => other?,
+    };
+    let mut all = BTreeMap::new();
+    if count == 0 {
+        return Ok(all);
+    }
+    let names = value[..count].to_vec();
+    for name in names
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        match get(name, value) {
+            Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
+            // Removed meanwhile, or listed but not for us to see (trusted.*).
+            Err(Errno::NODATA | Errno::NOTSUP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(all)
+}

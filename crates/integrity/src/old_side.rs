@@ -1,0 +1,220 @@
+//! The entries of a manifest, streamed beside another sorted side.
+//!
+//! Entries lie in batches whose memory goes round: a batch that was looked at
+//! goes back to the thread that parses, so that nothing is allocated for an
+//! entry. Few batches wait, which keeps them in the cache: parsing further
+//! ahead costs more in page faults than it gains, since a walk beside it has
+//! every CPU busy anyway.
+
+use std::io::BufRead;
+use std::sync::mpsc::{Receiver, Sender};
+
+use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
+
+use crate::error::{Error, ErrorKind};
+use crate::input::ManifestFile;
+
+/// Whether a manifest is read by a thread of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ahead {
+    Thread,
+    Here,
+}
+
+/// Entries that a thread hands over at once.
+pub(crate) const BATCH: usize = 1024;
+
+/// Batches that may wait: about 2 MB.
+pub(crate) const BATCHES: usize = 4;
+
+/// A manifest's lines, wherever they come from.
+pub(crate) type Lines = Reader<Box<dyn BufRead + Send>>;
+
+/// What the thread that reads a manifest says.
+pub(crate) enum Message {
+    /// The SHA-256 was found right, or is not to be looked at.
+    Proven,
+    /// Entries, and how many of them count.
+    Batch(Vec<Entry>, usize),
+    /// The end, with what was passed over.
+    Done(Vec<String>),
+    Failed(Error),
+}
+
+/// Whether more can be read.
+pub(crate) enum End {
+    No,
+    Yes,
+    Failed(bc_manifest::Error),
+}
+
+/// Reads up to `most` entries into `batch`, using the entries that are there
+/// again; returns how many were read.
+pub(crate) fn fill(lines: &mut Lines, batch: &mut Vec<Entry>, most: usize) -> (usize, End) {
+    for count in 0..most {
+        if count == batch.len() {
+            batch.push(Entry::new(Vec::new(), Kind::File));
+        }
+        match lines.read_into(&mut batch[count]) {
+            Ok(true) => {}
+            Ok(false) => return (count, End::Yes),
+            Err(error) => return (count, End::Failed(error)),
+        }
+    }
+    (most, End::No)
+}
+
+/// Streams a manifest's entries beside another sorted side.
+pub(crate) struct OldSide {
+    header: Header,
+    source: Stream,
+    batch: Vec<Entry>,
+    /// How many of the batch count, and how many of these are taken.
+    count: usize,
+    taken: usize,
+    over: bool,
+    problems: Vec<String>,
+}
+
+enum Stream {
+    Here(Box<(ManifestFile, Lines)>),
+    Ahead {
+        receiver: Receiver<Message>,
+        back: Sender<Vec<Entry>>,
+    },
+}
+
+impl OldSide {
+    /// Reads in the caller's thread, an entry at a time.
+    pub(crate) fn here(file: ManifestFile, lines: Lines) -> OldSide {
+        let header = lines.header().clone();
+        OldSide::new(header, Stream::Here(Box::new((file, lines))))
+    }
+
+    /// Takes what a thread sends, and sends batches back.
+    pub(crate) fn ahead(
+        header: Header,
+        receiver: Receiver<Message>,
+        back: Sender<Vec<Entry>>,
+    ) -> OldSide {
+        OldSide::new(header, Stream::Ahead { receiver, back })
+    }
+
+    fn new(header: Header, source: Stream) -> OldSide {
+        OldSide {
+            header,
+            source,
+            batch: Vec::new(),
+            count: 0,
+            taken: 0,
+            over: false,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Waits until the manifest has been found unaltered.
+    pub(crate) fn prove(&mut self) -> Result<(), Error> {
+        let Stream::Ahead { receiver, .. } = &self.source else {
+            return Ok(());
+        };
+        match receiver.recv() {
+            Ok(Message::Failed(error)) => Err(error),
+            Ok(_) => Ok(()),
+            Err(_) => Err(stopped()),
+        }
+    }
+
+    /// Makes the next entry the one at `taken`, unless there is none.
+    fn fill(&mut self) -> Result<(), Error> {
+        while self.taken == self.count && !self.over {
+            self.taken = 0;
+            self.count = 0;
+            match &mut self.source {
+                Stream::Here(here) => {
+                    let (file, lines) = &mut **here;
+                    let (count, end) = fill(lines, &mut self.batch, 1);
+                    self.count = count;
+                    match end {
+                        End::No => {}
+                        End::Yes => {
+                            self.over = true;
+                            self.problems = problems(lines);
+                        }
+                        End::Failed(error) => return Err(file.refused(&error)),
+                    }
+                }
+                Stream::Ahead { receiver, back } => match receiver.recv() {
+                    Ok(Message::Proven) => {}
+                    Ok(Message::Batch(batch, count)) => {
+                        let used = std::mem::replace(&mut self.batch, batch);
+                        self.count = count;
+                        // The thread may have ended.
+                        let _ = back.send(used);
+                    }
+                    Ok(Message::Done(problems)) => {
+                        self.over = true;
+                        self.problems = problems;
+                    }
+                    Ok(Message::Failed(error)) => return Err(error),
+                    Err(_) => return Err(stopped()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// The next entry, without taking it.
+    pub(crate) fn peek(&mut self) -> Result<Option<&Entry>, Error> {
+        self.fill()?;
+        Ok(self.batch[..self.count].get(self.taken))
+    }
+
+    /// The next entry.
+    pub(crate) fn take(&mut self) -> Result<Option<&Entry>, Error> {
+        self.take_if(|_| true)
+    }
+
+    /// The next entry if its path comes before `path`.
+    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
+        self.take_if(|entry| path_order(&entry.path, path).is_lt())
+    }
+
+    /// The next entry if it has this path.
+    pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
+        self.take_if(|entry| entry.path == path)
+    }
+
+    fn take_if(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<Option<&Entry>, Error> {
+        self.fill()?;
+        let next = self.batch[..self.count].get(self.taken);
+        let next = next.filter(|entry| wanted(entry));
+        self.taken += usize::from(next.is_some());
+        Ok(next)
+    }
+
+    /// What was passed over, in words; known at the end.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+fn stopped() -> Error {
+    Error::new(
+        ErrorKind::Panic,
+        "the thread that reads the manifest stopped",
+    )
+}
+
+/// What a reader passed over, in words.
+pub(crate) fn problems(lines: &Lines) -> Vec<String> {
+    let mut all: Vec<String> = lines.problems().iter().map(ToString::to_string).collect();
+    let more = lines.problem_count() - all.len() as u64;
+    if more > 0 {
+        all.push(format!("{more} more problems"));
+    }
+    all
+}

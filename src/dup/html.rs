@@ -1,0 +1,421 @@
+//! `bc dup scan --format=html`: what is wasted, where, and by which files.
+
+use std::fmt::Write;
+
+use bc_dup::prune::{self, Inode, Rules};
+use bc_dup::report::Report;
+use bc_dup::scan;
+
+use crate::html::dirs::{Amount, Dirs, What, parent};
+use crate::html::escape::{Path, Text};
+use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
+use crate::progress::{size, thousands};
+
+/// Groups that are listed; a page of more is slow to open and to sort.
+const LISTED: usize = 1000;
+/// Names of a group that are listed, and those of them that are not folded.
+const NAMES: usize = 100;
+const UNFOLDED: usize = 6;
+/// Roots that are named.
+const ROOTS: usize = 12;
+
+/// What lists what a page leaves out.
+const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
+
+/// The page.
+pub fn page(report: &Report<'_>) -> Page {
+    let mut dirs = Dirs::default();
+    let mut rows = String::new();
+    let mut listed_waste = 0;
+    let groups = report.scan.groups();
+    let count = groups.len();
+    for (number, (found, group)) in groups.zip(report.groups()).enumerate() {
+        let files = Rules::default().order(&group);
+        waste_by_directory(&mut dirs, found, &group, &files);
+        if number < LISTED {
+            listed_waste += found.wasted;
+            row(&mut rows, found, &group, &files);
+        }
+    }
+    let errors = errors(report);
+    let mut page = Page {
+        command: "dup scan",
+        title: "Duplicate files".to_owned(),
+        subject: subject(report),
+        body: figures(report, count, errors.len()),
+        footer:
+            "Nothing was changed. <code>bc dup prune --action=hardlink --dry-run PATH...</code> \
+                 shows how the space could be had back; every file is compared again before."
+                .to_owned(),
+        ..Page::default()
+    };
+    if let Some(whole) = dirs.cells(map::CELLS) {
+        let words = map::Words {
+            heading: "Where the waste is",
+            caption: "An area is the disk space of redundant files in a directory; of each group \
+                      the file that would be kept is not counted.",
+            value: Some("Wasted"),
+            count: "Redundant files",
+            full: &|amount| {
+                let files = if amount.count == 1 { "file" } else { "files" };
+                format!(
+                    "{} in {} {files}",
+                    size(amount.value),
+                    thousands(amount.count)
+                )
+            },
+            short: &|amount| size(amount.value),
+            class: &|cell| match cell.what {
+                What::Smaller(_) => "rest".to_owned(),
+                _ => format!("h{}", cell.group % 8),
+            },
+        };
+        let (html, style) = map::section(&whole, &words);
+        page.body += &html;
+        page.style = style;
+    }
+    page.body += &notes("Not judged", "alarm", &errors);
+    if count > 0 {
+        list(&mut page.body, report, count, listed_waste, &rows);
+    } else {
+        page.body += "<p>No two files are equal.</p>\n";
+    }
+    page.body += &left_out(report);
+    page
+}
+
+/// Adds what each file that would go frees to its directory. The sum is the
+/// group's waste, whichever file stays.
+fn waste_by_directory(
+    dirs: &mut Dirs,
+    found: scan::Group<'_>,
+    group: &prune::Group,
+    files: &[Inode],
+) {
+    // By index into the group: what removing the file would free.
+    let own: Vec<u64> = found
+        .files()
+        .flat_map(|file| file.names.iter().map(move |_| file.own))
+        .collect();
+    let mut left = found.wasted;
+    let Some((kept, others)) = files.split_first() else {
+        return;
+    };
+    for file in others {
+        let value = own[file.names[0]].min(left);
+        left -= value;
+        let amount = Amount {
+            value,
+            count: 1,
+            mark: 0,
+        };
+        dirs.add(parent(&group.files[file.names[0]].path), amount);
+    }
+    // Kept is a file that frees something, though another frees nothing.
+    if left > 0 {
+        let amount = Amount {
+            value: left,
+            ..Amount::default()
+        };
+        dirs.add(parent(&group.files[kept.names[0]].path), amount);
+    }
+}
+
+fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::Group, files: &[Inode]) {
+    let number = |rows: &mut String, class: &str, label: &str, bytes: u64| {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            rows,
+            "<td class=\"num{class}\" data-v={bytes} data-label={label} title=\"{} bytes\">{}",
+            thousands(bytes),
+            size(bytes)
+        );
+    };
+    rows.push_str("<tr>");
+    number(rows, " lead", "wasted", found.wasted);
+    number(rows, "", "each", found.size);
+    let copies = files.len();
+    let _ = write!(
+        rows,
+        "<td class=num data-v={copies} data-label=copies>{}<td class=wide><ul class=files>",
+        thousands(copies as u64)
+    );
+    let names = files.iter().enumerate().flat_map(|(nth, file)| {
+        file.names
+            .iter()
+            .enumerate()
+            .map(move |(alias, index)| (nth, alias, *index))
+    });
+    let all = group.files.len();
+    // One more line is no longer than the line that would hide it.
+    let unfolded = if all == UNFOLDED + 1 { all } else { UNFOLDED };
+    for (line, (nth, alias, index)) in names.take(NAMES).enumerate() {
+        let file = &group.files[index];
+        if line == unfolded {
+            let _ = write!(
+                rows,
+                "<li><details><summary>{} more</summary><ul class=files>",
+                thousands((all - unfolded) as u64)
+            );
+        }
+        let tag = match (nth, alias) {
+            (0, 0) if file.protected => "<span class=tag>kept: reference</span>",
+            (0, 0) => "<span class=tag>kept</span>",
+            (_, 0) if file.protected => "<span class=\"tag same\">reference</span>",
+            (_, 0) => "",
+            _ => "<span class=\"tag same\">same file</span>",
+        };
+        let _ = write!(rows, "<li>{tag}{}", Path(&file.path));
+    }
+    if all > NAMES {
+        let _ = write!(
+            rows,
+            "<li>{} more are not on this page; {ALL} lists all",
+            thousands((all - NAMES) as u64)
+        );
+    }
+    rows.push_str(if all > unfolded {
+        "</ul></details></ul>\n"
+    } else {
+        "</ul>\n"
+    });
+}
+
+fn list(body: &mut String, report: &Report<'_>, count: usize, listed_waste: u64, rows: &str) {
+    let missing = count.saturating_sub(LISTED);
+    let kept = "Of each group the file marked <span class=tag>kept</span> is the one that \
+                <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
+    let (status, elsewhere) = if missing == 0 {
+        (
+            format!(
+                "All {} groups, largest waste first. {kept}",
+                thousands(count as u64)
+            ),
+            String::new(),
+        )
+    } else {
+        let rest = report.scan.wasted() - listed_waste;
+        let elsewhere = format!(
+            "{} smaller groups, which waste {} together, are not on this page; {ALL} lists all.",
+            thousands(missing as u64),
+            size(rest)
+        );
+        (
+            format!(
+                "The {} groups that waste most. {elsewhere} Figures and map count them. {kept}",
+                thousands(LISTED as u64)
+            ),
+            elsewhere,
+        )
+    };
+    let number = |name, sorted| Column {
+        name,
+        by: By::Number,
+        sorted,
+    };
+    let columns = [
+        number("Wasted", Some(Order::Down)),
+        number("Size", None),
+        number("Copies", None),
+        Column {
+            name: "Files",
+            by: By::Text,
+            sorted: None,
+        },
+    ];
+    *body += &table_start("Groups of equal files", &status, "part of a path", &columns);
+    *body += rows;
+    *body += &table_end(&elsewhere);
+}
+
+fn subject(report: &Report<'_>) -> String {
+    let mut html = String::from("<ul class=subject>\n");
+    if report.roots.is_empty() {
+        html += "<li>the files of a list (<code>--files-from</code>)\n";
+    }
+    for (number, root) in report.roots.iter().take(ROOTS).enumerate() {
+        let reference = report.reference_roots.contains(&number);
+        let tag = if reference {
+            "<span class=tag>reference</span>"
+        } else {
+            ""
+        };
+        html += &format!("<li>{tag}{}\n", Path(root));
+    }
+    if report.roots.len() > ROOTS {
+        html += &format!(
+            "<li>and {} more\n",
+            thousands((report.roots.len() - ROOTS) as u64)
+        );
+    }
+    html + "</ul>\n"
+}
+
+fn figures(report: &Report<'_>, groups: usize, errors: usize) -> String {
+    let stats = &report.scan.stats;
+    let tile = |label, value: u64, more: String, class: &str| Tile {
+        label,
+        value: thousands(value),
+        more,
+        class: class.to_owned(),
+        link: None,
+        color: None,
+    };
+    let wasted = report.scan.wasted();
+    let mut all = vec![
+        Tile {
+            label: "Wasted on disk",
+            value: size(wasted),
+            more: format!(
+                "{} bytes in whole blocks, hard links counted once",
+                thousands(wasted)
+            ),
+            class: if groups == 0 { "hero good" } else { "hero" }.to_owned(),
+            link: None,
+            color: None,
+        },
+        tile(
+            "Redundant files",
+            report.scan.duplicates(),
+            String::new(),
+            "",
+        ),
+        tile(
+            "Groups",
+            groups as u64,
+            format!("compared by {}", report.algorithm.name()),
+            "",
+        ),
+        tile("Files scanned", stats.files, size(stats.bytes), ""),
+    ];
+    if errors > 0 {
+        all.push(tile(
+            "Not judged",
+            errors as u64,
+            "could not be read, or changed".to_owned(),
+            "bad",
+        ));
+    }
+    tiles(&all)
+}
+
+/// What could not be judged, a line each.
+fn errors(report: &Report<'_>) -> Vec<String> {
+    let all = report.listing.errors().iter().chain(&report.scan.errors);
+    all.map(|error| {
+        format!(
+            "{}: {}: {}",
+            Path(error.path()),
+            Text(error.op()),
+            Text(&error.message())
+        )
+    })
+    .collect()
+}
+
+/// What options and kinds of files left out, in one paragraph.
+fn left_out(report: &Report<'_>) -> String {
+    let skipped = report.listing.skipped();
+    let counts = [
+        (skipped.hidden, "hidden"),
+        (skipped.excluded, "excluded"),
+        (skipped.not_included, "not included"),
+        (skipped.too_small, "too small"),
+        (skipped.too_large, "too large"),
+        (skipped.too_deep, "too deep"),
+        (skipped.symlinks, "symbolic links"),
+        (skipped.special, "devices, FIFOs and sockets"),
+        (skipped.ignored, "named by ignore files"),
+        (skipped.repeated, "met twice"),
+        (
+            skipped.other_file_system,
+            "directories on other file systems",
+        ),
+        (skipped.pseudo_file_system, "pseudo file systems"),
+    ];
+    let told: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(*count)))
+        .collect();
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<p class=note>Left out of the search: {}.</p>\n",
+            told.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_dup::scan::{Options, Progress, scan};
+    use bc_pool::Cancel;
+    use bc_testkit::TestTree;
+    use bc_walk::{Metadata, walk};
+
+    /// The map's total and the search's.
+    fn wasted(tree: &TestTree, roots: &[&str], reference_roots: &[usize]) -> (u64, u64) {
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|root| tree.join(root).into_os_string())
+            .collect();
+        let walking = bc_walk::Options {
+            metadata: Metadata::Basic,
+            ..Default::default()
+        };
+        let cancel = Cancel::new();
+        let listing = walk(&roots, &walking, 1, &cancel).unwrap();
+        let options = Options {
+            reference_roots: reference_roots.to_vec(),
+            ..Options::default()
+        };
+        let found = scan(&listing, &options, None, &cancel, &Progress::default()).unwrap();
+        let roots: Vec<Vec<u8>> = roots
+            .into_iter()
+            .map(|root| root.into_encoded_bytes())
+            .collect();
+        let report = Report {
+            listing: &listing,
+            scan: &found,
+            algorithm: options.algorithm,
+            roots: &roots,
+            reference_roots,
+            started_at: "",
+        };
+        let mut dirs = Dirs::default();
+        for (found, group) in report.scan.groups().zip(report.groups()) {
+            let files = Rules::default().order(&group);
+            waste_by_directory(&mut dirs, found, &group, &files);
+        }
+        let total = dirs.cells(9).map_or(0, |cell| cell.amount.value);
+        (total, report.scan.wasted())
+    }
+
+    #[test]
+    fn the_map_is_all_of_the_waste_whichever_file_stays() {
+        let tree = TestTree::new();
+        tree.write("a/one", vec![7; 70_000])
+            .write("b/two", vec![7; 70_000])
+            .write("c/three", vec![7; 70_000]);
+        // A hole instead of zeros: less to free, but the first to keep.
+        tree.write("c/zeros", vec![0; 70_000]).write("a/hole", "");
+        let hole = std::fs::File::options()
+            .write(true)
+            .open(tree.join("a/hole"))
+            .unwrap();
+        hole.set_len(70_000).unwrap();
+        drop(hole);
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[]);
+        assert!(all > 0);
+        assert_eq!(map, all);
+        // A name elsewhere frees nothing, so another file would be wasted whole.
+        tree.dir("d").hard_link("b/two", "d/name of two");
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[]);
+        assert_eq!(map, all);
+        let (map, all) = wasted(&tree, &["a", "b", "c"], &[2]);
+        assert_eq!(map, all);
+    }
+}

@@ -1,0 +1,300 @@
+//! Reports as one page that needs nothing but itself: skeleton, escaping and
+//! treemap, shared by the applets. The tables are plain HTML; the script only
+//! sorts and filters them. Names of files reach a page as escaped text, and
+//! the page's policy runs no script and no style but those written here.
+
+pub mod dirs;
+pub mod escape;
+pub mod map;
+mod treemap;
+
+use std::io::{self, Write};
+
+use bc_digest::Algorithm;
+use escape::Text;
+
+const STYLE: &str = include_str!("page.css");
+/// Chooses the colours before anything is drawn.
+const THEME: &str = include_str!("theme.js");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A page to be written.
+#[derive(Default)]
+pub struct Page {
+    /// `dup scan`: what made it.
+    pub command: &'static str,
+    /// Title and heading.
+    pub title: String,
+    /// What was looked at, HTML.
+    pub subject: String,
+    /// Style sheet of the treemap.
+    pub style: String,
+    /// The rest, HTML.
+    pub body: String,
+    /// Last words, HTML.
+    pub footer: String,
+}
+
+/// A figure above the table.
+pub struct Tile {
+    /// What it is.
+    pub label: &'static str,
+    /// The figure.
+    pub value: String,
+    /// More in small print.
+    pub more: String,
+    /// How it looks: `hero`, `bad`, …
+    pub class: String,
+    /// The class of its colour in the map, of which this is the legend.
+    pub color: Option<String>,
+    /// What it filters the table by.
+    pub link: Option<String>,
+}
+
+/// A column of the main table.
+pub struct Column {
+    /// Heading, and the column's name in `#sort=`.
+    pub name: &'static str,
+    /// What its cells are sorted by.
+    pub by: By,
+    /// Already sorted by it?
+    pub sorted: Option<Order>,
+}
+
+/// What sorting compares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The numbers in `data-v`, which the cells show.
+    Number,
+    /// The numbers in `data-v`, for which the cells show words.
+    Rank,
+    /// The text.
+    Text,
+    /// Nothing: the column cannot be sorted.
+    Nothing,
+}
+
+/// A direction of sorting.
+#[derive(Clone, Copy)]
+pub enum Order {
+    /// Smallest first.
+    Up,
+    /// Largest first.
+    Down,
+}
+
+impl Page {
+    /// Writes the page.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let title = Text(&self.title);
+        write!(
+            out,
+            "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n\
+             <meta http-equiv=Content-Security-Policy content=\"{}\">\n\
+             <meta name=viewport content=\"width=device-width,initial-scale=1\">\n\
+             <meta name=referrer content=no-referrer>\n\
+             <meta name=color-scheme content=\"light dark\">\n\
+             <meta name=generator content=\"bit-crafts {}\">\n\
+             <title>{title}</title>\n<script>{THEME}</script>\n<style>{STYLE}</style>\n",
+            self.policy(),
+            env!("CARGO_PKG_VERSION"),
+        )?;
+        if !self.style.is_empty() {
+            writeln!(out, "<style>{}</style>", self.style)?;
+        }
+        write!(
+            out,
+            "</head>\n<body>\n<header>\n<div>\n<p class=kicker>bc {}</p>\n<h1>{title}</h1>\n{}</div>\n\
+             <button id=theme type=button hidden>Theme</button>\n</header>\n<main>\n",
+            self.command, self.subject,
+        )?;
+        out.write_all(self.body.as_bytes())?;
+        write!(
+            out,
+            "</main>\n<footer>{} Made by bit-crafts {}.</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+            self.footer,
+            env!("CARGO_PKG_VERSION"),
+        )
+    }
+
+    /// Nothing is loaded, and nothing runs but what has these hashes (CSP 3);
+    /// the script cannot make markup of text (Trusted Types).
+    fn policy(&self) -> String {
+        let mut styles = source(STYLE);
+        if !self.style.is_empty() {
+            styles = format!("{styles} {}", source(&self.style));
+        }
+        format!(
+            "default-src 'none'; style-src {styles}; script-src {} {}; base-uri 'none'; \
+             form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+            source(THEME),
+            source(SCRIPT),
+        )
+    }
+}
+
+/// An inline text as a source of the policy.
+fn source(text: &str) -> String {
+    let digest = bc_digest::hash(Algorithm::Sha256, text.as_bytes());
+    let mut encoded = Vec::new();
+    bc_manifest::base64::encode(&mut encoded, digest.as_bytes());
+    format!("'sha256-{}'", String::from_utf8_lossy(&encoded))
+}
+
+/// The figures.
+pub fn tiles(tiles: &[Tile]) -> String {
+    let mut html = String::from("<ul class=tiles>\n");
+    for tile in tiles {
+        let (open, close) = match &tile.link {
+            Some(link) => (format!("<a href=\"#{}\">", Text(link)), "</a>"),
+            None => ("<div>".to_owned(), "</div>"),
+        };
+        html += &format!(
+            "<li class=\"tile {}\">{open}<span class=label>{}{}</span> <strong>{}</strong>",
+            Text(&tile.class),
+            match &tile.color {
+                Some(class) => format!("<span class=\"dot {}\"></span>", Text(class)),
+                None => String::new(),
+            },
+            Text(tile.label),
+            Text(&tile.value),
+        );
+        if !tile.more.is_empty() {
+            html += &format!(" <span class=more>{}</span>", Text(&tile.more));
+        }
+        html += close;
+        html.push('\n');
+    }
+    html + "</ul>\n"
+}
+
+/// Everything of the main table but its rows and the end; `status` says in
+/// plain words what is listed and what is not.
+pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Column]) -> String {
+    let mut html = format!(
+        "<section aria-labelledby=list-title>\n<h2 id=list-title>{}</h2>\n\
+         <p class=note>{status}</p>\n\
+         <div class=bar id=bar hidden><label>Filter <input id=filter type=search autocomplete=off \
+         spellcheck=false placeholder=\"{}\"></label>\
+         <button id=place type=button hidden></button><span id=status role=status></span></div>\n\
+         <table id=list>\n<thead><tr>",
+        Text(title),
+        Text(placeholder),
+    );
+    for column in columns {
+        let key = column.name.to_lowercase();
+        let sorted = match column.sorted {
+            Some(Order::Up) => " aria-sort=ascending",
+            Some(Order::Down) => " aria-sort=descending",
+            None => "",
+        };
+        html += &match column.by {
+            By::Nothing => format!("<th scope=col>{}", Text(column.name)),
+            by => format!(
+                "<th scope=col{}{sorted}><button type=button disabled data-sort={key} data-by={}>{}</button>",
+                if by == By::Number { " class=num" } else { "" },
+                if by == By::Text { "text" } else { "number" },
+                Text(column.name),
+            ),
+        };
+    }
+    html + "</thead>\n<tbody>\n"
+}
+
+/// After the last row. `elsewhere` is said where a filter finds nothing.
+pub fn table_end(elsewhere: &str) -> String {
+    format!(
+        "</tbody></table>\n<p id=none class=note hidden>Nothing that is listed here matches. {elsewhere}</p>\n</section>\n"
+    )
+}
+
+/// Lines of a list at most.
+const LINES: usize = 200;
+
+/// A section with a list of lines, as HTML, which standard error has too;
+/// nothing if there are none.
+pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let shown = lines.iter().take(LINES);
+    let mut items: String = shown.map(|line| format!("<li>{line}\n")).collect();
+    if lines.len() > LINES {
+        items += &format!(
+            "<li>{} more are not on this page; all were printed on standard error\n",
+            crate::progress::thousands((lines.len() - LINES) as u64)
+        );
+    }
+    format!(
+        "<section class={class}>\n<h2>{}</h2>\n<ul class=lines>\n{items}</ul>\n</section>\n",
+        Text(title)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> String {
+        let page = Page {
+            command: "dup scan",
+            title: "a <b> & \"c\"".into(),
+            style: "#m0{left:0%}".into(),
+            body: "<p>body</p>".into(),
+            ..Page::default()
+        };
+        let mut out = Vec::new();
+        page.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn assets_cannot_end_their_element() {
+        for text in [STYLE, THEME, SCRIPT] {
+            assert!(text.is_ascii() && !text.contains("</") && !text.contains("<!--"));
+            assert!(!text.contains("http") && !text.contains("url(") && !text.contains("@import"));
+        }
+        // Ways of making markup or code of text, or of leaving the page.
+        for bad in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "eval",
+            "Function(",
+            "fetch",
+            "setAttribute('on",
+        ] {
+            assert!(!SCRIPT.contains(bad) && !THEME.contains(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_policy_names_what_is_inline_and_nothing_else() {
+        let page = page();
+        let policy = page
+            .split("content=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"));
+        assert!(!policy.contains("unsafe") && !policy.contains('*'));
+        let mut inline = Vec::new();
+        for (start, end) in [("<style>", "</style>"), ("<script>", "</script>")] {
+            for part in page.split(start).skip(1) {
+                inline.push(source(part.split(end).next().unwrap()));
+            }
+        }
+        assert_eq!(inline.len(), 4);
+        assert!(inline.iter().all(|hash| policy.contains(hash)), "{policy}");
+        assert_eq!(policy.matches("sha256-").count(), 4);
+        // A hash computed elsewhere: `printf 'alert(1)' | openssl sha256 -binary | base64`.
+        assert_eq!(
+            source("alert(1)"),
+            "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+        );
+        assert!(page.contains("<title>a &lt;b&gt; &amp; &quot;c&quot;</title>"));
+        assert!(page.contains("<h1>a &lt;b&gt;"));
+    }
+}

@@ -1,0 +1,410 @@
+//! `bc integrity verify --format=html`: damage first, then all that differs.
+
+use std::fmt::Write;
+
+use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
+use bc_integrity::fields::Field;
+use bc_integrity::report::Header;
+use bc_integrity::{Outcome, Summary};
+use bc_manifest::integrity::Kind;
+use bc_manifest::time::format_rfc3339;
+
+use crate::html::dirs::{Amount, Dirs, parent};
+use crate::html::escape::{Path, Text, shown};
+use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
+use crate::progress::{size, thousands};
+
+/// Gravest first: the order of figures and rows.
+const GRAVEST: [Class; 9] = [
+    Class::Damaged,
+    Class::Unreadable,
+    Class::Replaced,
+    Class::Modified,
+    Class::Removed,
+    Class::Added,
+    Class::Moved,
+    Class::Meta,
+    Class::Ok,
+];
+
+/// Rows of each class; more of one must not push the others off the page.
+const LISTED: usize = 1000;
+
+/// What was found so far. Memory is the rows that the page lists.
+#[derive(Default)]
+pub struct Differences<'a> {
+    /// What is compared.
+    pub header: Option<Header<'a>>,
+    rows: [Vec<Change>; GRAVEST.len()],
+    dirs: Dirs,
+}
+
+fn rank(class: Class) -> usize {
+    let found = GRAVEST.iter().position(|one| *one == class);
+    found.unwrap_or(GRAVEST.len() - 1)
+}
+
+impl Differences<'_> {
+    /// Takes a change; they come in path order.
+    pub fn add(&mut self, change: &Change) {
+        let rank = rank(change.class);
+        if self.rows[rank].len() < LISTED {
+            self.rows[rank].push(change.clone());
+        }
+        if change.class != Class::Ok {
+            let mark = (GRAVEST.len() - rank) as u8;
+            self.dirs.add(
+                parent(&change.path),
+                Amount {
+                    value: 1,
+                    count: 1,
+                    mark,
+                },
+            );
+        }
+    }
+
+    /// The page.
+    pub fn page(&self, summary: &Summary, problems: &[String]) -> Page {
+        let header = self.header.as_ref();
+        let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
+        let (title, words) = verdict(summary, content);
+        let command = match header.map(|header| header.command) {
+            Some("diff") => "integrity diff",
+            _ => "integrity verify",
+        };
+        let mut page = Page {
+            command,
+            title: title.to_owned(),
+            subject: header.map(subject).unwrap_or_default(),
+            body: figures(summary, &words, content),
+            ..Page::default()
+        };
+        if !summary.complete {
+            page.body += "<p class=note>It stopped at the first difference (<code>--fail-fast</code>): \
+                          what comes behind was not compared.</p>\n";
+        }
+        let problems: Vec<String> = problems.iter().map(|text| Text(text).to_string()).collect();
+        page.body += &notes("The manifest itself", "alarm", &problems);
+        if let Some(whole) = self.dirs.cells(map::CELLS) {
+            let words = map::Words {
+                heading: "Where the differences are",
+                caption: "An area is the number of entries of a directory that differ; its colour \
+                          is that of the gravest.",
+                value: None,
+                count: "Entries",
+                short: &|amount| thousands(amount.value),
+                full: &|amount| match amount.value {
+                    1 => "1 entry".to_owned(),
+                    many => format!("{} entries", thousands(many)),
+                },
+                class: &|cell| {
+                    let class = GRAVEST[GRAVEST.len() - usize::from(cell.amount.mark)];
+                    format!("k-{}", class.name())
+                },
+            };
+            let (html, style) = map::section(&whole, &words);
+            page.body += &html;
+            page.style = style;
+        }
+        self.table(&mut page.body, summary, command);
+        page
+    }
+
+    fn table(&self, body: &mut String, summary: &Summary, command: &str) {
+        if self.rows.iter().all(Vec::is_empty) {
+            return;
+        }
+        let missing: Vec<String> = GRAVEST
+            .iter()
+            .zip(&self.rows)
+            .filter(|(class, rows)| {
+                !rows.is_empty() && (rows.len() as u64) < summary.count(**class)
+            })
+            .map(|(class, rows)| {
+                let all = summary.count(*class);
+                format!("{} {}", thousands(all - rows.len() as u64), class.name())
+            })
+            .collect();
+        let elsewhere = if missing.is_empty() {
+            String::new()
+        } else {
+            let places = if command == "integrity diff" {
+                "OLD NEW"
+            } else {
+                "ROOT MANIFEST"
+            };
+            format!(
+                "The first {} of each class are on this page; {} are not. \
+                 <code>bc {command} --format=json {places}</code> lists all.",
+                thousands(LISTED as u64),
+                missing.join(", ")
+            )
+        };
+        let text = |name| Column {
+            name,
+            by: By::Text,
+            sorted: None,
+        };
+        let columns = [
+            Column {
+                name: "Class",
+                by: By::Rank,
+                sorted: Some(Order::Up),
+            },
+            text("Path"),
+            text("Kind"),
+            Column {
+                name: "What differs",
+                by: By::Nothing,
+                sorted: None,
+            },
+        ];
+        let status = format!("Gravest first, then by path. {elsewhere}");
+        *body += &table_start("Entries", &status, "part of a path or value", &columns);
+        for (rank, rows) in self.rows.iter().enumerate() {
+            for change in rows {
+                row(body, rank, change);
+            }
+        }
+        *body += &table_end(&elsewhere);
+    }
+}
+
+/// The heading and what it means. Content that nobody compared is not called
+/// undamaged.
+fn verdict(summary: &Summary, content: bool) -> (&'static str, String) {
+    let unread = summary.count(Class::Unreadable) > 0;
+    let (title, words) = match (summary.outcome(), content) {
+        (Outcome::Damaged, _) => (
+            "Damage suspected",
+            "Damaged are files whose content differs while size and modification time do not: \
+             the disk or the way to it changed them, or a program wrote to them and put the time \
+             back. Restore them from a copy that verifies.",
+        ),
+        (Outcome::Different, true) if unread => (
+            "Differences, some unreadable",
+            "No damage was seen; what could not be read may hide some.",
+        ),
+        (Outcome::Different, true) if summary.complete => (
+            "Differences, no damage",
+            "Every file that has other content shows it in its size or modification time, as an \
+             edit does.",
+        ),
+        (Outcome::Different, _) => ("Differences", ""),
+        (Outcome::Same, _) => (
+            "Nothing differs",
+            "All that was compared is as the manifest says.",
+        ),
+    };
+    let unknown = "Content was not compared: this page cannot tell of damage.";
+    let words = match (content, words) {
+        (true, words) => words.to_owned(),
+        (false, "") => unknown.to_owned(),
+        (false, words) => format!("{words} {unknown}"),
+    };
+    (title, words)
+}
+
+fn subject(header: &Header<'_>) -> String {
+    let (new, old) = match header.command {
+        "diff" => ("new", "old"),
+        _ => ("tree", "manifest"),
+    };
+    let ignored: Vec<&str> = header
+        .rules
+        .ignore
+        .iter()
+        .map(|field| field.name())
+        .collect();
+    let ignored = if ignored.is_empty() {
+        "nothing".to_owned()
+    } else {
+        ignored.join(", ")
+    };
+    format!(
+        "<ul class=subject>\n<li>{new} {}\n<li>{old} {}\n<li>mode {}, digests {}, ignored: {}\n</ul>\n",
+        Path(header.new),
+        Path(header.old),
+        Text(header.rules.mode.name()),
+        Text(header.algorithm),
+        Text(&ignored),
+    )
+}
+
+fn figures(summary: &Summary, words: &str, content: bool) -> String {
+    let mut all = Vec::new();
+    for class in GRAVEST {
+        let count = summary.count(class);
+        let first = class == Class::Damaged;
+        let class_of = match (class, count) {
+            (Class::Damaged, 0) if content && summary.complete => "hero good",
+            (Class::Damaged, 0) => "hero zero",
+            (Class::Damaged, _) => "hero bad",
+            (_, 0) => "zero",
+            _ => "",
+        };
+        all.push(Tile {
+            label: label(class),
+            value: if first && !content {
+                "unknown".to_owned()
+            } else {
+                thousands(count)
+            },
+            more: if first {
+                "content differs, size and time do not".to_owned()
+            } else {
+                String::new()
+            },
+            class: class_of.to_owned(),
+            color: (!first).then(|| format!("k-{}", class.name())),
+            link: (count > 0 && class != Class::Ok).then(|| format!("class={}", class.name())),
+        });
+    }
+    let more = if summary.files_read > 0 {
+        format!(
+            "{} in {} {} read",
+            size(summary.bytes_read),
+            thousands(summary.files_read),
+            if summary.files_read == 1 {
+                "file"
+            } else {
+                "files"
+            }
+        )
+    } else {
+        "no content was read".to_owned()
+    };
+    if let Some(last) = all.last_mut() {
+        last.more = more;
+    }
+    let mut html = tiles(&all);
+    html += &format!(
+        "<p class=note>{words} {} entries before, {} now.",
+        thousands(summary.old),
+        thousands(summary.new)
+    );
+    if summary.unseen > 0 {
+        html += &format!(
+            " {} are below directories that could not be read, so nobody knows.",
+            thousands(summary.unseen)
+        );
+    }
+    html + "</p>\n"
+}
+
+fn label(class: Class) -> &'static str {
+    match class {
+        Class::Ok => "Unchanged",
+        Class::Added => "Added",
+        Class::Removed => "Removed",
+        Class::Moved => "Moved",
+        Class::Meta => "Metadata only",
+        Class::Modified => "Modified",
+        Class::Damaged => "Damaged",
+        Class::Unreadable => "Unreadable",
+        Class::Replaced => "Other kind",
+    }
+}
+
+fn row(body: &mut String, rank: usize, change: &Change) {
+    let name = change.class.name();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        body,
+        "<tr class=k-row-{name} data-class={name}><td data-v={rank}><span class=\"class k-{name}\">{name}</span>\
+         <td class=half>{}",
+        Path(&change.path)
+    );
+    if let Some(to) = &change.to {
+        let _ = write!(body, " <span class=to>&rarr;</span> {}", Path(to));
+    }
+    let _ = write!(body, "<td>{}<td class=half>", Text(change.kind.name()));
+    if let Some(reason) = &change.reason {
+        let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
+    }
+    if change.class == Class::Damaged {
+        let _ = write!(body, "<p>{}</p>", ctime(change.ctime));
+    }
+    differences(body, change);
+    body.push('\n');
+}
+
+fn ctime(ctime: Option<Ctime>) -> &'static str {
+    match ctime {
+        Some(Ctime::Same) => "ctime unchanged: points to bitrot",
+        Some(Ctime::Other) => "ctime changed: points to a rewrite with the time put back",
+        _ => "ctime not recorded: bitrot, or a rewrite with the time put back",
+    }
+}
+
+/// Old and new of each field; of what is on one side only, folded.
+fn differences(body: &mut String, change: &Change) {
+    if change.differences.is_empty() {
+        return;
+    }
+    let side: Option<fn(&Difference) -> &Value> = match change.class {
+        Class::Added => Some(|d| &d.new),
+        Class::Removed => Some(|d| &d.old),
+        _ => None,
+    };
+    if side.is_some() {
+        let _ = write!(
+            body,
+            "<details><summary>{} fields</summary>",
+            change.differences.len()
+        );
+    }
+    body.push_str("<dl class=diff>");
+    for difference in &change.differences {
+        let _ = write!(body, "<dt>{}<dd>", Text(difference.field.name()));
+        match side {
+            Some(side) => value(body, side(difference)),
+            None => {
+                value(body, &difference.old);
+                // Two digests do not fit a line.
+                let long = matches!(difference.old, Value::Digest(_));
+                body.push_str(if long { "<br>" } else { " " });
+                body.push_str("<span class=arrow>&rarr;</span> ");
+                value(body, &difference.new);
+            }
+        }
+    }
+    body.push_str("</dl>");
+    if side.is_some() {
+        body.push_str("</details>");
+    }
+}
+
+fn value(body: &mut String, value: &Value) {
+    let text = match value {
+        Value::None => "unknown".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Mode(mode) => format!("{:04o}", mode & 0o7777),
+        Value::Time(time) => format_rfc3339(*time).to_string(),
+        Value::Kind(kind) => kind.name().to_owned(),
+        Value::Digest(bytes) => hex(bytes),
+        Value::Bytes(bytes) => {
+            body.push_str(&Path(bytes).to_string());
+            return;
+        }
+        Value::Xattrs(all) => {
+            let pairs: Vec<String> = all
+                .iter()
+                .map(|(name, value)| format!("{}=0x{}", shown(name), hex(value)))
+                .collect();
+            if pairs.is_empty() {
+                "none".to_owned()
+            } else {
+                pairs.join(" ")
+            }
+        }
+        // A kind of value that the engine has learnt since: shown as it is, not left out.
+        other => format!("{other:?}"),
+    };
+    let _ = write!(body, "<span class=v>{}</span>", Text(&text));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
