@@ -136,6 +136,7 @@ fn search(
     let counters = Arc::clone(&progress);
     let reading = move || crate::progress::Counts {
         files_total: counters.planned.load(Relaxed),
+        bytes_total: counters.planned_bytes.load(Relaxed),
         ..crate::progress::counts(&counters.files, &counters.bytes)
     };
     let display = Display::start(&session.common, "walk", Arc::new(reading));

@@ -118,6 +118,8 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// Reads planned so far; grows when the second pass is known.
     pub planned: AtomicU64,
+    /// Bytes of the reads planned so far; shrinks when files drop out before they are read.
+    pub planned_bytes: AtomicU64,
 }
 
 /// Figures of a search.

@@ -99,6 +99,11 @@ impl Context<'_> {
         if plan.is_empty() {
             return Ok(Done::default());
         }
+        let bytes = plan.entries().iter().map(|entry| {
+            let listed = self.listing.meta(*entry);
+            to_read(limit, listed.map_or(0, |meta| meta.stamp.size))
+        });
+        self.progress.planned_bytes.fetch_add(bytes.sum(), Relaxed);
         let workers = self.options.workers.clamp(1, plan.len());
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
@@ -268,10 +273,7 @@ impl Consumer for Worker<'_> {
             }
             Ok(opened) => {
                 context.table.set_blocks(candidate, opened.stat.blocks);
-                let read = match self.slots[slot] {
-                    Part::Fast => opened.stat.stamp.size.min(SMALL),
-                    Part::Whole => opened.stat.stamp.size,
-                };
+                let read = to_read(self.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(self.ahead[slot]);
                 match self.slots[slot] {
                     Part::Fast => {
@@ -293,6 +295,14 @@ impl Consumer for Worker<'_> {
         if self.files == 64 {
             self.publish();
         }
+    }
+}
+
+/// Bytes that a file of this size costs.
+fn to_read(limit: u64, size: u64) -> u64 {
+    match Part::up_to(limit, size) {
+        Part::Fast => size.min(SMALL),
+        Part::Whole => size,
     }
 }
 

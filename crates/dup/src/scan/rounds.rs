@@ -62,11 +62,18 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
     live.sort_unstable();
     let hashers: Vec<Mutex<Option<Hasher>>> = live.iter().map(|_| Mutex::new(None)).collect();
     let mut start = 0;
+    let planned = &context.progress.planned_bytes;
+    let sizes = |files: &[u32]| files.iter().map(|file| context.size(*file)).sum::<u64>();
+    planned.fetch_add(sizes(&live), Relaxed);
     for (round, end) in ENDS.into_iter().enumerate() {
         if groups.is_empty() || context.cancel.is_cancelled() {
             break;
         }
         let unknown = recall(context, &groups, round);
+        let part = |file: u32| context.size(file).min(end) - context.size(file).min(start);
+        let all: u64 = groups.iter().flatten().map(|file| part(*file)).sum();
+        let unread: u64 = unknown.iter().map(|file| part(*file)).sum();
+        planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(unknown.into_iter());
         let workers = context.options.workers.clamp(1, plan.len().max(1));
         let results = bc_pool::run(workers, |_| {
@@ -99,7 +106,15 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         }
         drop(prefixes);
         start = end;
+        let beyond = |groups: &[Vec<u32>]| -> u64 {
+            let files = groups.iter().flatten();
+            files
+                .map(|file| context.size(*file).saturating_sub(end))
+                .sum()
+        };
+        let before = beyond(&groups);
         groups = split(context, &groups, end);
+        planned.fetch_sub(before - beyond(&groups), Relaxed);
         // Hashers of files that are out or done are not needed any more.
         let mut wanted: Vec<u32> = groups.iter().flatten().copied().collect();
         wanted.sort_unstable();

@@ -137,3 +137,34 @@ fn waste_is_what_would_really_be_freed() {
     let holes = scan.groups().find(|group| group.size == 200_000).unwrap();
     assert_eq!(holes.wasted, 0);
 }
+
+/// What a display shows as the work in all is what the work was in the end, although files drop
+/// out of it: a large one that differs early is not read to its end.
+#[test]
+fn planned_bytes_become_the_bytes_read() {
+    use std::os::unix::fs::FileExt;
+    let t = TestTree::new();
+    for (name, differs_at) in [("a", 0), ("b", 0), ("c", 0), ("d", 9 << 20), ("e", 100)] {
+        let file = std::fs::File::create(t.join(name)).unwrap();
+        file.set_len(20 << 20).unwrap();
+        if differs_at > 0 {
+            file.write_all_at(b"other", differs_at).unwrap();
+        }
+    }
+    t.write("small1", [1; 5000]).write("small2", [1; 5000]);
+    t.write("medium1", vec![2; 300_000])
+        .write("medium2", vec![2; 300_000]);
+    let listing = list(t.path());
+    for algorithm in [Algorithm::Xxh128, Algorithm::Blake3, Algorithm::Sha256] {
+        let options = Options {
+            algorithm,
+            ..Options::default()
+        };
+        let progress = Progress::default();
+        scan(&listing, &options, None, &Cancel::new(), &progress).unwrap();
+        let planned = progress.planned_bytes.load(Relaxed);
+        let read = progress.bytes.load(Relaxed);
+        assert_eq!(planned, read, "{algorithm}");
+        assert!(read > 60 << 20, "{algorithm}: {read}");
+    }
+}
