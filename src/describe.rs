@@ -1,6 +1,9 @@
 //! `--describe`: the command tree as JSON, the source for completions and
 //! front ends.
 
+use std::any::TypeId;
+
+use bc_digest::Algorithm;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -50,12 +53,15 @@ fn argument(arg: &clap::Arg) -> Value {
         .iter()
         .map(|v| v.to_string_lossy().into_owned())
         .collect();
-    let allowed: Vec<String> = arg
+    let mut allowed: Vec<String> = arg
         .get_possible_values()
         .iter()
         .filter(|v| takes_value && !v.is_hide_set())
         .map(|v| v.get_name().to_owned())
         .collect();
+    if arg.get_value_parser().type_id() == TypeId::of::<Algorithm>() {
+        allowed = Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect();
+    }
     json!({
         "name": arg.get_id().as_str(),
         "long": arg.get_long(),
