@@ -58,11 +58,12 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     session.report.note(
         1,
         &format!(
-            "manifest: {} entries, {} files, {} bytes, {} errors, {:.3} s",
+            "manifest: {} entries, {} files, {} bytes, {} errors, {} threads, {:.3} s",
             trailer.entries,
             trailer.files,
             trailer.bytes,
             trailer.errors,
+            created.totals.workers,
             session.elapsed(),
         ),
     );

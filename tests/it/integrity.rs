@@ -301,6 +301,32 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
+fn some_large_files_are_work_for_every_cpu() {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        bc_testkit::left_out("a second CPU");
+        return;
+    }
+    let t = TestTree::new();
+    for nth in 0..70 {
+        let file = std::fs::File::create(t.join(format!("{nth}")));
+        file.unwrap().set_len(4 << 20).unwrap();
+    }
+    let m = t.scratch("m.jsonl").display().to_string();
+    for line in [
+        "hash -v .",
+        &format!("integrity manifest -v --output={m} ."),
+    ] {
+        let out = t.bc_line(line).go();
+        out.code(0).stderr_has(" threads");
+        assert!(
+            !out.error_text().contains(" 1 threads"),
+            "{}",
+            out.error_text()
+        );
+    }
+}
+
+#[test]
 fn a_full_disk_is_reported() {
     let t = sample();
     if !std::path::Path::new("/dev/full").exists() {

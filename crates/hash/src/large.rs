@@ -30,10 +30,14 @@ pub(crate) struct Large {
     stat: FileStat,
 }
 
+/// Up to this many files are looked at for their sizes. More deserve several
+/// workers whatever their sizes; 100 of them do if they are large.
+const LOOKED_AT: usize = 512;
+
 /// Bytes of all files together if there are few of them, for the decision how
 /// many workers they deserve: one 10 GB file is worth more than one.
 pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
-    (listing.len() <= FEW).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
+    (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
 }
 
 /// Sizes of those entries that can be looked up; the others are the pump's to report.

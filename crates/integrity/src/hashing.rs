@@ -132,10 +132,13 @@ struct State {
 impl Board<'_> {
     fn file(&self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
         let nth = (entry.0 / WINDOW) as usize;
-        let newer = match &result {
-            Ok((stat, _)) if self.listing.stat(entry).as_ref() != Some(*stat) => Some(*stat),
-            _ => None,
-        };
+        let newer = result.as_ref().ok().map(|(stat, _)| *stat);
+        let newer = newer.filter(|stat| {
+            // A listing does not keep the blocks.
+            let blocks = stat.blocks;
+            let walked = self.listing.stat(entry);
+            walked.is_none_or(|walked| FileStat { blocks, ..walked } != **stat)
+        });
         let len = range_of(nth, self.listing.len()).len();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let window = &mut state.windows[nth];

@@ -186,7 +186,9 @@ pub(crate) fn stat_at(
                 | StatxFlags::CTIME
                 | StatxFlags::NLINK
         }
-        Metadata::Full => StatxFlags::BASIC_STATS.difference(StatxFlags::ATIME),
+        Metadata::Full => StatxFlags::BASIC_STATS
+            .difference(StatxFlags::ATIME)
+            .difference(StatxFlags::BLOCKS),
     };
     match retry(|| statx(dir, name, flags, mask)) {
         Ok(stat) => Ok(FileStat::from(&stat)),

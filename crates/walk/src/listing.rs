@@ -70,7 +70,7 @@ impl Skipped {
 
 /// Entries in bytewise path order, over all roots; errors; and what was left out.
 ///
-/// Memory: 16 bytes an entry and its name, 48 with [`Metadata::Basic`](crate::Metadata), 76
+/// Memory: 16 bytes an entry and its name, 48 with [`Metadata::Basic`](crate::Metadata), 60
 /// with [`Metadata::Full`](crate::Metadata).
 #[derive(Debug)]
 pub struct Listing {

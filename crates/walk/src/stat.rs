@@ -50,7 +50,7 @@ pub struct FileStat {
     pub nlink: u64,
     /// For device nodes, the device they stand for, as `st_rdev`.
     pub rdev: u64,
-    /// Space used, in units of 512 bytes.
+    /// Space used, in units of 512 bytes; 0 in a listing, which does not keep it.
     pub blocks: u64,
 }
 

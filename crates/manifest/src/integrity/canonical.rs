@@ -3,7 +3,7 @@
 //! order, unknown fields, errors, attributes) is left to that one.
 
 use super::entry::{Entry, Kind, Meta};
-use super::parse::digest;
+use crate::digest::Digest;
 use crate::time;
 
 /// Reads `line` into `entry`, if it is written in the one way that is looked for here; nothing
@@ -33,7 +33,7 @@ fn parse_fields(line: &[u8], digest_len: Option<usize>, entry: &mut Entry) -> Op
         false => None,
     };
     entry.digest = match rest.literal(b",\"digest\":") {
-        Some(()) => Some(digest(rest.string()?, digest_len).ok()?),
+        Some(()) => Some(rest.digest(digest_len)?),
         None => None,
     };
     entry.target = match rest.literal(b",\"target\":") {
@@ -73,6 +73,18 @@ impl<'a> Rest<'a> {
         }
         self.0 = &body[end + 1..];
         std::str::from_utf8(text).ok()
+    }
+
+    /// A digest of this many bytes, if that is known.
+    fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
+        let body = self.0.strip_prefix(b"\"")?;
+        let digits = match len {
+            Some(len) => len * 2,
+            None => memchr::memchr(b'"', body)?,
+        };
+        let digest = Digest::from_lower_hex(body.get(..digits)?)?;
+        self.0 = body[digits..].strip_prefix(b"\"")?;
+        Some(digest)
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -151,7 +163,6 @@ fn eight_digits(text: [u8; 8]) -> Option<u64> {
 mod tests {
     use super::super::parse::{Parsed, parse_general};
     use super::*;
-    use crate::digest::Digest;
     use proptest::prelude::*;
 
     fn parse(line: &[u8], digest_len: Option<usize>) -> Option<Entry> {
