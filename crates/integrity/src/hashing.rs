@@ -196,7 +196,11 @@ pub(crate) fn in_order(
         let range = range_of(nth, listing.len());
         let begun = order.len();
         order.extend(range.clone().map(EntryId).filter(|&id| wanted(id)));
-        large_first(listing, &mut order[begun..]);
+        // A disk that has to seek is read as it lies; where none has to, no thread
+        // may be left with a large file at the end.
+        if !bc_read::order::for_disk(listing, &mut order[begun..]) {
+            large_first(listing, &mut order[begun..]);
+        }
         windows.push(Window::new(&range, stride, order.len() - begun));
         ends.push(order.len());
     }
