@@ -21,7 +21,7 @@
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
 //!   [`Summary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
-//!   the listing, some 100 bytes an entry of the tree; digest and stat of each
+//!   the listing, some 90 bytes an entry of the tree; digest and stat of each
 //!   file read ahead; and 32 bytes for each file that only one side has, for
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
