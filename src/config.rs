@@ -7,6 +7,7 @@
 //! key and its line.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -49,9 +50,20 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
 
 /// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
 pub fn may_apply() -> bool {
+    let is_there = |path: PathBuf| {
+        path.symlink_metadata()
+            .map_or_else(|e| !is_absent(&e), |_| true)
+    };
     std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
-        || default_path()
-            .is_some_and(|path| !matches!(path.symlink_metadata(), Err(e) if e.kind() == std::io::ErrorKind::NotFound))
+        || default_path().is_some_and(is_there)
+}
+
+/// No such file; nor can there be one where HOME is no directory, as for many service accounts.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
@@ -102,10 +114,13 @@ impl Layers {
                     from_file(&text, applet, command)
                         .map_err(|e| format!("{}:{e}", path.display()))?,
                 ),
-                Err(error) if must_exist || error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(format!("{}: read: {error}", path.display()));
+                Err(error) if !must_exist && is_absent(&error) => {}
+                // Under another user's HOME: nobody asked for that file.
+                Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
+                    let text = format!("{}: read: {error}; it is left out", path.display());
+                    report::caution(&format!("bc {applet}"), &text);
                 }
-                Err(_) => {}
+                Err(error) => return Err(format!("{}: read: {error}", path.display())),
             }
         }
         // Nearly always none is set, and then there is nothing to look up.

@@ -1,5 +1,6 @@
 //! Where results go: stdout, or a file that appears whole or not at all.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -42,13 +43,27 @@ impl Output {
             return Ok(Output::plain(stdout(), "stdout"));
         };
         let name = bc_manifest::escape(target.as_os_str().as_encoded_bytes()).into_owned();
+        if let Some(number) = descriptor(target) {
+            // What is behind it, a log perhaps, is the caller's: never replaced.
+            let open = || File::options().append(true).open(target);
+            return match number {
+                1 => Ok(Output::plain(stdout(), &name)),
+                2 => rustix::stdio::stderr()
+                    .try_clone_to_owned()
+                    .map(|fd| Output::plain(Box::new(File::from(fd)), &name))
+                    .map_err(|error| format!("{name}: dup: {error}")),
+                _ => open()
+                    .map(|file| Output::plain(Box::new(file), &name))
+                    .map_err(|error| format!("{name}: open: {error}")),
+            };
+        }
         let existing = std::fs::metadata(target).ok();
         let special = existing.as_ref().is_some_and(|m| {
             let kind = m.file_type();
             kind.is_char_device() || kind.is_fifo() || kind.is_socket() || kind.is_block_device()
         });
         if special {
-            // /dev/stdout, a FIFO, /dev/full: nothing to replace, written as it comes.
+            // A FIFO, /dev/full: nothing to replace, written as it comes.
             let file = File::options()
                 .write(true)
                 .custom_flags(OFlags::CLOEXEC.bits() as i32)
@@ -96,7 +111,11 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(Written::ReaderLeft);
             }
-            Err(error) => return Err(format!("{}: write: {error}", self.name)),
+            Err(error) => {
+                let named = error.get_ref().and_then(|e| e.downcast_ref::<Named>());
+                let reason = named.map_or(&error, |named| &named.error);
+                return Err(format!("{}: write: {reason}", self.name));
+            }
         }
         if let Some(pending) = self.pending.take() {
             pending
@@ -109,12 +128,58 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.write(bytes)
+        let Output { to, name, .. } = self;
+        to.write(bytes).map_err(|error| Named::wrap(name, error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        let Output { to, name, .. } = self;
+        to.flush().map_err(|error| Named::wrap(name, error))
     }
+}
+
+/// A failed write with the name of the output, for those who see the error alone.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    error: io::Error,
+}
+
+impl Named {
+    fn wrap(name: &str, error: io::Error) -> io::Error {
+        let name = name.to_owned();
+        io::Error::new(error.kind(), Named { name, error })
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for Named {}
+
+/// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
+/// links: resolved step by step, since the last one leads to a file, or to the name that a deleted
+/// file once had.
+fn descriptor(target: &Path) -> Option<u32> {
+    let mut path = target.to_path_buf();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize().ok()?,
+            Some(_) => Path::new(".").canonicalize().ok()?,
+            None => return None,
+        };
+        let own = Path::new("/proc/self/fd").canonicalize().ok()?;
+        if folder == own {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        let next = std::fs::read_link(&path).ok()?;
+        path = folder.join(next);
+    }
+    None
 }
 
 /// Writes a small file atomically (metrics, calibration).

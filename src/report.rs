@@ -187,11 +187,20 @@ pub fn in_json() -> bool {
 
 /// Prints a usage or fatal error and gives exit code 2.
 pub fn fatal(who: &str, text: &str) -> Exit {
+    early(who, "error", text);
+    Exit::Fatal
+}
+
+/// Prints a warning outside of a [`Report`].
+pub fn caution(who: &str, text: &str) {
+    early(who, "warning", text);
+}
+
+fn early(who: &str, level: &str, text: &str) {
     let (format, color) = FATAL
         .lock()
         .map_or((LogFormat::Text, false), |style| *style);
-    write_stderr(&line(format, color, who, "error", text, None));
-    Exit::Fatal
+    write_stderr(&line(format, color, who, level, text, None));
 }
 
 /// Asks something, on the terminal's stderr; the answer is the caller's to read.

@@ -21,6 +21,7 @@ mod integrity_foreign;
 mod integrity_update;
 mod multicall;
 mod options;
+mod outputs;
 mod readme_integrity;
 mod signals;
 mod terminal;

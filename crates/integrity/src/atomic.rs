@@ -43,13 +43,16 @@ impl Uncommitted {
 
 impl AtomicFile {
     /// Starts writing a file that will replace `target`, or create it. A link
-    /// is followed: its target is what gets replaced. Mode and owner of an
-    /// existing file are kept where permitted.
+    /// is followed: its target is what gets replaced, or created where the link
+    /// leads to nothing yet. Mode and owner of an existing file are kept where
+    /// permitted.
     ///
     /// # Errors
-    /// Whatever creating a file in the target's directory fails with.
+    /// Whatever looking the target up, or creating a file in its directory,
+    /// fails with: a name that is too long or ends in a slash is refused here
+    /// and not at the end of the work.
     pub fn create(target: &Path) -> io::Result<AtomicFile> {
-        let target = std::fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
+        let target = resolve(target)?;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         remove_abandoned(directory_of(&target), &prefix(name.as_bytes()));
         let new = match AtomicFile::nameless(&target) {
@@ -192,6 +195,31 @@ pub fn lock(path: &Path) -> io::Result<File> {
     } else {
         Err(io::ErrorKind::WouldBlock.into())
     }
+}
+
+/// The path that writing to `target` would create or replace: links followed,
+/// of which the last may lead to nothing.
+fn resolve(target: &Path) -> io::Result<PathBuf> {
+    let mut path = target.to_path_buf();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        match std::fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        match std::fs::read_link(&path) {
+            Ok(next) => path = directory_of(&path).join(next),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A directory that is not there cannot be written as a file.
+                return match path.as_os_str().as_bytes().last() {
+                    Some(b'/') => Err(Errno::ISDIR.into()),
+                    _ => Ok(path),
+                };
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::LOOP.into())
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -369,6 +397,35 @@ mod tests {
         new.commit().unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read(&real).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_to_nothing_yet_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("other")).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("other/new", &link).unwrap();
+        AtomicFile::create(&link).unwrap().commit().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(names(&dir.path().join("other")), ["new"]);
+        let lost = dir.path().join("lost");
+        std::os::unix::fs::symlink("none/new", &lost).unwrap();
+        assert!(AtomicFile::create(&lost).is_err());
+        let round = dir.path().join("round");
+        std::os::unix::fs::symlink("round", &round).unwrap();
+        assert!(AtomicFile::create(&round).is_err());
+        assert_eq!(names(dir.path()), ["link", "lost", "other", "round"]);
+    }
+
+    #[test]
+    fn what_can_never_be_named_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = |name: &str| dir.path().join(name);
+        std::fs::write(target("file"), "old").unwrap();
+        for name in ["x".repeat(256), "new/".to_owned(), "file/".to_owned()] {
+            assert!(AtomicFile::create(&target(&name)).is_err(), "{name}");
+        }
+        assert_eq!(names(dir.path()), ["file"]);
     }
 
     #[test]
