@@ -96,7 +96,7 @@ impl Output {
 
     fn plain(to: Box<dyn Write>, name: &str) -> Output {
         Output {
-            to: BufWriter::with_capacity(256 << 10, to),
+            to: BufWriter::with_capacity(64 << 10, to),
             pending: None,
             name: name.to_owned(),
         }

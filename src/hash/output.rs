@@ -53,7 +53,7 @@ pub fn write(to: &mut dyn Write, layout: Layout, hashed: &Hashed<'_>) -> io::Res
         to,
         layout,
         hashed,
-        text: Vec::with_capacity(2 * CHUNK),
+        text: Vec::with_capacity(4 << 10),
         first: true,
     };
     writer.head();

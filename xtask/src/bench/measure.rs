@@ -204,11 +204,7 @@ impl Bench {
             process.env(&name[1..], value);
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = [
-            self.release.clone(),
-            self.release.join("examples"),
-            self.scratch.join("bin"),
-        ];
+        let folders = [self.release.clone(), self.scratch.join("bin")];
         let folders = folders.into_iter().chain(std::env::split_paths(&path));
         process.env("PATH", std::env::join_paths(folders)?);
         process

@@ -32,7 +32,7 @@ impl Bench {
     /// Where a program of a command lies.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let places = match name {
-            "hash_tree" => self.release.join("examples").join(name),
+            "hash_tree" => self.release.join(name),
             _ if OURS.contains(&name) => self.release.join(name),
             _ => self.scratch.join("bin").join(name),
         };
