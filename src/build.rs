@@ -5,6 +5,8 @@
 //! asking the CPU for its features, which a virtual machine answers slowly. A linker script of that
 //! name, found first, leads to the same code in `libgcc_eh.a`.
 
+#![forbid(unsafe_code)]
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
