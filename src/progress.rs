@@ -157,13 +157,14 @@ fn draw_until(
             return;
         };
         stopped = next;
+        let Ok(phase) = phase.lock() else { return };
         let now = Instant::now();
         let counts = reading();
-        let rate = recent.rate(now, counts);
-        if (now - started >= PATIENCE && !*stopped) || (always && *stopped) {
-            let Ok(phase) = phase.lock() else { return };
-            let text = phase.line(counts, rate, now, width());
-            drop(phase);
+        let rate = recent.rate((phase.since, phase.before), now, counts);
+        let text = ((now - started >= PATIENCE && !*stopped) || (always && *stopped))
+            .then(|| phase.line(counts, rate, now, width()));
+        drop(phase);
+        if let Some(text) = text {
             draw(&text);
         }
         if *stopped {
@@ -195,7 +196,15 @@ impl Phase {
 struct Recent(VecDeque<(Instant, Counts)>);
 
 impl Recent {
-    fn rate(&mut self, now: Instant, counts: Counts) -> Rate {
+    /// Work per second since `begun`, the phase's beginning, or of the last
+    /// stretch of it.
+    fn rate(&mut self, begun: (Instant, Counts), now: Instant, counts: Counts) -> Rate {
+        while self.0.front().is_some_and(|(then, _)| *then < begun.0) {
+            self.0.pop_front();
+        }
+        if self.0.is_empty() {
+            self.0.push_back(begun);
+        }
         self.0.push_back((now, counts));
         while self.0.len() > 2 && now - self.0[1].0 >= RECENT {
             self.0.pop_front();
@@ -279,5 +288,36 @@ impl<W: Write> Write for Shared<W> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(bytes: u64) -> Counts {
+        Counts {
+            files: bytes / 100,
+            bytes,
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_those_of_the_phase_and_of_late() {
+        let start = Instant::now();
+        let after = |millis| start + Duration::from_millis(millis);
+        let mut recent = Recent::default();
+        let begun = (start, at(0));
+        let mut bytes = |begun, millis, count| recent.rate(begun, after(millis), at(count)).bytes;
+        // No earlier sample than the beginning.
+        assert_eq!(bytes(begun, 50, 1000), 20_000.0);
+        assert_eq!(bytes(begun, 100, 1000), 10_000.0);
+        // Another phase: what came before does not count.
+        let next = (after(200), at(1000));
+        assert_eq!(bytes(next, 300, 1500), 5_000.0);
+        // A stall shows once the stretch has passed.
+        assert_eq!(bytes(next, 5200, 1500), 100.0);
+        assert_eq!(bytes(next, 5300, 1500), 0.0);
     }
 }

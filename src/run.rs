@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -33,8 +34,14 @@ pub struct Session {
 pub type Outcome<T> = Result<T, Exit>;
 
 impl Session {
-    /// Installs signal handlers, raises the descriptor limit, checks the reader asked for.
-    pub fn start(applet: &'static str, command: &'static str, common: &Common) -> Outcome<Session> {
+    /// Installs signal handlers, raises the descriptor limit, checks the reader
+    /// asked for. `written` is the file that the command itself writes.
+    pub fn start(
+        applet: &'static str,
+        command: &'static str,
+        common: &Common,
+        written: Option<&Path>,
+    ) -> Outcome<Session> {
         let session = Session {
             report: Report::new(applet, common),
             cancel: Cancel::new(),
@@ -42,6 +49,14 @@ impl Session {
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
         };
+        if let (Some(metrics), Some(written)) = (&common.metrics, written)
+            && crate::metrics::would_replace(metrics, written)
+        {
+            let name = bc_manifest::escape(metrics.as_os_str().as_encoded_bytes()).into_owned();
+            return Err(session.fatal(&format!(
+                "--metrics={name}: the command writes that file itself; name another one"
+            )));
+        }
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             let flag = session.cancel.flag();
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {

@@ -57,7 +57,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn scan(args: &ScanArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "scan", &args.common)?;
+    let session = Session::start("dup", "scan", &args.common, args.output.as_deref())?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let found = search(
         &session,

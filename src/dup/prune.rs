@@ -17,7 +17,7 @@ use crate::run::{Outcome, Session};
 use super::args::{PruneArgs, UndoArgs};
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "prune", &args.common)?;
+    let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
     let mode = if args.dry_run {
         Mode::DryRun
     } else {
@@ -237,7 +237,7 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
 }
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "undo", &args.common)?;
+    let session = Session::start("dup", "undo", &args.common, Some(&args.journal))?;
     if std::fs::metadata(&args.journal).is_ok_and(|meta| !meta.is_file()) {
         let shown = bc_manifest::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
         return Err(session.fatal(&format!("{shown}: open: not a regular file")));

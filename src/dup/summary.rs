@@ -14,7 +14,7 @@ use super::args::SummaryArgs;
 const LARGEST: usize = 10;
 
 pub fn run(args: &SummaryArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "summary", &args.common)?;
+    let session = Session::start("dup", "summary", &args.common, None)?;
     let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));

@@ -37,7 +37,7 @@ struct Counts {
 }
 
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
-    let mut session = Session::start("hash", "check", &args.common)?;
+    let mut session = Session::start("hash", "check", &args.common, None)?;
     let progress = Arc::new(Progress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;

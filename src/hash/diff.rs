@@ -15,7 +15,7 @@ use super::guess::Hint;
 use super::manifest::{self, Line};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start("hash", "diff", &args.common)?;
+    let session = Session::start("hash", "diff", &args.common, args.output.as_deref())?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     // The smaller one is held in memory.
     let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |m| m.len());

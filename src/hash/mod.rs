@@ -53,7 +53,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn hash(args: &HashArgs) -> Outcome<Exit> {
-    let mut session = Session::start("hash", "hash", &args.common)?;
+    let mut session = Session::start("hash", "hash", &args.common, args.output.as_deref())?;
     let layout = layout(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let leave_out = crate::output::identity(args.output.as_deref());

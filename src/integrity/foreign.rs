@@ -16,7 +16,7 @@ use super::args::{ExportArgs, Foreign, ImportArgs};
 use super::job::{Stop, done_or, is_compressed, now, open as open_manifest, trust};
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "export", &args.common)?;
+    let session = Session::start("integrity", "export", &args.common, args.output.as_deref())?;
     let manifest = open_manifest(&session, &args.manifest)?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let format = match args.format {
@@ -54,7 +54,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
 }
 
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "import", &args.common)?;
+    let session = Session::start("integrity", "import", &args.common, args.output.as_deref())?;
     let input = open(&args.file).map_err(|text| session.fatal(&text))?;
     let what = Import {
         name: args.file.as_os_str().as_encoded_bytes(),

@@ -13,7 +13,12 @@ use super::args::ManifestArgs;
 use super::job::{Stop, is_compressed, now, working};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
-    let mut session = Session::start("integrity", "manifest", &args.common)?;
+    let mut session = Session::start(
+        "integrity",
+        "manifest",
+        &args.common,
+        args.output.as_deref(),
+    )?;
     let tree = tree_options(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let leave_out = crate::output::identity(args.output.as_deref());

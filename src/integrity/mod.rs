@@ -69,7 +69,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn verify(args: &VerifyArgs) -> Outcome<Exit> {
-    let mut session = Session::start("integrity", "verify", &args.common)?;
+    let mut session = Session::start("integrity", "verify", &args.common, args.output.as_deref())?;
     let manifest = open(&session, &args.manifest)?;
     let rules = Rules {
         mode: mode(args.mode),
@@ -127,7 +127,7 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
 }
 
 fn diff(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "diff", &args.common)?;
+    let session = Session::start("integrity", "diff", &args.common, args.output.as_deref())?;
     let old = open(&session, &args.old)?;
     let new = open(&session, &args.new)?;
     let rules = Rules {

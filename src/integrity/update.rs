@@ -14,7 +14,7 @@ use super::job::{Stop, now, open, stopped, trust, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
-    let mut session = Session::start("integrity", "update", &args.common)?;
+    let mut session = Session::start("integrity", "update", &args.common, Some(&args.manifest))?;
     let reread = match &args.reread {
         Some(text) => text
             .parse::<Reread>()

@@ -16,7 +16,8 @@ pub fn damaged(t: &TestTree) -> String {
         .write("b/from", "moves")
         .write("b/mode", "m")
         .write("b/kind", "k")
-        .write("same", "same");
+        .write("same", "same")
+        .mode("b/from", 0o640);
     let manifest = t.scratch("m.jsonl").to_str().unwrap().to_owned();
     t.bc_line(&format!("integrity manifest --output={manifest} ."))
         .go()
@@ -35,6 +36,7 @@ pub fn damaged(t: &TestTree) -> String {
         .symlink("nowhere", "b/kind")
         .write("new <b>", "n");
     std::fs::rename(t.join("b/from"), t.join("b/to")).unwrap();
+    t.mode("b/to", 0o4711);
     manifest
 }
 
@@ -80,6 +82,10 @@ fn a_page_of_damage() {
         (
             "moved",
             "<span>b/</span>from</bdi> <span class=to>&rarr;</span> <bdi class=\"p\"><span>b/</span>to</bdi>",
+        ),
+        (
+            "moved",
+            "<dt>mode<dd><span class=v>0640</span> <span class=arrow>&rarr;</span> <span class=v>4711</span>",
         ),
         ("meta", "<span class=v>0600</span>"),
     ] {

@@ -148,6 +148,52 @@ fn metrics() {
 }
 
 #[test]
+fn metrics_never_replace_what_the_command_writes() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("b", "abc").dir("d");
+    t.bc_line("integrity manifest d -o m.jsonl").go().code(0);
+    t.bc_line("hash a -o sums").go().code(0);
+    t.symlink("../sums", "d/link").symlink(".", "same");
+    let (manifest, sums) = (t.read("m.jsonl"), t.read("sums"));
+    for line in [
+        "hash a -o new --metrics=new",
+        "hash a -o new --metrics=d/../new",
+        "hash a -o same/new --metrics=./new",
+        "hash a -o sums --metrics=d/link",
+        "hash diff sums sums -o new --metrics new",
+        "dup a b -o new --metrics new",
+        "dup prune --action=hardlink --yes --journal=new --metrics=new a b",
+        "dup undo sums --metrics=sums",
+        "integrity manifest d -o new --metrics new",
+        "integrity verify d m.jsonl -o new --metrics new",
+        "integrity diff m.jsonl m.jsonl -o new --metrics new",
+        "integrity update d m.jsonl --metrics m.jsonl",
+        "integrity export --format=gnu m.jsonl -o new --metrics new",
+        "integrity import sums -o new --metrics new",
+    ] {
+        t.bc_line(line)
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has("the command writes that file itself; name another one");
+        assert!(!t.join("new").exists(), "{line}");
+        assert!(
+            t.read("m.jsonl") == manifest && t.read("sums") == sums,
+            "{line}"
+        );
+    }
+    // Nothing is replaced there.
+    for line in [
+        "hash a -o /dev/stdout --metrics=/dev/stdout",
+        "hash a -o - --metrics=-",
+        "hash a -o /dev/null --metrics=/dev/null",
+        "hash a -o new --metrics=d/new",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+}
+
+#[test]
 fn diagnostics() {
     let t = TestTree::new();
     t.write("a", "abc");

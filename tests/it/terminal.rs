@@ -95,6 +95,31 @@ fn fits_any_width() {
 }
 
 #[test]
+fn a_short_run_has_a_rate() {
+    let t = TestTree::new();
+    let file = std::fs::File::create(t.join("big")).unwrap();
+    file.set_len(16 << 20).unwrap();
+    let pty = Pty::new(100, 24);
+    let mut command = t
+        .bc_line("hash --progress=always --output=out big")
+        .env("TERM", "xterm")
+        .command();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(pty.stream());
+    let (status, bytes) = pty.start(command).end();
+    assert!(status.success(), "{status}");
+    let lines = drawn(&bytes);
+    let last = lines.last().unwrap();
+    assert!(last.contains("16.0 MiB  "), "{lines:?}");
+    assert!(
+        last.contains("iB/s") && !last.contains(" 0 B/s"),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn follows_a_change_of_width() {
     let t = TestTree::new();
     let mut session = fed(&t, "hash --output=out -", 90);

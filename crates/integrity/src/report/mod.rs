@@ -180,6 +180,22 @@ mod tests {
             ),
             (
                 Change {
+                    to: Some(b"b".to_vec()),
+                    differences: vec![
+                        difference(Field::Mode, Value::Mode(0o100_644), Value::Mode(0o104_777)),
+                        difference(Field::Uid, Value::Number(0), Value::Number(65_534)),
+                    ],
+                    ..change(Class::Moved, "a")
+                },
+                "> a -> b mode: 0644 -> 4777, uid: 0 -> 65534\n",
+                concat!(
+                    r#"{"type":"change","class":"moved","path":"a","to":"b","kind":"file","#,
+                    r#""fields":["mode","uid"],"old":{"mode":33188,"uid":0},"#,
+                    r#""new":{"mode":35327,"uid":65534}}"#
+                ),
+            ),
+            (
+                Change {
                     differences: vec![
                         difference(Field::Mode, Value::Mode(0o100_644), Value::Mode(0o104_600)),
                         difference(Field::Mtime, Value::Time(-1), Value::Time(0)),

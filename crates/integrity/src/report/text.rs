@@ -19,7 +19,9 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         Class::Removed => write!(text, "- {path}"),
         Class::Moved => {
             let to = escape(change.to.as_deref().unwrap_or_default());
-            write!(text, "> {path} -> {to}")
+            let _ = write!(text, "> {path} -> {to}");
+            differences(&mut text, &change.differences);
+            Ok(())
         }
         Class::Meta => {
             let _ = write!(text, "~m {path}");

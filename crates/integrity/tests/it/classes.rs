@@ -25,7 +25,8 @@ fn sample() -> TestTree {
         .write("twin-1", "twin")
         .write("twin-2", "twin")
         .symlink("dir/file", "link")
-        .mode("dir/file", 0o644);
+        .mode("dir/file", 0o644)
+        .mode("dir/other", 0o640);
     for path in ["dir/file", "dir/other", "empty", "twin-1", "twin-2"] {
         tree.mtime(path, -5, 250_000_000);
     }
@@ -69,6 +70,18 @@ const CASES: &[Case] = &[
         },
         text: [
             "> dir/other -> a-name\n",
+            "> dir/other -> a-name\n",
+            "+ a-name\n- dir/other\n",
+        ],
+    },
+    Case {
+        name: "moved with another mode and time",
+        change: |tree| {
+            std::fs::rename(tree.join("dir/other"), tree.join("a-name")).unwrap();
+            tree.mode("a-name", 0o4711).mtime("a-name", 0, 0);
+        },
+        text: [
+            "> dir/other -> a-name mode: 0640 -> 4711, mtime: 1969-12-31T23:59:55.250000000Z -> 1970-01-01T00:00:00Z\n",
             "> dir/other -> a-name\n",
             "+ a-name\n- dir/other\n",
         ],
