@@ -102,7 +102,7 @@ pub struct Common {
     pub metrics: Option<PathBuf>,
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
     ///
-    /// Its keys are the names of options; a table such as [hash] holds those of one applet. Environment
+    /// Its keys are the names of options; a table such as `[hash]` holds those of one applet. Environment
     /// variables such as BC_THREADS win over it, the command line wins over both.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
