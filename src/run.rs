@@ -345,9 +345,9 @@ impl Session {
     }
 }
 
-/// What the walk passed over, in words; empty if nothing.
-fn left_out(skipped: &bc_walk::Skipped) -> String {
-    let counts = [
+/// What the walk passed over, each with its number, as far as there was any.
+pub fn passed_over(skipped: &bc_walk::Skipped) -> impl Iterator<Item = (u64, &'static str)> {
+    [
         (skipped.symlinks, "symbolic links"),
         (skipped.special, "devices, FIFOs and sockets"),
         (skipped.hidden, "hidden"),
@@ -361,10 +361,14 @@ fn left_out(skipped: &bc_walk::Skipped) -> String {
         (skipped.pseudo_file_system, "pseudo file systems"),
         (skipped.repeated, "visited already"),
         (skipped.left_out, "output files"),
-    ];
-    let words: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+}
+
+/// The same in words; empty if nothing.
+fn left_out(skipped: &bc_walk::Skipped) -> String {
+    let words: Vec<String> = passed_over(skipped)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     words.join(", ")

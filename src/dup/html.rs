@@ -315,28 +315,8 @@ fn errors(report: &Report<'_>) -> Vec<String> {
 
 /// What options and kinds of files left out, in one paragraph.
 fn left_out(report: &Report<'_>) -> String {
-    let skipped = report.listing.skipped();
-    let counts = [
-        (skipped.hidden, "hidden"),
-        (skipped.excluded, "excluded"),
-        (skipped.not_included, "not included"),
-        (skipped.too_small, "too small"),
-        (skipped.too_large, "too large"),
-        (skipped.too_deep, "too deep"),
-        (skipped.symlinks, "symbolic links"),
-        (skipped.special, "devices, FIFOs and sockets"),
-        (skipped.ignored, "named by ignore files"),
-        (skipped.repeated, "met twice"),
-        (
-            skipped.other_file_system,
-            "directories on other file systems",
-        ),
-        (skipped.pseudo_file_system, "pseudo file systems"),
-    ];
-    let told: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", thousands(*count)))
+    let told: Vec<String> = crate::run::passed_over(report.listing.skipped())
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
     if told.is_empty() {
         String::new()

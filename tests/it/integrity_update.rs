@@ -120,24 +120,16 @@ fn killed_at_any_moment_the_manifest_is_whole() {
     let m = record(&t);
     let dir = Path::new(&m).parent().unwrap().to_owned();
     let others = names(&dir);
-    let mut moments = 0;
-    for round in 0..30_u32 {
-        // Something to write in every round.
-        t.write("d0/changing", format!("round {round}"));
-        let mut child = t
-            .bc_line(&format!("integrity update --reread=100% . {m}"))
-            .command()
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_micros(u64::from(round) * 1500));
-        // It may have ended already, which is a moment as good as any.
-        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
-        moments += usize::from(child.wait().unwrap().code().is_none());
+    t.write("d0/changing", "first");
+    let mut round = 0;
+    let line = format!("integrity update --reread=100% . {m}");
+    let moments = killed(&t, &line, 30, || {
         let diff = t.bc_line(&format!("integrity diff {m} {m}")).go();
         diff.code(0).stdout_is("");
-    }
+        // Something to write in every round.
+        round += 1;
+        t.write("d0/changing", format!("round {round}"));
+    });
     assert!(moments > 0, "none of the runs was still running");
     t.bc_line(&format!("integrity update . {m}")).go().code(0);
     t.bc_line(&format!("integrity verify . {m}"))
