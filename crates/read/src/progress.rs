@@ -129,6 +129,12 @@ impl Progress {
         self.pos >= self.stop.min(self.size)
     }
 
+    /// Whether as many bytes came as the size had promised, and no more. Asked
+    /// at the end.
+    pub(crate) fn exact(&self) -> bool {
+        self.pos == self.stop.min(self.size)
+    }
+
     fn last(&self) -> Step {
         if self.calls == 1 || self.changed == Changed::Allow {
             Step::Last

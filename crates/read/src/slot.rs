@@ -27,6 +27,8 @@ pub(crate) enum Slot {
 /// `buffer`.
 pub(crate) struct Active {
     pub(crate) opened: Opened,
+    /// Whether an `fstat` has shown what `file` is.
+    pub(crate) proven: bool,
     pub(crate) progress: Progress,
     pub(crate) file: Option<OwnedFd>,
     pub(crate) buffer: Option<Buffer>,
@@ -57,9 +59,15 @@ pub(crate) enum Plain {
 }
 
 impl Active {
-    pub(crate) fn new(opened: Opened, progress: Progress, file: OwnedFd) -> Active {
+    pub(crate) fn new(
+        opened: Opened,
+        proven: bool,
+        progress: Progress,
+        file: OwnedFd,
+    ) -> Active {
         Active {
             opened,
+            proven,
             progress,
             file: Some(file),
             buffer: None,
@@ -97,7 +105,10 @@ impl Active {
             };
             match result {
                 Err(Errno::INTR) => {}
-                Err(Errno::SPIPE) if self.seek == Seek::Offset && self.progress.pos() == 0 => {
+                // Of a FIFO that took the file's place this would take its bytes.
+                Err(Errno::SPIPE)
+                    if self.proven && self.seek == Seek::Offset && self.progress.pos() == 0 =>
+                {
                     self.seek = Seek::Stream;
                 }
                 result => return result,

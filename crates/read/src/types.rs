@@ -42,6 +42,23 @@ pub enum Trust {
     Untrusted,
 }
 
+/// Who proves that what was opened is the regular file that was walked, in the state in which it
+/// was walked.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Proof {
+    /// The reader, with an `fstat` of each file before its first byte, and another where it took
+    /// more than one call to read.
+    #[default]
+    Reader,
+    /// The caller, with a [`Prover`](crate::Prover), for those files whose bytes turn out to
+    /// matter. [`Opened::stat`] is then what the walk saw, and the reader itself only refuses what
+    /// has no positions (FIFOs, sockets, terminals), directories, and files of another length than
+    /// listed, as far as they are read. Entries without metadata are proven by the reader.
+    ///
+    /// A search that throws nearly all files away saves 7 % of its CPU time (linux 6.12 tree).
+    Caller,
+}
+
 /// How to read.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -57,6 +74,8 @@ pub struct Options {
     pub changed: Changed,
     /// Whether sizes can be believed.
     pub sizes: Trust,
+    /// Who proves what was opened.
+    pub proof: Proof,
 }
 
 impl Default for Options {
@@ -67,6 +86,7 @@ impl Default for Options {
             slots: 128,
             changed: Changed::Refuse,
             sizes: Trust::Trusted,
+            proof: Proof::Reader,
         }
     }
 }
@@ -97,7 +117,8 @@ pub enum Want {
 pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
-    /// `fstat` of the very descriptor that is read, from before the first read.
+    /// `fstat` of the very descriptor that is read, from before the first read. With
+    /// [`Proof::Caller`] what the listing has: identity, stamp and links, nothing else.
     pub stat: FileStat,
 }
 

@@ -19,7 +19,7 @@ use redb::{
 use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
 
 /// The name carries the layout's version.
-const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 1");
+const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 2");
 
 /// Digests of the first bytes of large files, by algorithm and inode.
 const PREFIXES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup prefixes 1");

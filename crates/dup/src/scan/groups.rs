@@ -73,7 +73,7 @@ pub(crate) fn equal_so_far(context: &Context<'_>) -> Found {
     found
 }
 
-/// Files that are equal by their whole digests. No digest, no group.
+/// Files that are equal by their whole digests. No digest or no proof, no group.
 pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
     let table = &context.table;
     let mut found = Found::default();
@@ -84,7 +84,8 @@ pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
             group
                 .iter()
                 .copied()
-                .filter(|one| table.has_whole(*one) && !table.failed(*one)),
+                .filter(|one| table.has_whole(*one))
+                .filter(|one| !table.failed(*one) && !table.is_supposed(*one)),
         );
         split(context, &mut members, &mut found, |one| table.whole(one));
     }

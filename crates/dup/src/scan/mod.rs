@@ -1,4 +1,4 @@
-//! The search: by size, by a fast hash of both ends, by a digest of
+//! The search: by size, by a fast hash of an end or both, by a digest of
 //! everything, each only among what the one before left equal.
 
 mod candidates;
@@ -196,13 +196,19 @@ pub fn scan(
     stats.remembered = from_cache.len() as u64;
     let sized = Instant::now();
 
-    let mut done = first_reads(&context)?;
+    // What is to be remembered has to be proven, all of it.
+    let proof = match cache {
+        Some(_) => bc_read::Proof::Reader,
+        None => bc_read::Proof::Caller,
+    };
+    let mut done = first_reads(&context, proof)?;
     stats.fast_hashed = done.read.files;
     let first = Instant::now();
     let so_far = groups::equal_so_far(&context);
     let second = full_reads(&context, &so_far)?;
     stats.full_hashed = second.whole;
     done.merge(second);
+    done.merge(context.prove(so_far.members.iter().copied())?);
     let mut found = groups::equal(&context, &so_far);
     drop(so_far);
     if options.proof == Proof::Bytes {
@@ -222,8 +228,9 @@ pub fn scan(
     Ok(finish(candidates))
 }
 
-/// The first read of every candidate: how much of it is decided by a sample.
-fn first_reads(context: &Context<'_>) -> Result<Done, WorkerPanic> {
+/// The first read of every candidate: how much of it is decided by a sample. Where few are equal,
+/// `proof` is as given; where most are, it costs less to give it at once.
+fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, WorkerPanic> {
     // Where a whole digest costs no more than a fast hash, small files are
     // done with at once.
     let small = match context.options.algorithm {
@@ -238,13 +245,14 @@ fn first_reads(context: &Context<'_>) -> Result<Done, WorkerPanic> {
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
     let (sample, rest) = sample(groups, count);
-    let mut done = read_groups(context, &sample, small)?;
-    let limit = if mostly_equal(context, &sample) {
-        context.options.read.slot_size as u64
+    let mut done = read_groups(context, &sample, small, proof)?;
+    let rest = if mostly_equal(context, &sample) {
+        let slot = context.options.read.slot_size as u64;
+        read_groups(context, &rest, slot, bc_read::Proof::Reader)?
     } else {
-        small
+        read_groups(context, &rest, small, proof)?
     };
-    done.merge(read_groups(context, &rest, limit)?);
+    done.merge(rest);
     Ok(done)
 }
 
@@ -299,6 +307,7 @@ fn read_groups(
     context: &Context<'_>,
     groups: &[Range<u32>],
     limit: u64,
+    proof: bc_read::Proof,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
     let mut unknown = Vec::new();
@@ -308,7 +317,7 @@ fn read_groups(
             Part::Fast => unknown.extend(group.clone().filter(|one| !table.has_fast(*one))),
         }
     }
-    context.read(unknown.into_iter(), limit)
+    context.read(unknown.into_iter(), limit, proof)
 }
 
 /// Reads to the end what the fast hashes left equal.
@@ -330,7 +339,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
-    let mut done = context.read(at_once.into_iter(), u64::MAX)?;
+    let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::Reader)?;
     done.merge(rounds::read(context, &in_rounds)?);
     Ok(done)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Consumer, Feed, Opened, Plan, Stats, Want};
+use bc_read::{Consumer, Feed, Opened, Plan, Proof, Prover, Stats, Want};
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -15,10 +15,19 @@ use super::table::{Table, word};
 use super::{Options, Progress};
 
 /// Bytes of each end that the fast hash reads.
-pub(crate) const END: u32 = 4096;
+const END: u32 = 4096;
 
 /// Up to twice `END` both ends are all there is.
 pub(crate) const SMALL: u64 = 2 * END as u64;
+
+/// Up to this size the fast hash is of the start alone. Of a source tree's files of one size and
+/// start few differ at all, and to read such a one whole costs little more than its end, which all
+/// the others would have to be read for: 4 % of the CPU time of the search. A larger file's end
+/// saves more: those of one size often begin alike (images of disks, raw photographs, databases).
+const MIDDLE: u64 = 128 << 10;
+
+/// Fewer proofs than this are not worth another thread, which costs some 100 µs.
+const PROOFS: usize = 128;
 
 /// What is read of one candidate, and what becomes of the digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,11 +98,13 @@ impl Context<'_> {
         Plan::new(entries, self.options.workers)
     }
 
-    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones.
+    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. What is read without
+    /// proof has to be proven before anything is said of it.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
         limit: u64,
+        proof: Proof,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
         if plan.is_empty() {
@@ -105,10 +116,15 @@ impl Context<'_> {
         });
         self.progress.planned_bytes.fetch_add(bytes.sum(), Relaxed);
         let workers = self.options.workers.clamp(1, plan.len());
+        let options = bc_read::Options {
+            proof,
+            ..self.options.read.clone()
+        };
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,
                 limit,
+                proof,
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
                 slots: Vec::new(),
@@ -117,8 +133,7 @@ impl Context<'_> {
                 bytes: 0,
                 ahead: Vec::new(),
             };
-            let options = &self.options.read;
-            let stats = bc_read::pump(self.listing, &plan, options, self.cancel, &mut worker);
+            let stats = bc_read::pump(self.listing, &plan, &options, self.cancel, &mut worker);
             worker.done.read = stats;
             worker.publish();
             worker.done
@@ -127,6 +142,45 @@ impl Context<'_> {
             all.merge(one);
             all
         }))
+    }
+
+    /// Proves those of `candidates` that were read without proof; the others leave the search.
+    pub(crate) fn prove(&self, candidates: impl Iterator<Item = u32>) -> Result<Done, WorkerPanic> {
+        let mut entries: Vec<EntryId> = candidates
+            .filter(|one| self.table.is_supposed(*one))
+            .map(|one| self.candidates.entry(one))
+            .collect();
+        if entries.is_empty() {
+            return Ok(Done::default());
+        }
+        entries.sort_unstable();
+        let workers = self.options.workers;
+        let workers = workers.clamp(1, entries.len().div_ceil(PROOFS));
+        let plan = Plan::new(entries, workers);
+        let failures = bc_pool::run(workers, |_| {
+            let mut prover = Prover::new(self.listing);
+            let mut failures = Vec::new();
+            while let Some(entries) = plan.next() {
+                for &entry in entries {
+                    if self.cancel.is_cancelled() {
+                        return failures;
+                    }
+                    let candidate = self.by_entry[entry.0 as usize];
+                    match prover.prove(entry) {
+                        Ok(stat) => self.table.prove(candidate, stat.blocks),
+                        Err(error) => {
+                            self.table.fail(candidate);
+                            failures.push((entry, error));
+                        }
+                    }
+                }
+            }
+            failures
+        })?;
+        Ok(Done {
+            failures: failures.into_iter().flatten().collect(),
+            ..Done::default()
+        })
     }
 
     /// Whether the file that was read is in the state that was listed.
@@ -147,6 +201,7 @@ impl Context<'_> {
 struct Worker<'a> {
     context: &'a Context<'a>,
     limit: u64,
+    proof: Proof,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
@@ -207,8 +262,9 @@ impl Consumer for Worker<'_> {
 
     fn want(&mut self, entry: EntryId) -> Want {
         let listed = self.context.listing.meta(entry);
-        match Part::up_to(self.limit, listed.map_or(0, |meta| meta.stamp.size)) {
-            Part::Fast => Want::Ends { len: END },
+        let size = listed.map_or(0, |meta| meta.stamp.size);
+        match Part::up_to(self.limit, size) {
+            Part::Fast => ends(size),
             Part::Whole => Want::Whole,
         }
     }
@@ -272,7 +328,10 @@ impl Consumer for Worker<'_> {
                 self.done.failures.push((entry, error));
             }
             Ok(opened) => {
-                context.table.set_blocks(candidate, opened.stat.blocks);
+                match self.proof {
+                    Proof::Reader => context.table.prove(candidate, opened.stat.blocks),
+                    Proof::Caller => context.table.suppose(candidate),
+                }
                 let read = to_read(self.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(self.ahead[slot]);
                 match self.slots[slot] {
@@ -298,11 +357,24 @@ impl Consumer for Worker<'_> {
     }
 }
 
+/// What the fast hash of a file of this size is of.
+fn ends(size: u64) -> Want {
+    if size > SMALL && size <= MIDDLE {
+        Want::Range {
+            offset: 0,
+            len: u64::from(END),
+        }
+    } else {
+        Want::Ends { len: END }
+    }
+}
+
 /// Bytes that a file of this size costs.
 fn to_read(limit: u64, size: u64) -> u64 {
-    match Part::up_to(limit, size) {
-        Part::Fast => size.min(SMALL),
-        Part::Whole => size,
+    match (Part::up_to(limit, size), ends(size)) {
+        (Part::Whole, _) => size,
+        (Part::Fast, Want::Range { len, .. }) => len,
+        (Part::Fast, _) => size.min(SMALL),
     }
 }
 

@@ -253,7 +253,7 @@ impl Consumer for Worker<'_> {
                 };
                 let digest = hasher.finalize();
                 self.context.table.set_whole(candidate, &digest);
-                self.context.table.set_blocks(candidate, opened.stat.blocks);
+                self.context.table.prove(candidate, opened.stat.blocks);
                 self.learnt.push((candidate, digest));
                 if opened.stat.stamp.size <= self.range.end {
                     self.done.whole += 1;

@@ -11,6 +11,7 @@ use bc_walk::EntryId;
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
+const SUPPOSED: u8 = 8;
 
 /// The arrays. Their rows are in path order, which is the order files are read
 /// in: a worker writes row after row, and seldom one beside another worker's.
@@ -83,6 +84,23 @@ impl Table {
 
     pub(crate) fn fail(&self, candidate: u32) {
         self.known[self.row(candidate)].store(FAILED, Relaxed);
+    }
+
+    /// Whether what was read was not shown to be of the file that was listed.
+    pub(crate) fn is_supposed(&self, candidate: u32) -> bool {
+        self.has(candidate, SUPPOSED)
+    }
+
+    /// What was read is taken for the listed file's until it is proven.
+    pub(crate) fn suppose(&self, candidate: u32) {
+        self.note(candidate, SUPPOSED);
+    }
+
+    /// What was read is the listed file's, which takes so many blocks.
+    pub(crate) fn prove(&self, candidate: u32, blocks: u64) {
+        let known = &self.known[self.row(candidate)];
+        known.store(known.load(Relaxed) & !SUPPOSED, Relaxed);
+        self.set_blocks(candidate, blocks);
     }
 
     /// Forgets a digest that turned out to be of a part only.

@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use super::Pump;
 use crate::buffer::Pool;
-use crate::open::{Cached, verify};
+use crate::open::{Cached, as_listed, verify};
 use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
-use crate::types::{Consumer, Opened, Want};
+use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
 
 /// What became of an attempt to start a file.
@@ -106,7 +106,12 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// A file was opened for `slot`: proves what it is and begins to read.
     fn opened(&mut self, slot: usize, entry: EntryId, want: Want, file: OwnedFd) -> Start {
-        let stat = match verify(self.listing, entry, &file) {
+        let listed = match self.options.proof {
+            Proof::Reader => None,
+            Proof::Caller => as_listed(self.listing, entry),
+        };
+        let proven = listed.is_none();
+        let stat = match listed.map_or_else(|| verify(self.listing, entry, &file), Ok) {
             Ok(stat) => stat,
             Err(error) => {
                 self.reject(slot, entry, error);
@@ -118,7 +123,7 @@ impl<C: Consumer> Pump<'_, C> {
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, progress, file);
+        let mut active = Active::new(opened, proven, progress, file);
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
@@ -195,6 +200,23 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         let n = match read {
             Ok(n) => n,
+            // What was opened without proof may be anything.
+            Err(errno) if !active.proven => {
+                return match verify(self.listing, active.opened.entry, active.file()) {
+                    Ok(_) if errno == Errno::SPIPE => {
+                        active.proven = true;
+                        true
+                    }
+                    Ok(_) => {
+                        self.fail(slot, "read", errno);
+                        false
+                    }
+                    Err(error) => {
+                        self.finish(slot, Some(error));
+                        false
+                    }
+                };
+            }
             Err(errno) => {
                 self.fail(slot, "read", errno);
                 return false;
@@ -205,6 +227,7 @@ impl<C: Consumer> Pump<'_, C> {
             Step::More => return true,
             Step::Full => {}
             Step::Last => active.end = true,
+            Step::LastIfSame if !active.proven && active.progress.exact() => active.end = true,
             Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
                 Ok(()) => active.end = true,
                 Err(error) => {
