@@ -10,7 +10,7 @@
 //! # Where the bytes come from
 //! With [`Choice::Auto`] each open and each read is first tried in a way that
 //! does not wait for the disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with
-//! `RWF_NOWAIT`; a sample of the reads is enough once all have been resident for
+//! `RWF_NOWAIT`; a sample of the files is enough once all have been resident for
 //! a while). What is resident arrives at the price of a plain call; what
 //! is not goes to an `io_uring` that is made when it is first needed, and
 //! [`Options::slots`] files deep. So nothing has to be decided beforehand, and

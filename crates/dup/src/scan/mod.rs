@@ -156,6 +156,9 @@ const SAMPLE: usize = 1024;
 /// three times what the file has on average, on the trees measured.
 const WHOLE_FROM: usize = 30;
 
+/// When this share has, files of up to [`pass::SMALL`] bytes are.
+const SMALL_FROM: usize = 8;
+
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
@@ -231,11 +234,11 @@ pub fn scan(
 /// The first read of every candidate: how much of it is decided by a sample. Where few are equal,
 /// `proof` is as given; where most are, it costs less to give it at once.
 fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, WorkerPanic> {
-    // Where a whole digest costs no more than a fast hash, small files are
-    // done with at once.
-    let small = match context.options.algorithm {
-        Algorithm::Xxh3 | Algorithm::Xxh128 => pass::SMALL,
-        _ => 0,
+    // Where a whole digest costs no more than a fast hash, files of which all
+    // is read are done with at once.
+    let (start, small) = match context.options.algorithm {
+        Algorithm::Xxh3 | Algorithm::Xxh128 => (u64::from(pass::START), pass::SMALL),
+        _ => (0, 0),
     };
     let groups: Vec<Range<u32>> = context
         .candidates
@@ -246,13 +249,12 @@ fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, Wor
     context.progress.planned.fetch_add(count as u64, Relaxed);
     let (sample, rest) = sample(groups, count);
     let mut done = read_groups(context, &sample, small, proof)?;
-    let rest = if mostly_equal(context, &sample) {
-        let slot = context.options.read.slot_size as u64;
-        read_groups(context, &rest, slot, bc_read::Proof::Reader)?
-    } else {
-        read_groups(context, &rest, small, proof)?
+    let (limit, proof) = match share_equal(context, &sample) {
+        WHOLE_FROM.. => (context.options.read.slot_size as u64, bc_read::Proof::Reader),
+        SMALL_FROM.. => (small, proof),
+        _ => (start, proof),
     };
-    done.merge(rest);
+    done.merge(read_groups(context, &rest, limit, proof)?);
     Ok(done)
 }
 
@@ -275,9 +277,8 @@ fn sample(groups: Vec<Range<u32>>, count: usize) -> (Vec<Range<u32>>, Vec<Range<
     })
 }
 
-/// Whether so many files of the sample have an equal that reading them twice
-/// would cost more than reading all of them whole.
-fn mostly_equal(context: &Context<'_>, sample: &[Range<u32>]) -> bool {
+/// How many files of the sample have an equal, in percent; 0 without a sample.
+fn share_equal(context: &Context<'_>, sample: &[Range<u32>]) -> usize {
     let table = &context.table;
     let mut all = 0;
     let mut equal = 0;
@@ -298,7 +299,7 @@ fn mostly_equal(context: &Context<'_>, sample: &[Range<u32>]) -> bool {
             .map(<[_]>::len)
             .sum::<usize>();
     }
-    all > 0 && equal * 100 >= all * WHOLE_FROM
+    (equal * 100).checked_div(all).unwrap_or(0)
 }
 
 /// Reads what is not known yet of the groups' candidates: files up to `limit`

@@ -14,17 +14,22 @@ use super::rounds::Prefixes;
 use super::table::{Table, word};
 use super::{Options, Progress};
 
-/// Bytes of each end that the fast hash reads.
+/// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
+/// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
+/// `/usr/share` start like another for 2 KiB and go on differently; for 4 KiB, 1 and 73; for 1 KiB,
+/// 193 and 157.
+pub(crate) const START: u32 = 2048;
+
+/// Up to this size the fast hash is of the start alone: reading the few whole that it cannot tell
+/// apart costs less than reading the ends of all.
+const MIDDLE: u64 = 128 << 10;
+
+/// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
+/// alike: images of disks, raw photographs, databases.
 const END: u32 = 4096;
 
-/// Up to twice `END` both ends are all there is.
-pub(crate) const SMALL: u64 = 2 * END as u64;
-
-/// Up to this size the fast hash is of the start alone. Of a source tree's files of one size and
-/// start few differ at all, and to read such a one whole costs little more than its end, which all
-/// the others would have to be read for: 4 % of the CPU time of the search. A larger file's end
-/// saves more: those of one size often begin alike (images of disks, raw photographs, databases).
-const MIDDLE: u64 = 128 << 10;
+/// Files up to this size are worth reading whole at once where a few have an equal.
+pub(crate) const SMALL: u64 = 8192;
 
 /// Fewer proofs than this are not worth another thread, which costs some 100 µs.
 const PROOFS: usize = 128;
@@ -281,8 +286,9 @@ impl Consumer for Worker<'_> {
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
-        // A fixed array: this runs once per small file. Feeds past it wait.
-        const MOST: usize = 64;
+        // A fixed array, for this runs once per small file: as many as there are lanes at most.
+        // Feeds past it wait.
+        const MOST: usize = 16;
         const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
             message: 0,
             data: &[],
@@ -359,10 +365,12 @@ impl Consumer for Worker<'_> {
 
 /// What the fast hash of a file of this size is of.
 fn ends(size: u64) -> Want {
-    if size > SMALL && size <= MIDDLE {
+    if size <= u64::from(START) {
+        Want::Whole
+    } else if size <= MIDDLE {
         Want::Range {
             offset: 0,
-            len: u64::from(END),
+            len: u64::from(START),
         }
     } else {
         Want::Ends { len: END }
@@ -372,9 +380,9 @@ fn ends(size: u64) -> Want {
 /// Bytes that a file of this size costs.
 fn to_read(limit: u64, size: u64) -> u64 {
     match (Part::up_to(limit, size), ends(size)) {
-        (Part::Whole, _) => size,
+        (Part::Whole, _) | (_, Want::Whole) => size,
         (Part::Fast, Want::Range { len, .. }) => len,
-        (Part::Fast, _) => size.min(SMALL),
+        (Part::Fast, Want::Ends { len }) => 2 * u64::from(len),
     }
 }
 

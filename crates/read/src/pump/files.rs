@@ -59,11 +59,13 @@ impl<C: Consumer> Pump<'_, C> {
     /// Opens an entry, or has the ring open it (`None`).
     fn open(&mut self, slot: usize, entry: EntryId, want: Want) -> Result<Option<OwnedFd>, Error> {
         let dir = self.opener.dir(entry)?;
-        if self.queue.open() == Way::Cached {
-            match self.opener.open_cached(&dir, entry)? {
+        match self.queue.way() {
+            Way::Cached => match self.opener.open_cached(&dir, entry)? {
                 Cached::Open(file) => return Ok(Some(file)),
                 Cached::Miss => self.queue.miss(),
-            }
+            },
+            Way::Plain => return self.opener.open(&dir, entry).map(Some),
+            Way::Ring => {}
         }
         let Some(ring) = self.queue.ring() else {
             return self.opener.open(&dir, entry).map(Some);
@@ -156,7 +158,7 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             }
             active.ask(self.chunk);
-            let plain = match self.queue.read() {
+            let plain = match self.queue.way() {
                 Way::Cached => active.read_cached(),
                 Way::Plain => active.read().map(Plain::Read),
                 Way::Ring => Ok(Plain::Miss),
