@@ -59,12 +59,7 @@ pub(crate) enum Plain {
 }
 
 impl Active {
-    pub(crate) fn new(
-        opened: Opened,
-        proven: bool,
-        progress: Progress,
-        file: OwnedFd,
-    ) -> Active {
+    pub(crate) fn new(opened: Opened, proven: bool, progress: Progress, file: OwnedFd) -> Active {
         Active {
             opened,
             proven,

@@ -156,9 +156,6 @@ const SAMPLE: usize = 1024;
 /// three times what the file has on average, on the trees measured.
 const WHOLE_FROM: usize = 30;
 
-/// When this share has, files of up to [`pass::SMALL`] bytes are.
-const SMALL_FROM: usize = 8;
-
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
@@ -236,9 +233,9 @@ pub fn scan(
 fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, WorkerPanic> {
     // Where a whole digest costs no more than a fast hash, files of which all
     // is read are done with at once.
-    let (start, small) = match context.options.algorithm {
-        Algorithm::Xxh3 | Algorithm::Xxh128 => (u64::from(pass::START), pass::SMALL),
-        _ => (0, 0),
+    let start = match context.options.algorithm {
+        Algorithm::Xxh3 | Algorithm::Xxh128 => u64::from(pass::START),
+        _ => 0,
     };
     let groups: Vec<Range<u32>> = context
         .candidates
@@ -248,10 +245,12 @@ fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, Wor
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
     let (sample, rest) = sample(groups, count);
-    let mut done = read_groups(context, &sample, small, proof)?;
+    let mut done = read_groups(context, &sample, start, proof)?;
     let (limit, proof) = match share_equal(context, &sample) {
-        WHOLE_FROM.. => (context.options.read.slot_size as u64, bc_read::Proof::Reader),
-        SMALL_FROM.. => (small, proof),
+        WHOLE_FROM.. => (
+            context.options.read.slot_size as u64,
+            bc_read::Proof::Reader,
+        ),
         _ => (start, proof),
     };
     done.merge(read_groups(context, &rest, limit, proof)?);

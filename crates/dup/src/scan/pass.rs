@@ -17,7 +17,8 @@ use super::{Options, Progress};
 /// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
 /// `/usr/share` start like another for 2 KiB and go on differently; for 4 KiB, 1 and 73; for 1 KiB,
-/// 193 and 157.
+/// 193 and 157. Reading small files whole instead, up to 8 KiB, cost 3 % more CPU time in the first,
+/// and as much in trees where 7 %, 13 % and 34 % of the files had an equal.
 pub(crate) const START: u32 = 2048;
 
 /// Up to this size the fast hash is of the start alone: reading the few whole that it cannot tell
@@ -27,9 +28,6 @@ const MIDDLE: u64 = 128 << 10;
 /// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
 /// alike: images of disks, raw photographs, databases.
 const END: u32 = 4096;
-
-/// Files up to this size are worth reading whole at once where a few have an equal.
-pub(crate) const SMALL: u64 = 8192;
 
 /// Fewer proofs than this are not worth another thread, which costs some 100 µs.
 const PROOFS: usize = 128;

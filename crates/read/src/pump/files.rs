@@ -176,6 +176,16 @@ impl<C: Consumer> Pump<'_, C> {
                 Ok(Plain::Miss | Plain::Unknown) => match self.queue.ring() {
                     None => active.read(),
                     Some(ring) => {
+                        // A ring reads what has no positions all the same.
+                        if !active.proven {
+                            if let Err(error) =
+                                verify(self.listing, active.opened.entry, active.file())
+                            {
+                                self.finish(slot, Some(error));
+                                return Start::Done;
+                            }
+                            active.proven = true;
+                        }
                         let (file, buffer) = active.lend();
                         let (filled, asked, pos) =
                             (active.filled, active.asked, active.progress.pos());

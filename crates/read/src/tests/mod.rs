@@ -4,6 +4,7 @@
 mod contents;
 mod contract;
 mod hostile;
+mod proof;
 mod refused;
 
 use std::cell::Cell;

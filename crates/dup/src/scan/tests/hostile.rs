@@ -35,12 +35,13 @@ fn files_that_change_leave_their_group_and_are_told_once() {
         };
         let scan = search(&listing, &options);
         assert_eq!(scan.groups().len(), 0, "{size}");
-        assert_eq!(
-            names_of_errors(&scan),
-            ["b", "c", "d", "e"],
-            "{:?}",
-            scan.errors
-        );
+        // All of a small file is read at first: then `d` differs, which is true whether or not
+        // it was written to. Of a larger one what is read at first is equal still.
+        let told = match size {
+            100 => &["b", "c", "e"][..],
+            _ => &["b", "c", "d", "e"],
+        };
+        assert_eq!(names_of_errors(&scan), told, "{:?}", scan.errors);
     }
 }
 
@@ -96,6 +97,36 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
     )
     .unwrap();
     assert_eq!(scan.groups().len(), 0);
+}
+
+/// A search cancelled between the reading and the proof.
+#[test]
+fn what_is_not_proven_is_in_no_group() {
+    let tree = TestTree::new();
+    tree.write("a", "one").write("b", "one").write("c", "one");
+    let listing = list(tree.path());
+    let options = Options::default();
+    let candidates = Candidates::find(&listing, &options, &mut Stats::default());
+    let cancel = Cancel::new();
+    let context = Context {
+        listing: &listing,
+        table: Table::new(candidates.entries(), 16),
+        by_entry: (0..3).collect(),
+        prefixes: std::sync::Mutex::default(),
+        candidates: &candidates,
+        options: &options,
+        cancel: &cancel,
+        progress: &Progress::default(),
+    };
+    first_reads(&context, bc_read::Proof::Caller).unwrap();
+    let so_far = groups::equal_so_far(&context);
+    assert_eq!(so_far.members, [0, 1, 2]);
+    assert!(groups::equal(&context, &so_far).members.is_empty());
+    // Replaced by its equal, it cannot be proven any more.
+    tree.remove("b").write("b", "one");
+    let proofs = context.prove(so_far.members.iter().copied()).unwrap();
+    assert_eq!(proofs.failures.len(), 1);
+    assert_eq!(groups::equal(&context, &so_far).members, [0, 2]);
 }
 
 #[test]
