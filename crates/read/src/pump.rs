@@ -172,6 +172,14 @@ impl<'a, C: Consumer> Pump<'a, C> {
         feeds: Vec<Feed<'f>>,
         consumed: &mut Vec<usize>,
     ) -> Vec<Feed<'f>> {
+        // One at a time, as over most small files: nothing to gather.
+        if let (1, Some(&slot)) = (width, self.ready.first())
+            && let Slot::Active(active) = &self.slots[slot]
+        {
+            self.consumer.advance(&[active.feed(slot)], consumed);
+            assert!(!consumed.is_empty(), "a consumer must consume something");
+            return feeds;
+        }
         let mut feeds = recycle(feeds);
         for &slot in self.ready.iter().take(width) {
             if let Slot::Active(active) = &self.slots[slot] {

@@ -71,16 +71,23 @@ impl Columns {
         self.push(level, &stat, UNKNOWN);
     }
 
+    pub(crate) fn size(&self, index: usize) -> Option<u64> {
+        if *self.dev.get(index)? == UNKNOWN {
+            return None;
+        }
+        Some(match self.mode.get(index) {
+            Some(&mode) if is_device(mode) => 0,
+            _ => self.size[index],
+        })
+    }
+
     pub(crate) fn meta(&self, index: usize, ino: u64, devs: &[u64]) -> Option<Meta> {
         // None for `UNKNOWN`.
         let dev = *devs.get(*self.dev.get(index)? as usize)?;
         Some(Meta {
             id: Identity { dev, ino },
             stamp: Stamp {
-                size: match self.mode.get(index) {
-                    Some(&mode) if is_device(mode) => 0,
-                    _ => self.size[index],
-                },
+                size: self.size(index)?,
                 mtime_ns: self.mtime_ns[index],
                 ctime_ns: self.ctime_ns[index],
             },

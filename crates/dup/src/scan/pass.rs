@@ -85,9 +85,8 @@ impl Done {
 
 impl Context<'_> {
     pub(crate) fn size(&self, candidate: u32) -> u64 {
-        self.listing
-            .meta(self.candidates.entry(candidate))
-            .map_or(0, |meta| meta.stamp.size)
+        let entry = self.candidates.entry(candidate);
+        self.listing.size(entry).unwrap_or(0)
     }
 
     /// The entries to open, in path order, or in that of a disk that has to seek for them:
@@ -113,10 +112,8 @@ impl Context<'_> {
         if plan.is_empty() {
             return Ok(Done::default());
         }
-        let bytes = plan.entries().iter().map(|entry| {
-            let listed = self.listing.meta(*entry);
-            to_read(limit, listed.map_or(0, |meta| meta.stamp.size))
-        });
+        let sizes = plan.entries().iter().map(|entry| self.listing.size(*entry));
+        let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0)));
         self.progress.planned_bytes.fetch_add(bytes.sum(), Relaxed);
         let workers = self.options.workers.clamp(1, plan.len());
         let options = bc_read::Options {
@@ -236,6 +233,35 @@ impl Worker<'_> {
         }
     }
 
+    fn batch(&mut self, part: Part) -> &mut Batch {
+        match part {
+            Part::Fast => &mut self.fast,
+            Part::Whole => &mut self.whole,
+        }
+    }
+
+    fn advance_lanes(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+        // As many as there are lanes at most; feeds past them wait.
+        const MOST: usize = 16;
+        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
+            message: 0,
+            data: &[],
+            end: false,
+        };
+        let mut mapped = [NONE; MOST];
+        for part in [Part::Fast, Part::Whole] {
+            let mut count = 0;
+            let of_part = feeds.iter().filter(|feed| self.slots[feed.slot] == part);
+            for (to, feed) in mapped.iter_mut().zip(of_part) {
+                *to = message(feed);
+                count += 1;
+            }
+            if count > 0 {
+                self.batch(part).advance(&mapped[..count], consumed);
+            }
+        }
+    }
+
     fn candidate(&self, entry: EntryId) -> u32 {
         self.context.by_entry[entry.0 as usize]
     }
@@ -264,8 +290,7 @@ impl Consumer for Worker<'_> {
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
-        let listed = self.context.listing.meta(entry);
-        let size = listed.map_or(0, |meta| meta.stamp.size);
+        let size = self.context.listing.size(entry).unwrap_or(0);
         match Part::up_to(self.limit, size) {
             Part::Fast => ends(size),
             Part::Whole => Want::Whole,
@@ -284,37 +309,13 @@ impl Consumer for Worker<'_> {
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
-        // A fixed array, for this runs once per small file: as many as there are lanes at most.
-        // Feeds past it wait.
-        const MOST: usize = 16;
-        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
-            message: 0,
-            data: &[],
-            end: false,
-        };
-        let mut mapped = [NONE; MOST];
         let before = consumed.len();
-        for part in [Part::Fast, Part::Whole] {
-            let mut count = 0;
-            for feed in feeds
-                .iter()
-                .filter(|feed| self.slots[feed.slot] == part)
-                .take(MOST)
-            {
-                mapped[count] = bc_digest::Feed {
-                    message: feed.slot,
-                    data: feed.data,
-                    end: feed.end,
-                };
-                count += 1;
-            }
-            if count > 0 {
-                let batch = match part {
-                    Part::Fast => &mut self.fast,
-                    Part::Whole => &mut self.whole,
-                };
-                batch.advance(&mapped[..count], consumed);
-            }
+        if let [feed] = feeds {
+            // Hashes that take one file at a time, as most searches use: once per small file.
+            self.batch(self.slots[feed.slot])
+                .advance(&[message(feed)], consumed);
+        } else {
+            self.advance_lanes(feeds, consumed);
         }
         self.count_pieces(feeds, &consumed[before..]);
     }
@@ -323,7 +324,9 @@ impl Consumer for Worker<'_> {
         let candidate = self.candidate(entry);
         let context = self.context;
         let result = result.and_then(|opened| {
-            context.unchanged(&opened)?;
+            if self.proof == Proof::Reader {
+                context.unchanged(&opened)?;
+            }
             Ok(opened)
         });
         match result {
@@ -358,6 +361,14 @@ impl Consumer for Worker<'_> {
         if self.files == 64 {
             self.publish();
         }
+    }
+}
+
+fn message<'d>(feed: &Feed<'d>) -> bc_digest::Feed<'d> {
+    bc_digest::Feed {
+        message: feed.slot,
+        data: feed.data,
+        end: feed.end,
     }
 }
 
