@@ -5,7 +5,10 @@
 
 use bc_walk::{EntryId, Kind, Listing};
 
-use super::{HardLinks, Options, Stats};
+use super::{HardLinks, Options, Stats, order};
+
+/// In place of a candidate: an entry that opens none.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The candidates, grouped by size, largest size first.
 #[derive(Debug)]
@@ -20,20 +23,21 @@ pub(crate) struct Candidates {
 
 impl Candidates {
     pub(crate) fn find(listing: &Listing, options: &Options, stats: &mut Stats) -> Candidates {
-        let mut by_size: Vec<(u64, EntryId)> = listing
+        let files: Vec<(u64, EntryId)> = listing
             .ids()
             .filter(|id| listing.kind(*id) == Kind::File)
             .filter_map(|id| Some((listing.meta(id)?.stamp.size, id)))
             .filter(|(size, _)| *size >= options.min_size)
             .collect();
-        by_size.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let by_size = order::by_number(files, |file| file.0);
+        // What turns out not to be needed of these is never touched.
         let mut found = Candidates {
-            names: Vec::new(),
-            starts: Vec::new(),
+            names: Vec::with_capacity(by_size.len()),
+            starts: Vec::with_capacity(by_size.len() + 1),
             groups: Vec::new(),
         };
         let mut group = Vec::new();
-        for run in by_size.chunk_by(|a, b| a.0 == b.0) {
+        for run in by_size.chunk_by(|a, b| a.0 == b.0).rev() {
             if run.len() < 2 {
                 stats.files += 1;
                 stats.bytes += run[0].0;
@@ -42,7 +46,7 @@ impl Candidates {
             group.clear();
             group.extend(
                 run.iter()
-                    .filter_map(|(_, id)| Some((listing.meta(*id)?.id, *id))),
+                    .filter_map(|(_, id)| Some((listing.identity(*id)?, *id))),
             );
             group.sort_unstable();
             let files = group.chunk_by(|a, b| a.0 == b.0).count();
@@ -82,11 +86,13 @@ impl Candidates {
         self.names[self.starts[candidate as usize] as usize]
     }
 
-    /// The names by which the candidates are opened.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = EntryId> + '_ {
-        self.starts[..self.len()]
-            .iter()
-            .map(|start| self.names[*start as usize])
+    /// The candidate that each of a listing's `len` entries opens, or [`NONE`].
+    pub(crate) fn by_entry(&self, len: usize) -> Vec<u32> {
+        let mut by_entry = vec![NONE; len];
+        for (candidate, start) in (0..).zip(&self.starts[..self.len()]) {
+            by_entry[self.names[*start as usize].0 as usize] = candidate;
+        }
+        by_entry
     }
 
     /// The size groups, as ranges of candidates.

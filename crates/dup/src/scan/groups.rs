@@ -55,52 +55,63 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
 /// Files that are equal by what the first reads told.
 pub(crate) fn equal_so_far(context: &Context<'_>) -> Found {
     let table = &context.table;
-    let mut found = Found::default();
-    let mut members: Vec<u32> = Vec::new();
+    let mut splitter = Splitter::new(context);
     for group in context.candidates.groups() {
-        members.clear();
-        members.extend(group.filter(|one| !table.failed(*one)));
-        if members.iter().all(|one| table.has_whole(*one)) {
-            split(context, &mut members, &mut found, |one| table.whole(one));
+        let members = group.filter(|one| !table.failed(*one));
+        if members.clone().all(|one| table.has_whole(one)) {
+            splitter.split(members, |one| table.whole(one));
         } else {
             // Nothing is known of files that a cancelled run did not come to.
-            members.retain(|one| table.has_fast(*one));
-            split(context, &mut members, &mut found, |one| {
-                [table.fast(one), 0, 0, 0]
-            });
+            let members = members.filter(|one| table.has_fast(*one));
+            splitter.split(members, |one| [table.fast(one), 0, 0, 0]);
         }
     }
-    found
+    splitter.found
 }
 
 /// Files that are equal by their whole digests. No digest, no group.
 pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
     let table = &context.table;
-    let mut found = Found::default();
-    let mut members: Vec<u32> = Vec::new();
+    let mut splitter = Splitter::new(context);
     for group in so_far.groups() {
-        members.clear();
-        members.extend(
-            group
-                .iter()
-                .copied()
-                .filter(|one| table.has_whole(*one) && !table.failed(*one)),
-        );
-        split(context, &mut members, &mut found, |one| table.whole(one));
+        let whole = |one: &u32| table.has_whole(*one) && !table.failed(*one);
+        let members = group.iter().copied().filter(whole);
+        splitter.split(members, |one| table.whole(one));
     }
-    found
+    splitter.found
 }
 
-fn split(
-    context: &Context<'_>,
-    members: &mut [u32],
-    found: &mut Found,
-    key: impl Fn(u32) -> [u64; 4],
-) {
-    members.sort_unstable_by_key(|one| (key(*one), *one));
-    for run in members.chunk_by(|a, b| key(*a) == key(*b)) {
-        if worth(context, run) {
-            found.push(run);
+/// Tells files of one size apart.
+struct Splitter<'a> {
+    context: &'a Context<'a>,
+    found: Found,
+    /// Kept from one group to the next for their memory.
+    keyed: Vec<([u64; 4], u32)>,
+    run: Vec<u32>,
+}
+
+impl<'a> Splitter<'a> {
+    fn new(context: &'a Context<'a>) -> Splitter<'a> {
+        Splitter {
+            context,
+            found: Found::default(),
+            keyed: Vec::new(),
+            run: Vec::new(),
+        }
+    }
+
+    /// Adds the groups among `members` that have the same key.
+    fn split(&mut self, members: impl Iterator<Item = u32>, key: impl Fn(u32) -> [u64; 4]) {
+        self.keyed.clear();
+        // The keys are far apart in memory: fetched once, not at each comparison.
+        self.keyed.extend(members.map(|one| (key(one), one)));
+        self.keyed.sort_unstable();
+        for run in self.keyed.chunk_by(|a, b| a.0 == b.0) {
+            self.run.clear();
+            self.run.extend(run.iter().map(|(_, one)| *one));
+            if worth(self.context, &self.run) {
+                self.found.push(&self.run);
+            }
         }
     }
 }

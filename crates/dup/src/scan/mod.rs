@@ -3,6 +3,7 @@
 
 mod candidates;
 mod groups;
+mod order;
 mod pass;
 mod rounds;
 mod space;
@@ -175,13 +176,10 @@ pub fn scan(
     let begun = Instant::now();
     let mut stats = Stats::default();
     let candidates = Candidates::find(listing, options, &mut stats);
-    let mut by_entry = vec![u32::MAX; listing.len()];
-    for candidate in 0..candidates.len() as u32 {
-        by_entry[candidates.entry(candidate).0 as usize] = candidate;
-    }
+    let by_entry = candidates.by_entry(listing.len());
     let context = Context {
         listing,
-        table: Table::new(candidates.entries(), options.algorithm.digest_len()),
+        table: Table::new(&by_entry, candidates.len(), options.algorithm.digest_len()),
         candidates: &candidates,
         by_entry,
         prefixes: Mutex::default(),

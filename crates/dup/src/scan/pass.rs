@@ -12,7 +12,7 @@ use bc_walk::{EntryId, Error, ErrorKind, Listing};
 use super::candidates::Candidates;
 use super::rounds::Prefixes;
 use super::table::{Table, word};
-use super::{Options, Progress};
+use super::{Options, Progress, order};
 
 /// Bytes of each end that the fast hash reads.
 pub(crate) const END: u32 = 4096;
@@ -81,10 +81,8 @@ impl Context<'_> {
     /// The entries to open, in path order, or in that of a disk that has to seek for them:
     /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, candidates: impl Iterator<Item = u32>) -> Plan {
-        let mut entries: Vec<EntryId> = candidates
-            .map(|candidate| self.candidates.entry(candidate))
-            .collect();
-        entries.sort_unstable();
+        let entries = candidates.map(|candidate| self.candidates.entry(candidate));
+        let mut entries = order::by_path(entries, self.listing.len());
         bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)
     }

@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Digest;
-use bc_walk::EntryId;
+
+use super::candidates::NONE;
 
 /// What is known of a candidate: bits.
 const FAST: u8 = 1;
@@ -31,24 +32,22 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// For candidates that are opened by these entries.
-    pub(crate) fn new(entries: impl Iterator<Item = EntryId>, digest_len: usize) -> Table {
-        let mut order: Vec<(EntryId, u32)> = entries.zip(0..).collect();
-        let len = order.len();
-        order.sort_unstable();
+    /// For `len` candidates, of which `by_entry` tells what entry opens each.
+    pub(crate) fn new(by_entry: &[u32], len: usize, digest_len: usize) -> Table {
         let mut rows = vec![0; len];
-        for (row, (_, candidate)) in (0..).zip(order) {
-            rows[candidate as usize] = row;
+        let opened = by_entry.iter().filter(|candidate| **candidate != NONE);
+        for (row, candidate) in (0..).zip(opened) {
+            rows[*candidate as usize] = row;
         }
         let width = digest_len.div_ceil(8);
         Table {
             rows,
-            known: zeroed(len),
-            fast: zeroed(len),
-            whole: zeroed(len * width),
+            known: shared(vec![0; len]),
+            fast: shared(vec![0; len]),
+            whole: shared(vec![0; len * width]),
             width,
             digest_len,
-            blocks: zeroed(len),
+            blocks: shared(vec![0; len]),
         }
     }
 
@@ -147,6 +146,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(whole)
 }
 
-fn zeroed<T: Default>(len: usize) -> Vec<T> {
-    std::iter::repeat_with(T::default).take(len).collect()
+/// The same memory: pages of zeros are the kernel's until a worker writes to them.
+fn shared<T, A: From<T>>(numbers: Vec<T>) -> Vec<A> {
+    numbers.into_iter().map(A::from).collect()
 }
