@@ -1,6 +1,9 @@
 //! From digests to groups, and the result of a search.
 
+use std::ops::Range;
+
 use bc_digest::Digest;
+use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{EntryId, Error};
 
 use super::candidates::Candidates;
@@ -52,21 +55,28 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
     (options.span == Span::Any || spans()) && (references.is_empty() || !all_reference())
 }
 
-/// Files that are equal by what the first reads told.
-pub(crate) fn equal_so_far(context: &Context<'_>) -> Found {
-    let table = &context.table;
-    let mut splitter = Splitter::new(context);
-    for group in context.candidates.groups() {
-        let members = group.filter(|one| !table.failed(*one));
-        if members.clone().all(|one| table.has_whole(one)) {
-            splitter.split(members, |one| table.whole(one));
-        } else {
-            // Nothing is known of files that a cancelled run did not come to.
-            let members = members.filter(|one| table.has_fast(*one));
-            splitter.split(members, |one| [table.fast(one), 0, 0, 0]);
+/// Size groups that are worth a thread: some 100 µs.
+pub(crate) const GROUPS: usize = 1024;
+
+/// Files that are equal by what the first reads told, in any order of groups.
+pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> {
+    let count = context.candidates.group_count();
+    let workers = context.options.workers.min(count / GROUPS).max(1);
+    let cursor = Cursor::new(count, workers);
+    let parts = bc_pool::run(workers, |_| {
+        let mut splitter = Splitter::new(context);
+        while let Some(batch) = cursor.next() {
+            batch.for_each(|group| splitter.split_so_far(context.candidates.group(group)));
         }
-    }
-    splitter.found
+        splitter.found
+    })?;
+    Ok(parts
+        .into_iter()
+        .reduce(|mut all, part| {
+            part.groups().for_each(|group| all.push(group));
+            all
+        })
+        .unwrap_or_default())
 }
 
 /// Files that are equal by their whole digests. No digest, no group.
@@ -97,6 +107,19 @@ impl<'a> Splitter<'a> {
             found: Found::default(),
             keyed: Vec::new(),
             run: Vec::new(),
+        }
+    }
+
+    /// Adds the groups within a size group, by whole digests or else by fast hashes.
+    fn split_so_far(&mut self, group: Range<u32>) {
+        let table = &self.context.table;
+        let members = group.filter(|one| !table.failed(*one));
+        if members.clone().all(|one| table.has_whole(one)) {
+            self.split(members, |one| table.whole(one));
+        } else {
+            // Nothing is known of files that a cancelled run did not come to.
+            let members = members.filter(|one| table.has_fast(*one));
+            self.split(members, |one| [table.fast(one), 0, 0, 0]);
         }
     }
 

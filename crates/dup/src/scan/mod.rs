@@ -197,7 +197,7 @@ pub fn scan(
     let mut done = first_reads(&context)?;
     stats.fast_hashed = done.read.files;
     let first = Instant::now();
-    let so_far = groups::equal_so_far(&context);
+    let so_far = groups::equal_so_far(&context)?;
     let second = full_reads(&context, &so_far)?;
     stats.full_hashed = second.whole;
     done.merge(second);
