@@ -96,8 +96,8 @@ struct Splitter<'a> {
     context: &'a Context<'a>,
     found: Found,
     /// Kept from one group to the next for their memory.
-    keyed: Vec<([u64; 4], u32)>,
-    run: Vec<u32>,
+    heads: Vec<(u64, u32)>,
+    alike: Vec<u32>,
 }
 
 impl<'a> Splitter<'a> {
@@ -105,8 +105,8 @@ impl<'a> Splitter<'a> {
         Splitter {
             context,
             found: Found::default(),
-            keyed: Vec::new(),
-            run: Vec::new(),
+            heads: Vec::new(),
+            alike: Vec::new(),
         }
     }
 
@@ -125,15 +125,19 @@ impl<'a> Splitter<'a> {
 
     /// Adds the groups among `members` that have the same key.
     fn split(&mut self, members: impl Iterator<Item = u32>, key: impl Fn(u32) -> [u64; 4]) {
-        self.keyed.clear();
+        self.heads.clear();
         // The keys are far apart in memory: fetched once, not at each comparison.
-        self.keyed.extend(members.map(|one| (key(one), one)));
-        self.keyed.sort_unstable();
-        for run in self.keyed.chunk_by(|a, b| a.0 == b.0) {
-            self.run.clear();
-            self.run.extend(run.iter().map(|(_, one)| *one));
-            if worth(self.context, &self.run) {
-                self.found.push(&self.run);
+        self.heads.extend(members.map(|one| (key(one)[0], one)));
+        self.heads.sort_unstable();
+        for run in self.heads.chunk_by(|a, b| a.0 == b.0) {
+            self.alike.clear();
+            self.alike.extend(run.iter().map(|(_, one)| *one));
+            // As good as always equal to the end.
+            self.alike.sort_by_key(|one| key(*one));
+            for group in self.alike.chunk_by(|a, b| key(*a) == key(*b)) {
+                if worth(self.context, group) {
+                    self.found.push(group);
+                }
             }
         }
     }

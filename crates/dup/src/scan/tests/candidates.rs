@@ -113,3 +113,39 @@ fn many_size_groups_are_told_apart_on_any_number_of_workers() {
     assert_eq!(on(2), one);
     assert_eq!(on(5), one);
 }
+
+#[test]
+fn digests_that_begin_alike_are_told_apart() {
+    let tree = TestTree::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        tree.write(name, "same");
+    }
+    let listing = list(tree.path());
+    let options = Options::default();
+    let (cancel, progress) = (Cancel::new(), Progress::default());
+    let candidates = Candidates::find(&listing, &options, &mut Stats::default());
+    let by_entry = candidates.by_entry(listing.len());
+    let context = Context {
+        listing: &listing,
+        table: Table::new(&by_entry, candidates.len(), 16),
+        by_entry,
+        prefixes: Mutex::default(),
+        candidates: &candidates,
+        options: &options,
+        cancel: &cancel,
+        progress: &progress,
+    };
+    for (one, last) in (0..).zip([7, 3, 7, 3, 5]) {
+        let mut digest = [1; 16];
+        digest[15] = last;
+        let digest = bc_digest::Digest::new(&digest);
+        context.table.set_whole(one, &digest);
+    }
+    let so_far = groups::equal_so_far(&context).unwrap();
+    assert!(so_far.groups().eq([[1, 3], [0, 2]]));
+    assert!(
+        groups::equal(&context, &so_far)
+            .groups()
+            .eq([[1, 3], [0, 2]])
+    );
+}
