@@ -81,9 +81,13 @@ impl Columns {
         })
     }
 
-    pub(crate) fn meta(&self, index: usize, ino: u64, devs: &[u64]) -> Option<Meta> {
+    pub(crate) fn dev(&self, index: usize, devs: &[u64]) -> Option<u64> {
         // None for `UNKNOWN`.
-        let dev = *devs.get(*self.dev.get(index)? as usize)?;
+        devs.get(*self.dev.get(index)? as usize).copied()
+    }
+
+    pub(crate) fn meta(&self, index: usize, ino: u64, devs: &[u64]) -> Option<Meta> {
+        let dev = self.dev(index, devs)?;
         Some(Meta {
             id: Identity { dev, ino },
             stamp: Stamp {

@@ -204,6 +204,13 @@ impl Listing {
         self.columns.size(entry.0 as usize)
     }
 
+    /// Which file it is, where [`meta`](Listing::meta) tells.
+    pub fn identity(&self, entry: EntryId) -> Option<Identity> {
+        let ino = self.entry(entry).ino;
+        let dev = self.columns.dev(entry.0 as usize, &self.devs)?;
+        Some(Identity { dev, ino })
+    }
+
     /// Everything, if the walk asked for full metadata of such entries.
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;

@@ -89,15 +89,14 @@ impl Cache {
                 return;
             }
             recalled[candidate as usize] = Some(record.scope);
-            context
-                .table
-                .set_blocks(candidate, u64::from(record.blocks));
+            let row = context.table.row(candidate);
+            context.table.set_blocks(row, u64::from(record.blocks));
             if record.scope.has_fast() {
-                context.table.set_fast(candidate, record.fast);
+                context.table.set_fast(row, record.fast);
             }
             if record.scope.has_whole() {
                 let digest = Digest::new(&record.digest[..algorithm.digest_len()]);
-                context.table.set_whole(candidate, &digest);
+                context.table.set_whole(row, &digest);
                 found.push(candidate);
             }
         });

@@ -1,6 +1,9 @@
 //! From digests to groups, and the result of a search.
 
+use std::ops::Range;
+
 use bc_digest::Digest;
+use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{EntryId, Error};
 
 use super::candidates::Candidates;
@@ -52,56 +55,96 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
     (options.span == Span::Any || spans()) && (references.is_empty() || !all_reference())
 }
 
-/// Files that are equal by what the first reads told.
-pub(crate) fn equal_so_far(context: &Context<'_>) -> Found {
-    let table = &context.table;
-    let mut found = Found::default();
-    let mut members: Vec<u32> = Vec::new();
-    for group in context.candidates.groups() {
-        members.clear();
-        members.extend(group.filter(|one| !table.failed(*one)));
-        if members.iter().all(|one| table.has_whole(*one)) {
-            split(context, &mut members, &mut found, |one| table.whole(one));
-        } else {
-            // Nothing is known of files that a cancelled run did not come to.
-            members.retain(|one| table.has_fast(*one));
-            split(context, &mut members, &mut found, |one| {
-                [table.fast(one), 0, 0, 0]
-            });
+/// Size groups that are worth a thread: some 100 µs.
+pub(crate) const GROUPS: usize = 1024;
+
+/// Files that are equal by what the first reads told, in any order of groups.
+pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> {
+    let count = context.candidates.group_count();
+    let workers = context.options.workers.min(count / GROUPS).max(1);
+    let cursor = Cursor::new(count, workers);
+    let parts = bc_pool::run(workers, |_| {
+        let mut splitter = Splitter::new(context);
+        while let Some(batch) = cursor.next() {
+            batch.for_each(|group| splitter.split_so_far(context.candidates.group(group)));
         }
-    }
-    found
+        splitter.found
+    })?;
+    Ok(parts
+        .into_iter()
+        .reduce(|mut all, part| {
+            part.groups().for_each(|group| all.push(group));
+            all
+        })
+        .unwrap_or_default())
 }
 
 /// Files that are equal by their whole digests. No digest or no proof, no group.
 pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
     let table = &context.table;
-    let mut found = Found::default();
-    let mut members: Vec<u32> = Vec::new();
+    let mut splitter = Splitter::new(context);
     for group in so_far.groups() {
-        members.clear();
-        members.extend(
-            group
-                .iter()
-                .copied()
-                .filter(|one| table.has_whole(*one))
-                .filter(|one| !table.failed(*one) && !table.is_supposed(*one)),
-        );
-        split(context, &mut members, &mut found, |one| table.whole(one));
+        let whole =
+            |one: &u32| table.has_whole(*one) && !table.failed(*one) && !table.is_supposed(*one);
+        let members = group.iter().copied().filter(whole);
+        splitter.split(members, |one| table.whole(one));
     }
-    found
+    splitter.found
 }
 
-fn split(
-    context: &Context<'_>,
-    members: &mut [u32],
-    found: &mut Found,
-    key: impl Fn(u32) -> [u64; 4],
-) {
-    members.sort_unstable_by_key(|one| (key(*one), *one));
-    for run in members.chunk_by(|a, b| key(*a) == key(*b)) {
-        if worth(context, run) {
-            found.push(run);
+/// Tells files of one size apart.
+struct Splitter<'a> {
+    context: &'a Context<'a>,
+    found: Found,
+    /// Kept from one group to the next for their memory.
+    heads: Vec<(u64, u32)>,
+    alike: Vec<u32>,
+}
+
+impl<'a> Splitter<'a> {
+    fn new(context: &'a Context<'a>) -> Splitter<'a> {
+        Splitter {
+            context,
+            found: Found::default(),
+            heads: Vec::new(),
+            alike: Vec::new(),
+        }
+    }
+
+    /// Adds the groups within a size group, by whole digests or else by fast hashes.
+    fn split_so_far(&mut self, group: Range<u32>) {
+        let table = &self.context.table;
+        let members = group.filter(|one| !table.failed(*one));
+        if members.clone().all(|one| table.has_whole(one)) {
+            self.split(members, |one| table.whole(one));
+        } else {
+            // Nothing is known of files that a cancelled run did not come to.
+            let members = members.filter(|one| table.has_fast(*one));
+            self.split(members, |one| [table.fast(one), 0, 0, 0]);
+        }
+    }
+
+    /// Adds the groups among `members` that have the same key.
+    fn split(&mut self, members: impl Iterator<Item = u32>, key: impl Fn(u32) -> [u64; 4]) {
+        self.heads.clear();
+        // The keys are far apart in memory: fetched once, not at each comparison.
+        self.heads.extend(members.map(|one| (key(one)[0], one)));
+        self.heads.sort_unstable();
+        let least = match self.context.options.hard_links {
+            HardLinks::OneFile => 2,
+            HardLinks::Duplicates => 1,
+        };
+        let runs = self.heads.chunk_by(|a, b| a.0 == b.0);
+        for run in runs.filter(|run| run.len() >= least) {
+            self.alike.clear();
+            self.alike.extend(run.iter().map(|(_, one)| *one));
+            // As good as always equal to the end.
+            self.alike.sort_by_key(|one| key(*one));
+            for group in self.alike.chunk_by(|a, b| key(*a) == key(*b)) {
+                if worth(self.context, group) {
+                    self.found.push(group);
+                }
+            }
         }
     }
 }

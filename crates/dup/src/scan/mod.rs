@@ -3,6 +3,7 @@
 
 mod candidates;
 mod groups;
+mod order;
 mod pass;
 mod rounds;
 mod space;
@@ -175,15 +176,10 @@ pub fn scan(
     let begun = Instant::now();
     let mut stats = Stats::default();
     let candidates = Candidates::find(listing, options, &mut stats);
-    let mut by_entry = vec![u32::MAX; listing.len()];
-    for candidate in 0..candidates.len() as u32 {
-        by_entry[candidates.entry(candidate).0 as usize] = candidate;
-    }
     let context = Context {
         listing,
-        table: Table::new(candidates.entries(), options.algorithm.digest_len()),
+        table: Table::new(&candidates, listing.len(), options.algorithm.digest_len()),
         candidates: &candidates,
-        by_entry,
         prefixes: Mutex::default(),
         options,
         cancel,
@@ -204,7 +200,7 @@ pub fn scan(
     let mut done = first_reads(&context, proof)?;
     stats.fast_hashed = done.read.files;
     let first = Instant::now();
-    let so_far = groups::equal_so_far(&context);
+    let so_far = groups::equal_so_far(&context)?;
     let second = full_reads(&context, &so_far)?;
     stats.full_hashed = second.whole;
     done.merge(second);

@@ -12,7 +12,7 @@ use bc_walk::{EntryId, Error, ErrorKind, Listing};
 use super::candidates::Candidates;
 use super::rounds::Prefixes;
 use super::table::{Table, word};
-use super::{Options, Progress};
+use super::{Options, Progress, order};
 
 /// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
@@ -56,8 +56,6 @@ impl Part {
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) candidates: &'a Candidates,
-    /// Candidate by entry; only opened entries mean anything.
-    pub(crate) by_entry: Vec<u32>,
     pub(crate) table: Table,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
@@ -92,10 +90,8 @@ impl Context<'_> {
     /// The entries to open, in path order, or in that of a disk that has to seek for them:
     /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, candidates: impl Iterator<Item = u32>) -> Plan {
-        let mut entries: Vec<EntryId> = candidates
-            .map(|candidate| self.candidates.entry(candidate))
-            .collect();
-        entries.sort_unstable();
+        let entries = candidates.map(|candidate| self.candidates.entry(candidate));
+        let mut entries = order::by_path(entries, self.listing.len());
         bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)
     }
@@ -165,11 +161,11 @@ impl Context<'_> {
                     if self.cancel.is_cancelled() {
                         return failures;
                     }
-                    let candidate = self.by_entry[entry.0 as usize];
+                    let row = self.table.opened_by(entry);
                     match prover.prove(entry) {
-                        Ok(stat) => self.table.prove(candidate, stat.blocks),
+                        Ok(stat) => self.table.prove(row, stat.blocks),
                         Err(error) => {
-                            self.table.fail(candidate);
+                            self.table.fail(row);
                             failures.push((entry, error));
                         }
                     }
@@ -262,10 +258,6 @@ impl Worker<'_> {
         }
     }
 
-    fn candidate(&self, entry: EntryId) -> u32 {
-        self.context.by_entry[entry.0 as usize]
-    }
-
     fn publish(&mut self) {
         let progress = self.context.progress;
         progress
@@ -321,8 +313,8 @@ impl Consumer for Worker<'_> {
     }
 
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
-        let candidate = self.candidate(entry);
         let context = self.context;
+        let row = context.table.opened_by(entry);
         let result = result.and_then(|opened| {
             if self.proof == Proof::Reader {
                 context.unchanged(&opened)?;
@@ -331,13 +323,13 @@ impl Consumer for Worker<'_> {
         });
         match result {
             Err(error) => {
-                context.table.fail(candidate);
+                context.table.fail(row);
                 self.done.failures.push((entry, error));
             }
             Ok(opened) => {
                 match self.proof {
-                    Proof::Reader => context.table.prove(candidate, opened.stat.blocks),
-                    Proof::Caller => context.table.suppose(candidate),
+                    Proof::Reader => context.table.prove(row, opened.stat.blocks),
+                    Proof::Caller => context.table.suppose(row),
                 }
                 let read = to_read(self.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(self.ahead[slot]);
@@ -346,11 +338,11 @@ impl Consumer for Worker<'_> {
                         let hash = first(self.fast.digests(slot));
                         context
                             .table
-                            .set_fast(candidate, hash.map_or(0, |hash| word(hash.as_bytes())));
+                            .set_fast(row, hash.map_or(0, |hash| word(hash.as_bytes())));
                     }
                     Part::Whole => {
                         if let Some(digest) = first(self.whole.digests(slot)) {
-                            context.table.set_whole(candidate, &digest);
+                            context.table.set_whole(row, &digest);
                         }
                         self.done.whole += 1;
                     }

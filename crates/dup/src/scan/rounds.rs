@@ -136,10 +136,11 @@ fn recall(context: &Context<'_>, groups: &[Vec<u32>], round: usize) -> Vec<u32> 
     let members = groups.iter().flatten().copied();
     members
         .filter(|candidate| {
-            context.table.forget_whole(*candidate);
+            let row = context.table.row(*candidate);
+            context.table.forget_whole(row);
             match prefixes.get(candidate).and_then(|known| known.get(round)) {
                 Some(digest) => {
-                    context.table.set_whole(*candidate, digest);
+                    context.table.set_whole(row, digest);
                     false
                 }
                 None => true,
@@ -167,7 +168,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
         for equal in group.chunk_by(|a, b| table.whole(*a) == table.whole(*b)) {
             // What is known is of a part only.
             for candidate in equal {
-                table.forget_whole(*candidate);
+                table.forget_whole(table.row(*candidate));
             }
             if super::groups::worth(context, equal) {
                 next.push(equal.to_vec());
@@ -189,7 +190,8 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn place(&self, entry: EntryId) -> Option<&Mutex<Option<Hasher>>> {
-        let candidate = self.context.by_entry[entry.0 as usize];
+        let table = &self.context.table;
+        let candidate = table.candidate(table.opened_by(entry));
         let at = self.live.binary_search(&candidate).ok()?;
         Some(&self.hashers[at])
     }
@@ -241,7 +243,8 @@ impl Consumer for Worker<'_> {
     }
 
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
-        let candidate = self.context.by_entry[entry.0 as usize];
+        let table = &self.context.table;
+        let row = table.opened_by(entry);
         let result = result.and_then(|opened| {
             self.context.unchanged(&opened)?;
             Ok(opened)
@@ -252,9 +255,9 @@ impl Consumer for Worker<'_> {
                     return;
                 };
                 let digest = hasher.finalize();
-                self.context.table.set_whole(candidate, &digest);
-                self.context.table.prove(candidate, opened.stat.blocks);
-                self.learnt.push((candidate, digest));
+                table.set_whole(row, &digest);
+                table.prove(row, opened.stat.blocks);
+                self.learnt.push((table.candidate(row), digest));
                 if opened.stat.stamp.size <= self.range.end {
                     self.done.whole += 1;
                     self.context.progress.files.fetch_add(1, Relaxed);
@@ -264,7 +267,7 @@ impl Consumer for Worker<'_> {
                 }
             }
             Err(error) => {
-                self.context.table.fail(candidate);
+                table.fail(row);
                 self.done.failures.push((entry, error));
             }
         }

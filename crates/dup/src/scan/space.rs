@@ -38,9 +38,8 @@ pub(crate) fn settle(context: &Context<'_>, found: &Found, known: &[u32]) {
                 .filter(|extent| extent.shared)
                 .map(|extent| extent.length)
                 .sum();
-            context
-                .table
-                .set_blocks(*one, stat.blocks.saturating_sub(shared / 512));
+            let own = stat.blocks.saturating_sub(shared / 512);
+            context.table.set_blocks(context.table.row(*one), own);
         }
     }
 }

@@ -5,7 +5,10 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Digest;
+
 use bc_walk::EntryId;
+
+use super::candidates::Candidates;
 
 /// What is known of a candidate: bits.
 const FAST: u8 = 1;
@@ -13,14 +16,31 @@ const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 const SUPPOSED: u8 = 8;
 
+/// Where a candidate is in the arrays.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Row(u32);
+
+impl Row {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// In place of a row: an entry that opens no candidate.
+const NONE: u32 = u32::MAX;
+
 /// The arrays. Their rows are in path order, which is the order files are read
-/// in: a worker writes row after row, and seldom one beside another worker's.
-/// In order of candidates these writes took an eighth of the time spent
-/// outside the kernel.
+/// in: a worker finds and writes row after row, and seldom one beside another
+/// worker's. In order of candidates these writes took an eighth of the time
+/// spent outside the kernel.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// The row of the candidate that an entry opens, or [`NONE`].
+    by_entry: Vec<u32>,
     /// The row of each candidate.
     rows: Vec<u32>,
+    /// The candidate of each row.
+    candidates: Vec<u32>,
     known: Vec<AtomicU8>,
     fast: Vec<AtomicU64>,
     /// Words of whole digests, `width` a candidate.
@@ -32,38 +52,58 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// For candidates that are opened by these entries.
-    pub(crate) fn new(entries: impl Iterator<Item = EntryId>, digest_len: usize) -> Table {
-        let mut order: Vec<(EntryId, u32)> = entries.zip(0..).collect();
-        let len = order.len();
-        order.sort_unstable();
+    /// For these candidates among a listing's `entries`.
+    pub(crate) fn new(candidates: &Candidates, entries: usize, digest_len: usize) -> Table {
+        let len = candidates.len();
+        let mut by_entry = vec![NONE; entries];
+        for candidate in 0..len as u32 {
+            by_entry[candidates.entry(candidate).0 as usize] = candidate;
+        }
         let mut rows = vec![0; len];
-        for (row, (_, candidate)) in (0..).zip(order) {
-            rows[candidate as usize] = row;
+        let mut by_row = Vec::with_capacity(len);
+        for opens in by_entry.iter_mut().filter(|opens| **opens != NONE) {
+            let row = by_row.len() as u32;
+            by_row.push(*opens);
+            rows[*opens as usize] = row;
+            *opens = row;
         }
         let width = digest_len.div_ceil(8);
         Table {
+            by_entry,
             rows,
-            known: zeroed(len),
-            fast: zeroed(len),
-            whole: zeroed(len * width),
+            candidates: by_row,
+            known: shared(vec![0; len]),
+            fast: shared(vec![0; len]),
+            whole: shared(vec![0; len * width]),
             width,
             digest_len,
-            blocks: zeroed(len),
+            blocks: shared(vec![0; len]),
         }
     }
 
-    fn row(&self, candidate: u32) -> usize {
-        self.rows[candidate as usize] as usize
+    /// The row of the candidate that `entry` opens.
+    ///
+    /// # Panics
+    /// Later, if it opens none.
+    pub(crate) fn opened_by(&self, entry: EntryId) -> Row {
+        Row(self.by_entry[entry.0 as usize])
+    }
+
+    pub(crate) fn row(&self, candidate: u32) -> Row {
+        Row(self.rows[candidate as usize])
+    }
+
+    pub(crate) fn candidate(&self, row: Row) -> u32 {
+        self.candidates[row.index()]
     }
 
     fn has(&self, candidate: u32, bit: u8) -> bool {
-        self.known[self.row(candidate)].load(Relaxed) & bit != 0
+        self.known[self.row(candidate).index()].load(Relaxed) & bit != 0
     }
 
     /// Not one step, and need not be: a candidate has one writer at a time.
-    fn note(&self, candidate: u32, bit: u8) {
-        let known = &self.known[self.row(candidate)];
+    fn note(&self, row: Row, bit: u8) {
+        let known = &self.known[row.index()];
         known.store(known.load(Relaxed) | bit, Relaxed);
     }
 
@@ -82,8 +122,8 @@ impl Table {
         self.has(candidate, FAILED)
     }
 
-    pub(crate) fn fail(&self, candidate: u32) {
-        self.known[self.row(candidate)].store(FAILED, Relaxed);
+    pub(crate) fn fail(&self, row: Row) {
+        self.known[row.index()].store(FAILED, Relaxed);
     }
 
     /// Whether what was read was not shown to be of the file that was listed.
@@ -92,36 +132,36 @@ impl Table {
     }
 
     /// What was read is taken for the listed file's until it is proven.
-    pub(crate) fn suppose(&self, candidate: u32) {
-        self.note(candidate, SUPPOSED);
+    pub(crate) fn suppose(&self, row: Row) {
+        self.note(row, SUPPOSED);
     }
 
     /// What was read is the listed file's, which takes so many blocks.
-    pub(crate) fn prove(&self, candidate: u32, blocks: u64) {
-        let known = &self.known[self.row(candidate)];
+    pub(crate) fn prove(&self, row: Row, blocks: u64) {
+        let known = &self.known[row.index()];
         known.store(known.load(Relaxed) & !SUPPOSED, Relaxed);
-        self.set_blocks(candidate, blocks);
+        self.set_blocks(row, blocks);
     }
 
     /// Forgets a digest that turned out to be of a part only.
-    pub(crate) fn forget_whole(&self, candidate: u32) {
-        let known = &self.known[self.row(candidate)];
+    pub(crate) fn forget_whole(&self, row: Row) {
+        let known = &self.known[row.index()];
         known.store(known.load(Relaxed) & !WHOLE, Relaxed);
     }
 
     pub(crate) fn fast(&self, candidate: u32) -> u64 {
-        self.fast[self.row(candidate)].load(Relaxed)
+        self.fast[self.row(candidate).index()].load(Relaxed)
     }
 
-    pub(crate) fn set_fast(&self, candidate: u32, hash: u64) {
-        self.fast[self.row(candidate)].store(hash, Relaxed);
-        self.note(candidate, FAST);
+    pub(crate) fn set_fast(&self, row: Row, hash: u64) {
+        self.fast[row.index()].store(hash, Relaxed);
+        self.note(row, FAST);
     }
 
     /// The digest's words; only meaningful where the whole is known.
     pub(crate) fn whole(&self, candidate: u32) -> [u64; 4] {
         let mut words = [0; 4];
-        let at = self.row(candidate) * self.width;
+        let at = self.row(candidate).index() * self.width;
         for (to, from) in words.iter_mut().zip(&self.whole[at..at + self.width]) {
             *to = from.load(Relaxed);
         }
@@ -130,13 +170,13 @@ impl Table {
 
     /// # Panics
     /// If the digest has another length than the table's.
-    pub(crate) fn set_whole(&self, candidate: u32, digest: &Digest) {
+    pub(crate) fn set_whole(&self, row: Row, digest: &Digest) {
         assert_eq!(digest.as_bytes().len(), self.digest_len);
-        let at = self.row(candidate) * self.width;
+        let at = row.index() * self.width;
         for (to, from) in self.whole[at..].iter().zip(digest.as_bytes().chunks(8)) {
             to.store(word(from), Relaxed);
         }
-        self.note(candidate, WHOLE);
+        self.note(row, WHOLE);
     }
 
     pub(crate) fn digest(&self, candidate: u32) -> Digest {
@@ -148,13 +188,13 @@ impl Table {
     }
 
     pub(crate) fn blocks(&self, candidate: u32) -> u32 {
-        self.blocks[self.row(candidate)].load(Relaxed)
+        self.blocks[self.row(candidate).index()].load(Relaxed)
     }
 
     /// Saturates at 2 TiB.
-    pub(crate) fn set_blocks(&self, candidate: u32, blocks: u64) {
+    pub(crate) fn set_blocks(&self, row: Row, blocks: u64) {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        self.blocks[self.row(candidate)].store(blocks, Relaxed);
+        self.blocks[row.index()].store(blocks, Relaxed);
     }
 }
 
@@ -165,6 +205,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(whole)
 }
 
-fn zeroed<T: Default>(len: usize) -> Vec<T> {
-    std::iter::repeat_with(T::default).take(len).collect()
+/// The same memory: pages of zeros are the kernel's until a worker writes to them.
+fn shared<T, A: From<T>>(numbers: Vec<T>) -> Vec<A> {
+    numbers.into_iter().map(A::from).collect()
 }

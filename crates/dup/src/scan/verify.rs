@@ -68,7 +68,8 @@ impl Worker<'_> {
                 if error.kind() == ErrorKind::Cancelled {
                     break;
                 }
-                self.context.table.fail(*one);
+                let table = &self.context.table;
+                table.fail(table.row(*one));
                 let entry = self.context.candidates.entry(*one);
                 self.done.failures.push((entry, error));
             }

@@ -110,8 +110,7 @@ fn what_is_not_proven_is_in_no_group() {
     let cancel = Cancel::new();
     let context = Context {
         listing: &listing,
-        table: Table::new(candidates.entries(), 16),
-        by_entry: (0..3).collect(),
+        table: Table::new(&candidates, listing.len(), 16),
         prefixes: std::sync::Mutex::default(),
         candidates: &candidates,
         options: &options,
@@ -119,7 +118,7 @@ fn what_is_not_proven_is_in_no_group() {
         progress: &Progress::default(),
     };
     first_reads(&context, bc_read::Proof::Caller).unwrap();
-    let so_far = groups::equal_so_far(&context);
+    let so_far = groups::equal_so_far(&context).unwrap();
     assert_eq!(so_far.members, [0, 1, 2]);
     assert!(groups::equal(&context, &so_far).members.is_empty());
     // Replaced by its equal, it cannot be proven any more.
@@ -150,8 +149,7 @@ fn bytes_decide_where_digests_are_wrong() {
     let candidates = Candidates::find(&listing, &options, &mut stats);
     let context = Context {
         listing: &listing,
-        table: Table::new(candidates.entries(), 16),
-        by_entry: (0..4).collect(),
+        table: Table::new(&candidates, listing.len(), 16),
         prefixes: std::sync::Mutex::default(),
         candidates: &candidates,
         options: &options,

@@ -2,6 +2,7 @@
 //! do about files that cannot be read, change, or are large.
 
 mod cache;
+mod candidates;
 mod hostile;
 mod large;
 mod reference;
