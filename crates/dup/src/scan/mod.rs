@@ -150,7 +150,7 @@ pub struct Stats {
 /// Candidates whose fast hashes decide how the others are read. Their whole
 /// size groups are taken, evenly over all sizes. They lie all over the tree,
 /// so each costs the opening of a directory as well: no more than it takes.
-const SAMPLE: usize = 1024;
+const SAMPLE: usize = 512;
 
 /// When this share of a sample has an equal, in percent, files that fit a
 /// slot are read whole at once. A second open costs about as much as reading
