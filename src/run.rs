@@ -10,7 +10,7 @@ use std::time::Instant;
 use bc_digest::Algorithm;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{self, Job, Threads};
-use bc_walk::{Identity, Listing, Metadata};
+use bc_walk::{Identity, Listing, Metadata, Workers};
 
 use crate::args::{Common, Io, Size, WalkArgs};
 use crate::exit::Exit;
@@ -205,23 +205,24 @@ impl Session {
     }
 
     /// Threads that the walk may use; it starts on one and takes the others
-    /// only once the tree proves large.
-    pub fn walk_workers(&self) -> usize {
+    /// only once the tree proves large. Whoever names a number gets no more.
+    pub fn walk_workers(&self) -> Workers {
         match self.common.threads {
-            Threads::Mono => 1,
-            Threads::Exactly(count) => count,
-            Threads::Compute => bc_pool::physical_cores(),
-            Threads::Auto | Threads::Io => bc_pool::available_cpus(),
+            Threads::Mono => Workers::from(1),
+            Threads::Exactly(count) => Workers::from(count),
+            Threads::Compute => Workers::from(bc_pool::physical_cores()),
+            Threads::Io => Workers::from(bc_pool::available_cpus()),
+            Threads::Auto => Workers::adaptive(bc_pool::available_cpus()),
         }
     }
 
     /// The same for these roots: asking the system for its CPUs and quotas
     /// costs more than to walk a few plain files.
-    fn walk_workers_for(&self, roots: &[OsString]) -> usize {
+    fn walk_workers_for(&self, roots: &[OsString]) -> Workers {
         const FEW: usize = 8;
         let plain = |root: &OsString| std::path::Path::new(root).is_file();
         if roots.len() <= FEW && roots.iter().all(plain) {
-            1
+            Workers::from(1)
         } else {
             self.walk_workers()
         }

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         read: bc_read::Options::default(),
     };
     let work = Work {
-        walk_workers: workers,
+        walk_workers: workers.into(),
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,

@@ -44,7 +44,7 @@
 //! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
 //! let reading = |_| Reading { workers: 1, read: bc_read::Options::default() };
 //! let work = Work {
-//!     walk_workers: 1,
+//!     walk_workers: 1.into(),
 //!     reading: &reading,
 //!     kernels: Kernels::detect(),
 //!     cancel: &cancel,

@@ -2,7 +2,9 @@
 
 use bc_digest::Kernels;
 use bc_pool::Cancel;
-use bc_walk::{Entries, FileStats, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks};
+use bc_walk::{
+    Entries, FileStats, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers,
+};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -205,7 +207,7 @@ pub struct Reading {
 /// The means for working through a tree.
 pub struct Work<'a> {
     /// Threads that the walk may use.
-    pub walk_workers: usize,
+    pub walk_workers: Workers,
     /// Asked at most once a command, after the walk.
     pub reading: &'a dyn Fn(Job) -> Reading,
     /// Instruction sets to use.

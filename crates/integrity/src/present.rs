@@ -75,7 +75,7 @@ impl<'a> Looker<'a> {
             dir: None,
             path: Vec::new(),
             prefix: None,
-            workers: work.walk_workers,
+            workers: work.walk_workers.usual(),
             attributes: Vec::new().into_iter(),
         }
     }

@@ -121,7 +121,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             "not a file that could be replaced",
         ));
     };
-    let ahead = if work.walk_workers > 1 {
+    let ahead = if work.walk_workers.usual() > 1 {
         Ahead::Thread
     } else {
         Ahead::Here

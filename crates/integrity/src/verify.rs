@@ -71,7 +71,7 @@ pub struct Verified {
 /// A manifest that cannot be trusted, a root that looks unmounted, a failed
 /// write, a cancellation.
 pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Verified, Error> {
-    let ahead = if work.walk_workers > 1 {
+    let ahead = if work.walk_workers.usual() > 1 {
         Ahead::Thread
     } else {
         Ahead::Here

@@ -20,6 +20,7 @@ const MAX_BATCH: usize = 256;
 /// while let Some(batch) = cursor.next() {
 ///     assert_eq!(batch.start, seen);
 ///     seen = batch.end;
+///     assert_eq!(cursor.remaining(), 1000 - seen);
 /// }
 /// assert_eq!(seen, 1000);
 /// ```
@@ -49,6 +50,11 @@ impl Cursor {
             min,
             max: max.max(min),
         }
+    }
+
+    /// Items that have not been handed out yet.
+    pub fn remaining(&self) -> usize {
+        self.len.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
     /// The next batch, or `None` when everything has been handed out.

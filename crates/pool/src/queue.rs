@@ -84,6 +84,13 @@ impl<T: Send> WorkQueue<T> {
         self.wake_one();
     }
 
+    /// Shared items for which there is no idle worker at this moment. Those on the workers' own
+    /// stacks do not count.
+    pub fn waiting(&self) -> usize {
+        let shared = self.queue.len() + self.seeded.load(Ordering::Relaxed);
+        shared.saturating_sub(self.idle.load(Ordering::Relaxed))
+    }
+
     /// Works until nothing is left: calls `f` for each item with a [`Local`] through which
     /// `f` adds more. Every worker of a [`run`](crate::run) calls this once.
     ///

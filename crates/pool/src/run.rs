@@ -1,9 +1,11 @@
 //! Runs one closure on several workers, the caller's thread being the first.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 /// The most workers [`run`] will start: more than this only costs memory, even on
 /// cold storage that likes deep queues.
@@ -53,25 +55,53 @@ impl std::error::Error for WorkerPanic {}
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, WorkerPanic> {
+    run_growing(workers, workers, |worker, _crew| f(worker))
+}
+
+/// Like [`run`], but any worker may call for one more while it works, through the [`Crew`]
+/// that `f` is given: up to `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`].
+///
+/// Who joins is numbered on and runs the same `f`; the results are in worker order, and there
+/// are as many as workers took part.
+///
+/// # Errors
+///
+/// [`WorkerPanic`] if any worker panicked, once all the others have returned, those that
+/// joined later too.
+///
+/// ```
+/// let workers = bc_pool::run_growing(1, 2, |worker, crew| (worker, crew.enlist()))?;
+/// assert!(workers == [(0, true), (1, false)] || workers == [(0, false)]);
+/// # Ok::<(), bc_pool::WorkerPanic>(())
+/// ```
+pub fn run_growing<T: Send>(
+    workers: usize,
+    most: usize,
+    f: impl Fn(usize, &Crew<'_>) -> T + Sync,
+) -> Result<Vec<T>, WorkerPanic> {
     let workers = workers.clamp(1, MAX_WORKERS);
-    if workers == 1 {
-        return guarded(|| f(0)).map(|result| vec![result]);
+    let most = most.clamp(workers, MAX_WORKERS);
+    if most == 1 {
+        return guarded(|| f(0, &Crew(&|| false))).map(|result| vec![result]);
     }
     let f = &f;
     let results: Vec<Result<T, WorkerPanic>> = thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(workers - 1);
-        for worker in 1..workers {
-            let started = thread::Builder::new()
-                .name(format!("bc-{worker}"))
-                .spawn_scoped(scope, move || guarded(|| f(worker)));
-            match started {
-                Ok(thread) => threads.push(thread),
-                Err(_refused) => break,
+        let starter = Arc::new(Starter {
+            scope,
+            f,
+            threads: Mutex::new(Threads {
+                left: most - 1,
+                started: 0,
+                unjoined: VecDeque::new(),
+            }),
+        });
+        for _ in 1..workers {
+            if !starter.start() {
+                break;
             }
         }
-        let mut results = Vec::with_capacity(threads.len() + 1);
-        results.push(guarded(|| f(0)));
-        for thread in threads {
+        let mut results = vec![starter.work(0)];
+        while let Some(thread) = starter.next_unjoined() {
             results.push(
                 thread
                     .join()
@@ -81,6 +111,83 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
         results
     });
     results.into_iter().collect()
+}
+
+/// The workers of a [`run_growing`], as one of them sees them.
+pub struct Crew<'c>(&'c dyn Fn() -> bool);
+
+impl Crew<'_> {
+    /// Starts one more worker. False: there are as many as there may be, or the system
+    /// refuses a thread, after which none is asked for again.
+    pub fn enlist(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Crew<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").finish_non_exhaustive()
+    }
+}
+
+/// What starting another worker takes. Owned by all of them together: a thread may outlive
+/// whatever the closure of the scope owns.
+struct Starter<'scope, 'env, T, F> {
+    scope: &'scope Scope<'scope, 'env>,
+    f: &'env F,
+    threads: Mutex<Threads<'scope, T>>,
+}
+
+struct Threads<'scope, T> {
+    /// How many more may be started.
+    left: usize,
+    started: usize,
+    unjoined: VecDeque<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>>,
+}
+
+impl<'scope, 'env, T, F> Starter<'scope, 'env, T, F>
+where
+    T: Send + 'scope,
+    F: Fn(usize, &Crew<'_>) -> T + Sync,
+{
+    fn start(self: &Arc<Self>) -> bool {
+        let mut threads = self.lock();
+        if threads.left == 0 {
+            return false;
+        }
+        let worker = threads.started + 1;
+        let starter = Arc::clone(self);
+        let started = thread::Builder::new()
+            .name(format!("bc-{worker}"))
+            .spawn_scoped(self.scope, move || starter.work(worker));
+        match started {
+            Ok(thread) => {
+                threads.left -= 1;
+                threads.started = worker;
+                threads.unjoined.push_back(thread);
+                true
+            }
+            Err(_refused) => {
+                threads.left = 0;
+                false
+            }
+        }
+    }
+
+    fn work(self: &Arc<Self>, worker: usize) -> Result<T, WorkerPanic> {
+        guarded(|| (self.f)(worker, &Crew(&|| self.start())))
+    }
+
+    /// A thread in the order of their start. `None`, to the caller's own once it has joined
+    /// all others: nobody is left who could start one.
+    fn next_unjoined(&self) -> Option<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>> {
+        self.lock().unjoined.pop_front()
+    }
+
+    /// Nothing is done under the lock that could panic halfway.
+    fn lock(&self) -> MutexGuard<'_, Threads<'scope, T>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The closure's state is thrown away together with the result when it panics, and what it
@@ -132,5 +239,40 @@ mod tests {
     fn panic_of_the_only_worker() {
         let error = run(1, |_| -> () { panic!("alone") }).unwrap_err();
         assert_eq!(error.to_string(), "worker panicked: alone");
+    }
+
+    #[test]
+    fn whoever_works_may_call_for_more() {
+        let started = run_growing(2, 5, |worker, crew| {
+            // Everybody calls for one, also who was called for.
+            (worker, crew.enlist())
+        })
+        .unwrap();
+        let workers: Vec<_> = started.iter().map(|(worker, _)| *worker).collect();
+        assert_eq!(workers, [0, 1, 2, 3, 4]);
+        assert_eq!(started.iter().filter(|(_, joined)| *joined).count(), 3);
+    }
+
+    #[test]
+    fn a_crew_has_bounds() {
+        let all = |_, crew: &Crew<'_>| while crew.enlist() {};
+        assert_eq!(run_growing(0, 0, all).unwrap().len(), 1);
+        assert_eq!(run_growing(3, 1, all).unwrap().len(), 3);
+        assert_eq!(run_growing(1, 6, all).unwrap().len(), 6);
+        assert_eq!(run_growing(2, 6, |_, _| ()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn panics_of_those_who_joined_are_reported() {
+        let finished = AtomicUsize::new(0);
+        let result = run_growing(1, 4, |worker, crew| {
+            crew.enlist();
+            if worker == 2 {
+                panic!("worker {worker} gave up");
+            }
+            finished.fetch_add(1, Ordering::SeqCst);
+        });
+        assert_eq!(result.unwrap_err().message, "worker 2 gave up");
+        assert_eq!(finished.load(Ordering::SeqCst), 3);
     }
 }

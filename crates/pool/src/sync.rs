@@ -42,6 +42,10 @@ impl<T> ArrayQueue<T> {
         self.items.lock().unwrap().pop_front()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.items.lock().unwrap().len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.items.lock().unwrap().is_empty()
     }

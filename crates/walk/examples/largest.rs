@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::Write;
 
 use bc_pool::{Cancel, available_cpus};
-use bc_walk::{Metadata, Options, walk};
+use bc_walk::{Metadata, Options, Workers, walk};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         metadata: Metadata::Basic,
         ..Options::default()
     };
-    let listing = walk(&roots, &options, available_cpus(), &Cancel::new())?;
+    let workers = Workers::adaptive(available_cpus());
+    let listing = walk(&roots, &options, workers, &Cancel::new())?;
     let mut files: Vec<_> = listing
         .ids()
         .filter_map(|id| Some((listing.meta(id)?.stamp.size, id)))

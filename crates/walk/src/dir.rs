@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::fd::{Mounts, READ_DIR, open_following};
 use crate::fstype::FsType;
+use crate::growth::Watch;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
 use crate::shard::{Found, Item, NO_CHILD, Pending, RawDir as Record, Role, Shard, sort};
@@ -23,13 +24,16 @@ use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Sy
 /// a small tree pays for a page.
 const BUFFER: usize = 64 << 10;
 
-/// The cancel flag is looked at after this many entries, in directories with more.
-const CANCEL_EVERY: usize = 4096;
+/// The cancel flag and the clock are looked at after this many entries, in directories with
+/// more.
+const LOOK_EVERY: usize = 4096;
 
 /// One worker's tools. Nothing matters from one directory to the next but the shard.
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
     shard: &'w mut Shard,
+    /// Of a worker that may call for others.
+    watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
     found: Vec<Found>,
     stats: Vec<FileStat>,
@@ -54,10 +58,15 @@ struct Reading<'t> {
 }
 
 impl<'w> Worker<'w> {
-    pub(crate) fn new(context: &'w Context<'w>, shard: &'w mut Shard) -> Worker<'w> {
+    pub(crate) fn new(
+        context: &'w Context<'w>,
+        shard: &'w mut Shard,
+        watch: Option<Watch<'w>>,
+    ) -> Worker<'w> {
         Worker {
             context,
             shard,
+            watch,
             buffer: Vec::with_capacity(BUFFER),
             found: Vec::new(),
             stats: Vec::new(),
@@ -69,11 +78,17 @@ impl<'w> Worker<'w> {
 
     /// Reads one directory; gives its subdirectories to `push`, the last one first.
     pub(crate) fn process(&mut self, task: &Task, push: impl FnMut(Task)) {
+        if let Some(watch) = &mut self.watch {
+            watch.begin();
+        }
         self.set_path(task);
         match self.open(task) {
             Ok(Some((fd, stat))) => self.read(task, &fd, stat.as_ref(), push),
             Ok(None) => {}
             Err(kind) => self.fail(task, None, "open", kind),
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.look();
         }
     }
 
@@ -253,8 +268,13 @@ impl<'w> Worker<'w> {
                 break;
             }
             count += 1;
-            if count.is_multiple_of(CANCEL_EVERY) && self.context.cancel.is_cancelled() {
-                break;
+            if count.is_multiple_of(LOOK_EVERY) {
+                if self.context.cancel.is_cancelled() {
+                    break;
+                }
+                if let Some(watch) = &mut self.watch {
+                    watch.look();
+                }
             }
         }
         self.buffer = buffer;

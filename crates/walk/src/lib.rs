@@ -41,6 +41,7 @@ mod error;
 mod fd;
 mod fstype;
 mod globs;
+mod growth;
 mod ignores;
 mod listing;
 mod merge;
@@ -50,6 +51,7 @@ mod shard;
 mod stat;
 mod tree;
 mod walk;
+mod workers;
 
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
@@ -60,3 +62,4 @@ pub use options::{
 };
 pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
 pub use walk::{list_files, walk};
+pub use workers::Workers;

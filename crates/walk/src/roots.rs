@@ -5,21 +5,28 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use bc_pool::{Cancel, Cursor, WorkerPanic, run};
+use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::fd::{PATH_DIR, READ_DIR, open_following, stat_at};
 use crate::fstype::fs_type;
+use crate::growth::Growth;
 use crate::listing::Base;
 use crate::tree::{Listed, Shared, Top};
+use crate::walk::Tuning;
 use crate::{
     Entries, Error, ErrorKind, FileStat, Identity, Kind, Metadata, Options, Skipped, Symlinks,
+    Workers,
 };
 
 /// Descriptors of this many root directories are kept open, so that a listing finds them
 /// again whatever happens to their names; more could exhaust the descriptors.
 const KEPT_OPEN: usize = 64;
+
+/// While workers wait for the disk, one more is started for this many paths still to be looked
+/// at, and each looks at the clock that often.
+const WORTH_A_WORKER: usize = 16;
 
 /// What to do with the paths given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,11 +69,12 @@ pub(crate) fn resolve(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: usize,
+    workers: Workers,
     shared: &Shared,
     cancel: &Cancel,
+    tuning: &Tuning,
 ) -> Result<Roots, WorkerPanic> {
-    let probes = probe_all(&paths, options, workers, cancel)?;
+    let probes = probe_all(&paths, options, workers, cancel, tuning)?;
     let mut roots = Roots::default();
     let mut seen = HashSet::new();
     for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
@@ -200,16 +208,21 @@ impl Roots {
 fn probe_all(
     paths: &[Vec<u8>],
     options: &Options,
-    workers: usize,
+    workers: Workers,
     cancel: &Cancel,
+    tuning: &Tuning,
 ) -> Result<Vec<Option<Result<Probe, Errno>>>, WorkerPanic> {
     // Two stats a path; about a thousand pay for the start of a thread.
-    let workers = workers.min(paths.len() / 1000 + 1);
-    let cursor = Cursor::new(paths.len(), workers);
+    let workers = workers.within(paths.len() / 1000 + 1, paths.len() / WORTH_A_WORKER + 1);
+    let cursor = Cursor::new(paths.len(), workers.most());
+    let waiting = || cursor.remaining() / WORTH_A_WORKER;
+    let growth = Growth::new(workers, &tuning.pace, &waiting);
     let parents_matter = paths.len() > 1;
-    let parts = run(workers, |_| {
+    let parts = run_growing(workers.usual(), workers.most(), |_, crew| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
+        let enlist = || crew.enlist();
+        let mut watch = growth.watch(&enlist);
         while let Some(batch) = cursor.next() {
             if cancel.is_cancelled() {
                 break;
@@ -223,6 +236,11 @@ fn probe_all(
                         .or_insert_with(|| identity_of(directory))
                 });
                 part.push((index, probe(path, parent.flatten(), options.metadata)));
+                if index.is_multiple_of(WORTH_A_WORKER)
+                    && let Some(watch) = &mut watch
+                {
+                    watch.look();
+                }
             }
         }
         part

@@ -1,5 +1,6 @@
 //! The walk as a whole: roots, then what lies behind mount points and links, then order.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,19 +8,20 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bc_pool::{Cancel, MAX_WORKERS, WorkQueue, WorkerPanic, run};
+use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::fstype::{FsType, fs_type};
+use crate::growth::{Growth, Pace};
 use crate::listing::Base;
 use crate::merge::{Parts, merge};
 use crate::roots::{Given, Roots, resolve};
 use crate::shard::{Pending, Shard};
 use crate::tree::{Context, Listed, Shared, Task, Top};
-use crate::{Entries, Error, FileStat, FileSystems, Identity, Listing, Options, Skipped};
+use crate::{Entries, Error, FileStat, FileSystems, Identity, Listing, Options, Skipped, Workers};
 
 /// Walks this long on the caller's thread before it starts others: about what starting a
 /// thread costs, so a small tree never does and a large one loses nothing that counts.
@@ -27,6 +29,23 @@ const ALONE: Duration = Duration::from_micros(250);
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
 const QUEUE: usize = 64;
+
+/// When a walk gets more workers. Nothing but the time that it takes depends on it.
+pub(crate) struct Tuning {
+    /// How long the caller's thread is alone.
+    pub(crate) alone: Duration,
+    /// How soon those that wait for storage are joined by others.
+    pub(crate) pace: Pace,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            alone: ALONE,
+            pace: Pace::default(),
+        }
+    }
+}
 
 /// Lists what is below the roots: directories are walked, anything else is listed itself.
 ///
@@ -38,9 +57,10 @@ const QUEUE: usize = 64;
 ///   places where the same directory is mounted, the one that comes first in path order.
 /// - Filters apply to roots that are files as well, but they are never hidden or ignored.
 ///
-/// `workers` is how many threads may be used, the caller's being one of them; others start
-/// only when the tree turns out to be large enough. The result does not depend on it. When
-/// `cancel` is set the walk ends early and the listing is incomplete: the caller knows.
+/// `workers` is how many threads may be used, the caller's being one of them: a number that
+/// is never exceeded, or [`Workers::adaptive`]. Others start only when the tree turns out to
+/// be large enough. The result does not depend on it. When `cancel` is set the walk ends early
+/// and the listing is incomplete: the caller knows.
 ///
 /// # Errors
 ///
@@ -52,11 +72,12 @@ const QUEUE: usize = 64;
 pub fn walk(
     roots: &[OsString],
     options: &Options,
-    workers: usize,
+    workers: impl Into<Workers>,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
     let paths = roots.iter().map(|root| root.clone().into_vec()).collect();
-    list(Given::Roots, paths, options, workers, cancel, ALONE)
+    let (workers, tuning) = (workers.into(), Tuning::default());
+    list(Given::Roots, paths, options, workers, cancel, &tuning)
 }
 
 /// Lists exactly these paths, without walking: links are followed, directories are errors
@@ -81,29 +102,31 @@ pub fn walk(
 pub fn list_files(
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: usize,
+    workers: impl Into<Workers>,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
-    list(Given::Exactly, paths, options, workers, cancel, ALONE)
+    let (workers, tuning) = (workers.into(), Tuning::default());
+    list(Given::Exactly, paths, options, workers, cancel, &tuning)
 }
 
 pub(crate) fn list(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: usize,
+    workers: Workers,
     cancel: &Cancel,
-    alone: Duration,
+    tuning: &Tuning,
 ) -> Result<Listing, WorkerPanic> {
-    list_with(given, paths, options, workers, cancel, alone, Opener::new())
+    let opener = Opener::new();
+    list_with(given, paths, options, workers, cancel, tuning, opener)
 }
 
 /// A walk in progress.
 struct Walk<'w> {
     options: &'w Options,
-    workers: usize,
+    workers: Workers,
     cancel: &'w Cancel,
-    alone: Duration,
+    tuning: &'w Tuning,
     opener: Opener,
     bases: Vec<Base>,
     tops: Vec<Top>,
@@ -122,13 +145,13 @@ pub(crate) fn list_with(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: usize,
+    workers: Workers,
     cancel: &Cancel,
-    alone: Duration,
+    tuning: &Tuning,
     opener: Opener,
 ) -> Result<Listing, WorkerPanic> {
     let shared = Shared::default();
-    let roots = resolve(given, paths, options, workers, &shared, cancel)?;
+    let roots = resolve(given, paths, options, workers, &shared, cancel, tuning)?;
     let Roots {
         bases,
         tops,
@@ -143,9 +166,9 @@ pub(crate) fn list_with(
     };
     let mut walk = Walk {
         options,
-        workers: workers.clamp(1, MAX_WORKERS),
+        workers,
         cancel,
-        alone,
+        tuning,
         opener,
         bases,
         tops,
@@ -204,26 +227,21 @@ impl Walk<'_> {
             watched: &self.watched,
             shared: &self.shared,
         };
-        let limit = (self.workers > 1).then_some(self.alone);
         let left = run(1, |_| {
             let tasks = (first_top..self.tops.len())
                 .rev()
                 .map(|top| first_task(&self.tops[top], top as u32))
                 .collect();
-            walk_alone(&context, &mut lock(&self.shards[0]), tasks, limit)
+            let shard = &mut lock(&self.shards[0]);
+            walk_alone(&context, shard, tasks, self.workers, self.tuning)
         })?;
         let tasks: Vec<Task> = left.into_iter().flatten().collect();
         if !tasks.is_empty() && !self.cancel.is_cancelled() {
-            self.shards.resize_with(self.workers, Mutex::default);
-            let queue = WorkQueue::new(QUEUE);
-            tasks.into_iter().for_each(|task| queue.push(task));
-            run(self.workers, |worker| {
-                let mut shard = lock(&self.shards[worker]);
-                let mut worker = Worker::new(&context, &mut shard);
-                queue.work(self.cancel, |task, local| {
-                    worker.process(&task, |child| local.push(child));
-                });
-            })?;
+            let before = self.shards.len();
+            self.shards.resize_with(self.workers.most(), Mutex::default);
+            let pace = &self.tuning.pace;
+            let ran = walk_together(&context, &self.shards, tasks, self.workers, pace)?;
+            self.shards.truncate(ran.max(before));
         }
         let mut pending = BTreeMap::new();
         for shard in &self.shards {
@@ -297,22 +315,55 @@ impl Walk<'_> {
     }
 }
 
-/// Walks on this thread, until all is done or `limit` is over; returns what is left.
+/// Walks on this thread, until all is done or others are needed; returns what is left.
 fn walk_alone(
     context: &Context<'_>,
     shard: &mut Shard,
     mut tasks: Vec<Task>,
-    limit: Option<Duration>,
+    workers: Workers,
+    tuning: &Tuning,
 ) -> Vec<Task> {
     let started = Instant::now();
-    let mut worker = Worker::new(context, shard);
-    while !context.cancel.is_cancelled() && limit.is_none_or(|limit| started.elapsed() < limit) {
+    let limit = (workers.usual() > 1).then_some(tuning.alone);
+    // Where one is the usual number, only waiting is a reason to share the work out.
+    let waited = Cell::new(false);
+    let enlist = || !waited.replace(true);
+    let growth = Growth::new(workers, &tuning.pace, &|| 1);
+    let watch = limit.is_none().then(|| growth.watch(&enlist)).flatten();
+    let mut worker = Worker::new(context, shard, watch);
+    let is_over = || waited.get() || limit.is_some_and(|limit| started.elapsed() >= limit);
+    while !context.cancel.is_cancelled() && !is_over() {
         let Some(task) = tasks.pop() else {
             break;
         };
         worker.process(&task, |child| tasks.push(child));
     }
     tasks
+}
+
+/// Walks on several threads until all is done; returns how many there were, which are the
+/// first of the shards'.
+fn walk_together(
+    context: &Context<'_>,
+    shards: &[Mutex<Shard>],
+    tasks: Vec<Task>,
+    workers: Workers,
+    pace: &Pace,
+) -> Result<usize, WorkerPanic> {
+    let queue = WorkQueue::new(QUEUE);
+    tasks.into_iter().for_each(|task| queue.push(task));
+    // Who asks is about to take one.
+    let waiting = || queue.waiting().saturating_sub(1);
+    let growth = Growth::new(workers, pace, &waiting);
+    let ran = run_growing(workers.usual(), workers.most(), |worker, crew| {
+        let mut shard = lock(&shards[worker]);
+        let enlist = || crew.enlist();
+        let mut worker = Worker::new(context, &mut shard, growth.watch(&enlist));
+        queue.work(context.cancel, |task, local| {
+            worker.process(&task, |child| local.push(child));
+        });
+    })?;
+    Ok(ran.len())
 }
 
 fn first_task(top: &Top, index: u32) -> Task {

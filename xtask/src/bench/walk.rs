@@ -77,7 +77,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         ..Options::default()
     };
     let roots = [OsString::from(root)];
-    let listing = bc_walk::walk(&roots, &options, threads.parse()?, &Cancel::new())?;
+    let workers: usize = threads.parse()?;
+    let listing = bc_walk::walk(&roots, &options, workers, &Cancel::new())?;
     if let Some(error) = listing.errors().first() {
         bail!("{error}");
     }

@@ -25,7 +25,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
         read: bc_read::Options::default(),
     };
     job(&Work {
-        walk_workers: workers,
+        walk_workers: workers.into(),
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,

@@ -1,7 +1,7 @@
 //! The queue must end exactly when everything is done, whatever the sizes and accidents.
 
 use super::*;
-use crate::run;
+use crate::{run, run_growing};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -155,4 +155,41 @@ fn hoarded_work_is_shared_with_the_idle() {
     if counts.len() == 2 {
         assert!(counts.iter().all(|&count| count >= 2), "{counts:?}");
     }
+}
+
+#[test]
+fn those_who_join_take_part() {
+    let queue = WorkQueue::new(2);
+    queue.push(0_u32);
+    let cancel = Cancel::new();
+    let counts = run_growing(1, 5, |_, crew| {
+        let mut count = 0_u32;
+        queue.work(&cancel, |level, local| {
+            count += 1;
+            crew.enlist();
+            if level < 9 {
+                (0..2).for_each(|_| local.push(level + 1));
+            }
+        });
+        count
+    })
+    .unwrap();
+    assert_eq!(counts.len(), 5);
+    assert_eq!(counts.iter().sum::<u32>(), (1 << 10) - 1);
+}
+
+#[test]
+fn what_waits_is_shared_and_has_no_taker() {
+    let queue = WorkQueue::new(2);
+    assert_eq!(queue.waiting(), 0);
+    (0..5_u32).for_each(|n| queue.push(n));
+    assert_eq!(queue.waiting(), 5, "two in the queue, three seeds");
+    queue.work(&Cancel::new(), |n, local| {
+        if n == 0 {
+            assert_eq!(queue.waiting(), 4);
+            (10..13).for_each(|n| local.push(n));
+            assert_eq!(queue.waiting(), 5, "the queue has room for one");
+        }
+    });
+    assert_eq!(queue.waiting(), 0);
 }

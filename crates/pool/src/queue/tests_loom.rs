@@ -51,3 +51,30 @@ fn loom_child() {
 fn loom_more_children_than_room() {
     explore(1, 1, 2);
 }
+
+#[test]
+fn loom_joined_late() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let queue = Arc::new(WorkQueue::new(1));
+        queue.push(0_u32);
+        let mut joined = None;
+        let mut count = 0;
+        queue.work(&Cancel::new(), |level, local| {
+            count += 1;
+            if level == 0 {
+                (0..2).for_each(|_| local.push(1));
+                let queue = Arc::clone(&queue);
+                joined = Some(thread::spawn(move || {
+                    let mut count = 0;
+                    queue.work(&Cancel::new(), |_, _| count += 1);
+                    count
+                }));
+            }
+        });
+        let count = count + joined.unwrap().join().unwrap();
+        assert_eq!(count, 3);
+        assert_eq!(queue.outstanding.load(Ordering::SeqCst), 0);
+    });
+}

@@ -2,6 +2,7 @@
 
 mod deep;
 mod filters;
+mod joining;
 mod mounts;
 mod roots;
 mod trees;
@@ -102,9 +103,26 @@ fn outcome(listing: &Listing) -> Outcome {
     }
 }
 
-/// Lists with one worker and with many, with and without `openat2`; all must agree.
+/// All workers from the first directory on.
+fn at_once() -> Tuning {
+    Tuning {
+        alone: Duration::ZERO,
+        pace: Pace::default(),
+    }
+}
+
+/// As if workers did nothing but wait for the disk: more are wanted after each directory.
+fn waiting() -> Pace {
+    Pace {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(|_| Duration::ZERO)),
+    }
+}
+
+/// Lists with one worker and with many, from the beginning on or joining later, with and
+/// without `openat2`; all must agree.
 pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &Options) -> Listing {
-    let list = |workers, alone, opener| {
+    let list = |workers, tuning: Tuning, opener| {
         let cancel = Cancel::new();
         list_with(
             given,
@@ -112,27 +130,35 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &Options) -
             options,
             workers,
             &cancel,
-            alone,
+            &tuning,
             opener,
         )
         .unwrap()
     };
-    let forever = Duration::from_secs(3600);
-    let first = list(1, forever, Opener::new());
+    let alone = Tuning {
+        alone: Duration::from_secs(3600),
+        pace: Pace::default(),
+    };
+    let first = list(Workers::from(1), alone, Opener::new());
     let expected = outcome(&first);
     assert!(
         expected.entries.is_sorted_by(|a, b| a.path < b.path),
         "out of order: {expected:?}"
     );
-    for workers in [1, 2, 8] {
+    let bounds = [1, 2, 8].map(Workers::from);
+    for workers in bounds.into_iter().chain([Workers::adaptive(1)]) {
         for old_kernel in [false, true] {
             let opener = if old_kernel {
                 Opener::without_openat2()
             } else {
                 Opener::new()
             };
-            let listing = list(workers, Duration::ZERO, opener);
-            let what = format!("{workers} workers, old kernel: {old_kernel}");
+            let tuning = Tuning {
+                pace: waiting(),
+                ..at_once()
+            };
+            let listing = list(workers, tuning, opener);
+            let what = format!("{workers:?}, old kernel: {old_kernel}");
             assert_eq!(outcome(&listing), expected, "{what}");
         }
     }

@@ -20,8 +20,16 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
         let list = |root: &[u8], file_systems, opener| {
             let options = options(file_systems);
             let roots = vec![root.to_vec()];
-            let alone = Duration::ZERO;
-            list_with(Given::Roots, roots, &options, 2, &cancel, alone, opener).unwrap()
+            list_with(
+                Given::Roots,
+                roots,
+                &options,
+                2.into(),
+                &cancel,
+                &at_once(),
+                opener,
+            )
+            .unwrap()
         };
         let old_kernel = !opener.notices_mounts();
         let again = || {

@@ -224,14 +224,17 @@ fn a_small_tree_starts_no_threads() {
     let tree = Tree::with(&["a", "b/c", "d/e/f"]);
     let paths = vec![tree.root()];
     let cancel = Cancel::new();
-    let forever = Duration::from_secs(3600);
+    let tuning = Tuning {
+        alone: Duration::from_secs(3600),
+        pace: waiting(),
+    };
     let listing = list(
         Given::Roots,
         paths,
         &Options::default(),
-        8,
+        Workers::adaptive(8),
         &cancel,
-        forever,
+        &tuning,
     )
     .unwrap();
     assert_eq!(listing.len(), 3);
@@ -355,7 +358,8 @@ fn directories_that_come_and_go() {
                 metadata: Metadata::Basic,
                 ..Options::default()
             };
-            let listing = list(Given::Roots, paths, &options, 2, &cancel, Duration::ZERO).unwrap();
+            let listing =
+                list(Given::Roots, paths, &options, 2.into(), &cancel, &at_once()).unwrap();
             let names = below(&tree, &listing);
             assert!(names.contains(&"stay/file".to_owned()) && names.contains(&"zz".to_owned()));
             for error in listing.errors() {
@@ -377,9 +381,17 @@ fn a_directory_replaced_by_a_link_is_not_entered() {
     for opener in [Opener::new(), Opener::without_openat2()] {
         let cancel = Cancel::new();
         let paths = vec![tree.bytes("d")];
-        let alone = Duration::ZERO;
-        let options = Options::default();
-        let listing = list_with(Given::Roots, paths, &options, 1, &cancel, alone, opener).unwrap();
+        let (options, tuning) = (Options::default(), at_once());
+        let listing = list_with(
+            Given::Roots,
+            paths,
+            &options,
+            1.into(),
+            &cancel,
+            &tuning,
+            opener,
+        )
+        .unwrap();
         let dir = listing.dir(listing.ids().next().unwrap());
         assert_eq!(listing.dir_path(dir), tree.bytes("d/sub"));
         listing.open_dir(dir).unwrap();
@@ -411,9 +423,9 @@ fn cancelled_before_it_begins() {
             Given::Roots,
             paths,
             &options,
-            workers,
+            workers.into(),
             &cancel,
-            Duration::ZERO,
+            &at_once(),
         );
         let listing = listing.unwrap();
         assert!(listing.is_empty());

@@ -1,0 +1,156 @@
+//! Workers that join a walk because those it has are waiting for storage.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+
+/// Directories enough to keep any number of workers supplied, all found at once.
+fn wide() -> Tree {
+    let tree = Tree::new();
+    (0..400).for_each(|number| tree.add(format!("{number}/{}/file", number % 7).as_bytes()));
+    tree
+}
+
+fn walk_with(
+    tree: &Tree,
+    workers: Workers,
+    cancel: &Cancel,
+    pace: Pace,
+) -> Result<Listing, WorkerPanic> {
+    let tuning = Tuning { pace, ..at_once() };
+    let (paths, options) = (vec![tree.root()], Options::default());
+    list(Given::Roots, paths, &options, workers, cancel, &tuning)
+}
+
+/// How many threads a walk had: an arena each, and one for roots that are files.
+fn threads(tree: &Tree, workers: Workers, pace: Pace) -> usize {
+    let listing = walk_with(tree, workers, &Cancel::new(), pace).unwrap();
+    assert_eq!(listing.len(), 400);
+    assert!(listing.errors().is_empty());
+    listing.arenas.len() - 1
+}
+
+fn busy() -> Pace {
+    Pace {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(|busy| busy)),
+    }
+}
+
+#[test]
+fn who_waits_gets_company_and_lists_the_same() {
+    let tree = wide();
+    for usual in [1, 2, 8] {
+        assert_eq!(threads(&tree, Workers::adaptive(usual), waiting()), 8);
+    }
+    let (_, listing) = walked(&tree, &[], &Options::default());
+    assert_eq!(listing.len(), 400);
+}
+
+#[test]
+fn who_has_the_cpu_or_wants_it_gets_none() {
+    let tree = wide();
+    for usual in [1, 2, 8] {
+        assert_eq!(threads(&tree, Workers::adaptive(usual), busy()), usual);
+    }
+    let almost = Pace {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(|busy| busy - busy / 10)),
+    };
+    assert_eq!(threads(&tree, Workers::adaptive(2), almost), 2);
+}
+
+#[test]
+fn a_number_is_a_bound() {
+    let tree = wide();
+    for count in [1, 2, 3] {
+        assert_eq!(threads(&tree, Workers::from(count), waiting()), count);
+    }
+}
+
+#[test]
+fn nobody_joins_for_want_of_directories() {
+    // Each directory is found when the one above it is read: never two at once.
+    let tree = Tree::with(&["1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/file"]);
+    let listing = walk_with(&tree, Workers::adaptive(1), &Cancel::new(), waiting()).unwrap();
+    assert_eq!((listing.len(), listing.arenas.len() - 1), (1, 1));
+}
+
+/// The caller's thread asks for company, alone and among those who may join, and then waits
+/// until somebody has joined and done `what` after a first piece of work.
+fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
+    /// Also when `what` panics.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let caller = std::thread::current().id();
+    let (asked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let pretend = move |busy| {
+        if std::thread::current().id() != caller {
+            let _done = Done(&done);
+            what();
+        } else if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+            return Duration::ZERO;
+        } else {
+            while !done.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        busy
+    };
+    Pace {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(pretend)),
+    }
+}
+
+#[test]
+fn who_joins_can_cancel() {
+    let tree = wide();
+    let cancel = Cancel::new();
+    let pace = as_soon_as_one_joins({
+        let cancel = cancel.clone();
+        move || cancel.cancel(15)
+    });
+    let listing = walk_with(&tree, Workers::adaptive(1), &cancel, pace).unwrap();
+    assert!(listing.len() < 400, "{}", listing.len());
+}
+
+#[test]
+fn a_panic_of_who_joins_ends_the_walk() {
+    let tree = wide();
+    let pace = as_soon_as_one_joins(|| panic!("joined in vain"));
+    let result = walk_with(&tree, Workers::adaptive(1), &Cancel::new(), pace);
+    assert_eq!(result.unwrap_err().message, "joined in vain");
+}
+
+#[test]
+fn long_lists_of_files_are_looked_at_by_more() {
+    let tree = wide();
+    let (_, listing) = walked(&tree, &[], &Options::default());
+    let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
+    let list = |paths: &[Vec<u8>], pace| {
+        let (paths, options) = (paths.to_vec(), Options::default());
+        let (workers, cancel) = (Workers::adaptive(1), Cancel::new());
+        let tuning = Tuning { pace, ..at_once() };
+        list(Given::Exactly, paths, &options, workers, &cancel, &tuning)
+    };
+    let joined = Arc::new(AtomicBool::new(false));
+    let pace = as_soon_as_one_joins({
+        let joined = Arc::clone(&joined);
+        move || joined.store(true, Ordering::SeqCst)
+    });
+    let listed = list(&paths, pace).unwrap();
+    assert!(joined.load(Ordering::SeqCst));
+    let listed: Vec<_> = listed.ids().map(|id| listed.path(id)).collect();
+    assert_eq!(listed, paths);
+    // Ten files are not worth a thread, however slow: nobody even asks.
+    let pace = Pace {
+        pretend: Some(Box::new(|_| unreachable!())),
+        ..waiting()
+    };
+    assert_eq!(list(&paths[..10], pace).unwrap().len(), 10);
+}
