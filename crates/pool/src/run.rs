@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use rustix::thread::{get_keep_capabilities, set_keep_capabilities};
+
 /// The most workers [`run`] will start: more than this only costs memory, even on
 /// cold storage that likes deep queues.
 pub const MAX_WORKERS: usize = 1024;
@@ -159,7 +161,10 @@ where
         let starter = Arc::clone(self);
         let started = thread::Builder::new()
             .name(format!("bc-{worker}"))
-            .spawn_scoped(self.scope, move || starter.work(worker));
+            .spawn_scoped(self.scope, move || {
+                own_credentials();
+                starter.work(worker)
+            });
         match started {
             Ok(thread) => {
                 threads.left -= 1;
@@ -190,6 +195,21 @@ where
     }
 }
 
+/// Gives the calling thread a copy of its credentials. Threads share one until one of them
+/// changes something, and each open and close of a file counts its references up and down: two
+/// CPUs that fight over the count lose 0.5 to 3 % of the time of opening, reading and closing
+/// small files, depending on how far apart they are (Linux 6.18, Zen 5). Setting this flag to what
+/// it is makes a copy and changes nothing else.
+fn own_credentials() {
+    // Miri knows no such call.
+    if !cfg!(miri)
+        && let Ok(keep) = get_keep_capabilities()
+    {
+        // Where it is refused they stay shared.
+        let _ = set_keep_capabilities(keep);
+    }
+}
+
 /// The closure's state is thrown away together with the result when it panics, and what it
 /// shares with others is protected by their own invariants.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, WorkerPanic> {
@@ -199,6 +219,7 @@ fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, WorkerPanic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::thread::capabilities;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
@@ -216,6 +237,16 @@ mod tests {
         for (index, (worker, id)) in ids.iter().enumerate().skip(1) {
             assert_eq!(*worker, index);
             assert_ne!(*id, here);
+        }
+    }
+
+    #[test]
+    fn workers_have_the_capabilities_of_the_caller() {
+        let mine = capabilities(None).unwrap();
+        let of_all = run(3, |_| (get_keep_capabilities(), capabilities(None))).unwrap();
+        for (keep, sets) in of_all {
+            assert_eq!(keep, get_keep_capabilities());
+            assert_eq!(sets.unwrap(), mine);
         }
     }
 

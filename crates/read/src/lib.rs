@@ -82,6 +82,7 @@
 #![deny(unsafe_code)]
 
 mod buffer;
+mod close;
 pub mod dedupe;
 pub mod extents;
 mod latency;

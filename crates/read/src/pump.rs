@@ -62,6 +62,8 @@ struct Pump<'a, C> {
     free: Vec<usize>,
     /// Filled and not consumed, oldest first.
     ready: Vec<usize>,
+    /// Empty between calls of the consumer.
+    consumed: Vec<usize>,
     /// Waiting for a buffer, oldest first.
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
@@ -111,6 +113,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
             ready: Vec::with_capacity(slots),
+            consumed: Vec::with_capacity(slots),
             starved: VecDeque::new(),
             deferred: Vec::new(),
             short: false,
@@ -172,14 +175,6 @@ impl<'a, C: Consumer> Pump<'a, C> {
         feeds: Vec<Feed<'f>>,
         consumed: &mut Vec<usize>,
     ) -> Vec<Feed<'f>> {
-        // One at a time, as over most small files: nothing to gather.
-        if let (1, Some(&slot)) = (width, self.ready.first())
-            && let Slot::Active(active) = &self.slots[slot]
-        {
-            self.consumer.advance(&[active.feed(slot)], consumed);
-            assert!(!consumed.is_empty(), "a consumer must consume something");
-            return feeds;
-        }
         let mut feeds = recycle(feeds);
         for &slot in self.ready.iter().take(width) {
             if let Slot::Active(active) = &self.slots[slot] {

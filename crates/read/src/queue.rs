@@ -61,6 +61,16 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// How to read a file for which the ring need not be thought of: plain
+    /// calls are all there is, or the read before found its data resident.
+    pub(crate) fn direct(&self) -> Option<Way> {
+        match (self.way(), self.choice) {
+            (way @ (Way::Cached | Way::Plain), _) => (self.hits > 0).then_some(way),
+            (Way::Ring, Choice::Sync) => Some(Way::Plain),
+            (Way::Ring, _) => None,
+        }
+    }
+
     /// A call that does not wait found what it wanted.
     pub(crate) fn hit(&mut self) {
         self.hits = if self.hits < u32::MAX {

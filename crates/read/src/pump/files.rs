@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::Pump;
 use crate::buffer::Pool;
+use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
 use crate::progress::{Progress, Step};
 use crate::queue::Way;
@@ -129,8 +130,13 @@ impl<C: Consumer> Pump<'_, C> {
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
-                self.slots[slot] = Slot::Active(active);
-                self.fill(slot)
+                match self.direct() {
+                    Some(way) => self.pass(slot, active, way),
+                    None => {
+                        self.slots[slot] = Slot::Active(active);
+                        self.fill(slot)
+                    }
+                }
             }
             Ok(None) => {
                 self.slots[slot] = Slot::Starved(active);
@@ -143,6 +149,60 @@ impl<C: Consumer> Pump<'_, C> {
                 Start::Done
             }
         }
+    }
+
+    /// How to read a file that need not be put into its slot: the consumer takes
+    /// one at a time, nothing else waits for it, and what was read last was resident.
+    fn direct(&self) -> Option<Way> {
+        let one = self.consumer.width() <= 1 || self.slots.len() == 1;
+        if one && self.ready.is_empty() && self.queue.in_flight() == 0 {
+            self.queue.direct()
+        } else {
+            None
+        }
+    }
+
+    /// Reads a file that was just opened for `slot`. If one call is all it takes, the
+    /// consumer sees it at once and it is done: most files of most trees, at the least
+    /// cost. What takes more goes the way of all others.
+    fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
+        if active.progress.nothing() {
+            self.slots[slot] = Slot::Active(active);
+            return self.fill(slot);
+        }
+        active.ask(self.chunk);
+        let plain = match way {
+            Way::Cached => active.read_cached(),
+            Way::Plain | Way::Ring => active.read().map(Plain::Read),
+        };
+        let Ok(Plain::Read(n)) = plain else {
+            // Asked again, by the book.
+            self.slots[slot] = Slot::Active(active);
+            return self.fill(slot);
+        };
+        self.queue.hit();
+        self.stats.reads += 1;
+        self.stats.bytes += n as u64;
+        match active.took(n) {
+            Step::Last => {}
+            Step::LastIfSame if !active.proven && active.progress.exact() => {}
+            step => {
+                self.slots[slot] = Slot::Active(active);
+                return match self.stepped(slot, step) {
+                    true => self.fill(slot),
+                    false => Start::Done,
+                };
+            }
+        }
+        active.end = true;
+        self.consumer
+            .advance(&[active.feed(slot)], &mut self.consumed);
+        assert!(
+            self.consumed.pop().is_some(),
+            "a consumer must consume something"
+        );
+        self.conclude(slot, active, None);
+        Start::Done
     }
 
     /// Reads into the slot's buffer until it has something for the consumer,
@@ -235,7 +295,17 @@ impl<C: Consumer> Pump<'_, C> {
             }
         };
         self.stats.bytes += n as u64;
-        match active.took(n) {
+        let step = active.took(n);
+        self.stepped(slot, step)
+    }
+
+    /// Acts on what a read of the slot's file has led to; returns whether another one has to
+    /// follow.
+    fn stepped(&mut self, slot: usize, step: Step) -> bool {
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
+        match step {
             Step::More => return true,
             Step::Full => {}
             Step::Last => active.end = true,
@@ -345,13 +415,19 @@ impl<C: Consumer> Pump<'_, C> {
     /// Closes the file, frees the slot and tells the consumer.
     pub(super) fn finish(&mut self, slot: usize, error: Option<Error>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
-        let (Slot::Active(active) | Slot::Starved(active)) = state else {
-            return;
-        };
+        if let Slot::Active(active) | Slot::Starved(active) = state {
+            self.conclude(slot, active, error);
+        }
+    }
+
+    /// The same for a file that has left its slot.
+    fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
         if let Some(buffer) = active.buffer {
             self.pool.put(buffer);
         }
-        drop(active.file);
+        if let Some(file) = active.file {
+            close(file);
+        }
         self.short = false;
         self.free.push(slot);
         let entry = active.opened.entry;
