@@ -115,3 +115,45 @@ fn a_small_tree_starts_no_thread_and_no_ring() {
         assert!(!calls.contains(call), "{call} in\n{calls}");
     }
 }
+
+/// However few descriptors there are, each file is read or reported. Where a directory took the
+/// last one, the open of a file in it used to be tried again for ever.
+#[test]
+fn few_descriptors_take_no_file_and_no_end_away() {
+    let t = TestTree::new();
+    for index in 0..400 {
+        t.write(format!("{:02}/{index:03}", index / 8), vec![b'x'; 60]);
+    }
+    let mut complete = 0;
+    for limit in 4..=24 {
+        for options in [
+            "--threads=1",
+            "--threads=3",
+            "--threads=1 --algorithm=sha256",
+        ] {
+            let line = format!("ulimit -n {limit} && exec \"$0\" dup {options} .");
+            let run = std::process::Command::new("sh")
+                .args(["-c", &line, crate::common::BC])
+                .current_dir(t.path())
+                .output()
+                .unwrap();
+            let found = run.stdout.iter().filter(|&&byte| byte == b'\n').count();
+            let told = String::from_utf8_lossy(&run.stderr);
+            match run.status.code() {
+                Some(0) => {
+                    assert_eq!((found, &*told), (400, ""), "{line}");
+                    complete += 1;
+                }
+                // The loader and the start of the program need some, too.
+                code => {
+                    assert!(code.is_some_and(|code| code > 0), "{line}: {code:?}");
+                    assert!(
+                        told.contains("oo many open files") || limit < 6,
+                        "{line}: {told}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(complete >= 30, "{complete}");
+}

@@ -21,8 +21,8 @@
 //!
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular
-//!   file and, where the listing has metadata, the one that was walked; unless the caller has
-//!   taken that upon itself ([`Proof::Caller`]).
+//!   file and, where the listing has metadata, the one that was walked; unless the consumer has
+//!   put that off ([`Proof::Later`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.
@@ -99,7 +99,7 @@ mod tests;
 mod types;
 mod uring;
 
-pub use open::{Prover, open_checked};
+pub use open::open_checked;
 pub use plan::Plan;
 pub use pump::pump;
 pub use stream::{map_chunks, stream, unchanged};

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, statat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Directory descriptors a worker keeps. In path order a file's directory is
@@ -39,7 +39,6 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
 
 /// Opens a worker's files: keeps the last few directories, and remembers what
 /// the system refuses.
-#[derive(Debug)]
 pub(crate) struct Opener<'a> {
     listing: &'a Listing,
     dirs: Vec<(DirId, Rc<OwnedFd>)>,
@@ -48,7 +47,7 @@ pub(crate) struct Opener<'a> {
 }
 
 /// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Eq, PartialEq)]
 enum Lookup {
     Cached,
     Blocking,
@@ -163,52 +162,6 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// Proves, for files read with [`Proof::Caller`](crate::Proof::Caller), that what was read is what
-/// was walked.
-///
-/// A name that leads to the same inode with the same size, mtime and ctime after the read as in
-/// the walk before it led there in between, and to the same content: a write or truncation changes
-/// mtime and ctime, a rename or link the ctime, on file systems that keep one.
-#[derive(Debug)]
-pub struct Prover<'a> {
-    opener: Opener<'a>,
-}
-
-impl<'a> Prover<'a> {
-    /// For entries of `listing`, which must have metadata: without, there is nothing to compare.
-    pub fn new(listing: &'a Listing) -> Prover<'a> {
-        Prover {
-            opener: Opener::new(listing),
-        }
-    }
-
-    /// Stats the entry by its name, without opening it; best asked in path order. To be called
-    /// after the file was read.
-    ///
-    /// # Errors
-    /// `open` (of its directory) and `stat` as the system gives them; kind `NotRegular` for
-    /// anything but a regular file, `Changed` for another file or another state than was walked.
-    pub fn prove(&mut self, entry: EntryId) -> Result<FileStat, Error> {
-        let listing = self.opener.listing;
-        let dir = self.opener.dir(entry)?;
-        let flags = match listing.follow(entry) {
-            true => AtFlags::empty(),
-            false => AtFlags::SYMLINK_NOFOLLOW,
-        };
-        let stat = retry_on_intr(|| statat(&*dir, listing.name(entry), flags))
-            .map_err(|errno| self.opener.error(entry, "stat", errno))?;
-        let stat = FileStat::from(&stat);
-        is_listed(listing, entry, &stat)?;
-        match listing.meta(entry) {
-            Some(meta) if meta.stamp == stat.stamp => Ok(stat),
-            _ => {
-                let path = listing.path(entry);
-                Err(Error::of_kind(path, "read", ErrorKind::Changed))
-            }
-        }
-    }
-}
-
 /// What the listing knows of a regular file; `None` without metadata.
 pub(crate) fn as_listed(listing: &Listing, entry: EntryId) -> Option<FileStat> {
     listing.meta(entry).map(|meta| FileStat {
@@ -232,12 +185,6 @@ pub(crate) fn verify(
     let stat = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
         .map_err(|errno| Error::new(listing.path(entry), "stat", errno))?;
     let stat = FileStat::from(&stat);
-    is_listed(listing, entry, &stat)?;
-    Ok(stat)
-}
-
-/// Whether `stat` is of the regular file that was walked as `entry`.
-fn is_listed(listing: &Listing, entry: EntryId, stat: &FileStat) -> Result<(), Error> {
     if stat.kind() != Kind::File {
         return Err(Error::of_kind(
             listing.path(entry),
@@ -254,5 +201,5 @@ fn is_listed(listing: &Listing, entry: EntryId, stat: &FileStat) -> Result<(), E
             ErrorKind::Changed,
         ));
     }
-    Ok(())
+    Ok(stat)
 }

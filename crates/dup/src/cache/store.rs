@@ -21,6 +21,9 @@ use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, un
 /// The name carries the layout's version.
 const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 2");
 
+/// What it replaces: fast hashes of other parts of the files.
+const OLD_PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 1");
+
 /// Digests of the first bytes of large files, by algorithm and inode.
 const PREFIXES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup prefixes 1");
 
@@ -218,6 +221,7 @@ pub(crate) fn save(
         let database = open_to_write(path)?;
         let transaction = database.begin_write().map_err(failed)?;
         {
+            transaction.delete_table(OLD_PAGES).map_err(failed)?;
             let mut table = transaction.open_table(PAGES).map_err(failed)?;
             for group in news.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
                 let page = page_of(group[0].id);

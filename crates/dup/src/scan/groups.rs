@@ -79,13 +79,12 @@ pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> 
         .unwrap_or_default())
 }
 
-/// Files that are equal by their whole digests. No digest or no proof, no group.
+/// Files that are equal by their whole digests. No digest, no group.
 pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
     let table = &context.table;
     let mut splitter = Splitter::new(context);
     for group in so_far.groups() {
-        let whole =
-            |one: &u32| table.has_whole(*one) && !table.failed(*one) && !table.is_supposed(*one);
+        let whole = |one: &u32| table.has_whole(*one) && !table.failed(*one);
         let members = group.iter().copied().filter(whole);
         splitter.split(members, |one| table.whole(one));
     }

@@ -194,8 +194,8 @@ pub fn scan(
 
     // What is to be remembered has to be proven, all of it.
     let proof = match cache {
-        Some(_) => bc_read::Proof::Reader,
-        None => bc_read::Proof::Caller,
+        Some(_) => bc_read::Proof::Now,
+        None => bc_read::Proof::Later,
     };
     let mut done = first_reads(&context, proof)?;
     stats.fast_hashed = done.read.files;
@@ -204,7 +204,6 @@ pub fn scan(
     let second = full_reads(&context, &so_far)?;
     stats.full_hashed = second.whole;
     done.merge(second);
-    done.merge(context.prove(so_far.members.iter().copied())?);
     let mut found = groups::equal(&context, &so_far);
     drop(so_far);
     if options.proof == Proof::Bytes {
@@ -224,13 +223,17 @@ pub fn scan(
     Ok(finish(candidates))
 }
 
-/// The first read of every candidate: how much of it is decided by a sample. Where few are equal,
-/// `proof` is as given; where most are, it costs less to give it at once.
+/// The first read of every candidate: how much of it is decided by a sample.
+///
+/// Where few are equal, those are read again in any case, so that proofs may be put off until then:
+/// `proof`. What is put off is only to tell files apart. One that has been written to or replaced
+/// since it was listed, and now differs from all others, goes unnoticed, as it would if it had a
+/// size of its own; one that has come to be equal does not.
 fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, WorkerPanic> {
     // Where a whole digest costs no more than a fast hash, files of which all
     // is read are done with at once.
-    let start = match context.options.algorithm {
-        Algorithm::Xxh3 | Algorithm::Xxh128 => u64::from(pass::START),
+    let start = match (context.options.algorithm, proof) {
+        (Algorithm::Xxh3 | Algorithm::Xxh128, bc_read::Proof::Now) => u64::from(pass::START),
         _ => 0,
     };
     let groups: Vec<Range<u32>> = context
@@ -243,10 +246,7 @@ fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, Wor
     let (sample, rest) = sample(groups, count);
     let mut done = read_groups(context, &sample, start, proof)?;
     let (limit, proof) = match share_equal(context, &sample) {
-        WHOLE_FROM.. => (
-            context.options.read.slot_size as u64,
-            bc_read::Proof::Reader,
-        ),
+        WHOLE_FROM.. => (context.options.read.slot_size as u64, bc_read::Proof::Now),
         _ => (start, proof),
     };
     done.merge(read_groups(context, &rest, limit, proof)?);
@@ -335,7 +335,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
-    let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::Reader)?;
+    let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::Now)?;
     done.merge(rounds::read(context, &in_rounds)?);
     Ok(done)
 }

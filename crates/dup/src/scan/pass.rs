@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Consumer, Feed, Opened, Plan, Proof, Prover, Stats, Want};
+use bc_read::{Consumer, Feed, Opened, Plan, Proof, Stats, Want};
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -28,9 +28,6 @@ const MIDDLE: u64 = 128 << 10;
 /// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
 /// alike: images of disks, raw photographs, databases.
 const END: u32 = 4096;
-
-/// Fewer proofs than this are not worth another thread, which costs some 100 µs.
-const PROOFS: usize = 128;
 
 /// What is read of one candidate, and what becomes of the digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,8 +93,8 @@ impl Context<'_> {
         Plan::new(entries, self.options.workers)
     }
 
-    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. What is read without
-    /// proof has to be proven before anything is said of it.
+    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. Whole digests take a
+    /// proof now.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
@@ -112,10 +109,6 @@ impl Context<'_> {
         let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0)));
         self.progress.planned_bytes.fetch_add(bytes.sum(), Relaxed);
         let workers = self.options.workers.clamp(1, plan.len());
-        let options = bc_read::Options {
-            proof,
-            ..self.options.read.clone()
-        };
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,
@@ -129,7 +122,8 @@ impl Context<'_> {
                 bytes: 0,
                 ahead: Vec::new(),
             };
-            let stats = bc_read::pump(self.listing, &plan, &options, self.cancel, &mut worker);
+            let options = &self.options.read;
+            let stats = bc_read::pump(self.listing, &plan, options, self.cancel, &mut worker);
             worker.done.read = stats;
             worker.publish();
             worker.done
@@ -138,45 +132,6 @@ impl Context<'_> {
             all.merge(one);
             all
         }))
-    }
-
-    /// Proves those of `candidates` that were read without proof; the others leave the search.
-    pub(crate) fn prove(&self, candidates: impl Iterator<Item = u32>) -> Result<Done, WorkerPanic> {
-        let mut entries: Vec<EntryId> = candidates
-            .filter(|one| self.table.is_supposed(*one))
-            .map(|one| self.candidates.entry(one))
-            .collect();
-        if entries.is_empty() {
-            return Ok(Done::default());
-        }
-        entries.sort_unstable();
-        let workers = self.options.workers;
-        let workers = workers.clamp(1, entries.len().div_ceil(PROOFS));
-        let plan = Plan::new(entries, workers);
-        let failures = bc_pool::run(workers, |_| {
-            let mut prover = Prover::new(self.listing);
-            let mut failures = Vec::new();
-            while let Some(entries) = plan.next() {
-                for &entry in entries {
-                    if self.cancel.is_cancelled() {
-                        return failures;
-                    }
-                    let row = self.table.opened_by(entry);
-                    match prover.prove(entry) {
-                        Ok(stat) => self.table.prove(row, stat.blocks),
-                        Err(error) => {
-                            self.table.fail(row);
-                            failures.push((entry, error));
-                        }
-                    }
-                }
-            }
-            failures
-        })?;
-        Ok(Done {
-            failures: failures.into_iter().flatten().collect(),
-            ..Done::default()
-        })
     }
 
     /// Whether the file that was read is in the state that was listed.
@@ -289,6 +244,10 @@ impl Consumer for Worker<'_> {
         }
     }
 
+    fn proof(&self) -> Proof {
+        self.proof
+    }
+
     fn begin(&mut self, slot: usize, opened: &Opened) {
         // Of another size than listed it is read for nothing: `finish` refuses it.
         let part = Part::up_to(self.limit, opened.stat.stamp.size);
@@ -316,7 +275,7 @@ impl Consumer for Worker<'_> {
         let context = self.context;
         let row = context.table.opened_by(entry);
         let result = result.and_then(|opened| {
-            if self.proof == Proof::Reader {
+            if self.proof == Proof::Now {
                 context.unchanged(&opened)?;
             }
             Ok(opened)
@@ -327,10 +286,7 @@ impl Consumer for Worker<'_> {
                 self.done.failures.push((entry, error));
             }
             Ok(opened) => {
-                match self.proof {
-                    Proof::Reader => context.table.prove(row, opened.stat.blocks),
-                    Proof::Caller => context.table.suppose(row),
-                }
+                context.table.set_blocks(row, opened.stat.blocks);
                 let read = to_read(self.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(self.ahead[slot]);
                 match self.slots[slot] {

@@ -256,7 +256,7 @@ impl Consumer for Worker<'_> {
                 };
                 let digest = hasher.finalize();
                 table.set_whole(row, &digest);
-                table.prove(row, opened.stat.blocks);
+                table.set_blocks(row, opened.stat.blocks);
                 self.learnt.push((table.candidate(row), digest));
                 if opened.stat.stamp.size <= self.range.end {
                     self.done.whole += 1;

@@ -14,7 +14,6 @@ use super::candidates::Candidates;
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
-const SUPPOSED: u8 = 8;
 
 /// Where a candidate is in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -124,23 +123,6 @@ impl Table {
 
     pub(crate) fn fail(&self, row: Row) {
         self.known[row.index()].store(FAILED, Relaxed);
-    }
-
-    /// Whether what was read was not shown to be of the file that was listed.
-    pub(crate) fn is_supposed(&self, candidate: u32) -> bool {
-        self.has(candidate, SUPPOSED)
-    }
-
-    /// What was read is taken for the listed file's until it is proven.
-    pub(crate) fn suppose(&self, row: Row) {
-        self.note(row, SUPPOSED);
-    }
-
-    /// What was read is the listed file's, which takes so many blocks.
-    pub(crate) fn prove(&self, row: Row, blocks: u64) {
-        let known = &self.known[row.index()];
-        known.store(known.load(Relaxed) & !SUPPOSED, Relaxed);
-        self.set_blocks(row, blocks);
     }
 
     /// Forgets a digest that turned out to be of a part only.

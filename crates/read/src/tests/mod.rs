@@ -16,7 +16,9 @@ use bc_pool::Cancel;
 use bc_testkit::{TestTree, left_out};
 use bc_walk::{EntryId, Error, Listing, Metadata};
 
-use crate::{Choice, Consumer, Feed, Opened, Options, Plan, Stats, Want, pump, uring_available};
+use crate::{
+    Choice, Consumer, Feed, Opened, Options, Plan, Proof, Stats, Want, pump, uring_available,
+};
 
 /// What `Choice::Auto` is told about residency on this thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -133,6 +135,7 @@ type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 struct Recorder<'a> {
     width: usize,
     want: Want,
+    proof: Proof,
     slots: usize,
     /// By slot.
     open: HashMap<usize, Reading>,
@@ -161,6 +164,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             width,
             want: Want::Whole,
+            proof: Proof::Now,
             slots: 0,
             open: HashMap::new(),
             done: HashMap::new(),
@@ -210,6 +214,10 @@ impl Consumer for Recorder<'_> {
 
     fn want(&mut self, _: EntryId) -> Want {
         self.want
+    }
+
+    fn proof(&self) -> Proof {
+        self.proof
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

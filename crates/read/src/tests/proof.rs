@@ -1,9 +1,8 @@
-//! Files whose proof is the caller's: what the reader still refuses, and what
-//! the [`Prover`] finds out afterwards.
+//! Files whose proof is put off: what is refused all the same.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
 use bc_testkit::TestTree;
@@ -11,15 +10,21 @@ use bc_walk::{EntryId, ErrorKind, Listing, Metadata};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
 use super::{Recorder, age, bytes, each_backend, options, read_all, walk};
-use crate::{Choice, Options, Proof, Prover, Want};
+use crate::{Choice, Options, Proof, Want};
 
 const SLOT: usize = 4096;
 
-fn unproven(backend: Choice) -> Options {
+fn in_slots(backend: Choice) -> Options {
     Options {
         slot_size: SLOT,
-        proof: Proof::Caller,
         ..options(backend)
+    }
+}
+
+fn later() -> Recorder<'static> {
+    Recorder {
+        proof: Proof::Later,
+        ..Recorder::new(1)
     }
 }
 
@@ -35,8 +40,8 @@ fn three(len: usize) -> (TestTree, Listing) {
 }
 
 fn read(listing: &Listing, backend: Choice) -> Recorder<'static> {
-    let mut recorder = Recorder::new(2);
-    read_all(listing, &unproven(backend), &mut recorder);
+    let mut recorder = later();
+    read_all(listing, &in_slots(backend), &mut recorder);
     assert_eq!(recorder.done.len(), 3);
     recorder
 }
@@ -48,17 +53,17 @@ fn replace(path: &Path, content: &[u8]) {
 }
 
 #[test]
-fn unchanged_files_are_read_and_proven() {
+fn unchanged_files_are_read_without_a_proof() {
     for len in [1, 100, SLOT - 1, SLOT, SLOT + 1, 3 * SLOT] {
         each_backend(|backend| {
             let (tree, listing) = three(len);
-            let contents = read(&listing, backend).contents(&listing);
-            let mut prover = Prover::new(&listing);
+            let recorder = read(&listing, backend);
+            let contents = recorder.contents(&listing);
             for (entry, name) in listing.ids().zip(["a", "b", "c"]) {
                 assert!(contents[entry.0 as usize] == fs::read(tree.join(name)).unwrap());
-                let stat = prover.prove(entry).unwrap();
-                assert_eq!(stat.meta(), listing.meta(entry).unwrap());
-                assert!(stat.blocks > 0, "of the file itself, not of the listing");
+                let (opened, _) = recorder.done[&entry].as_ref().unwrap();
+                assert_eq!(opened.stat.meta(), listing.meta(entry).unwrap());
+                assert_eq!(opened.stat.blocks, 0, "which a proof would have told");
             }
         });
     }
@@ -79,9 +84,9 @@ fn a_part_is_read_without_a_proof() {
     for (want, expected) in wants {
         each_backend(|backend| {
             let (_tree, listing) = three(3 * SLOT);
-            let mut recorder = Recorder::new(2);
+            let mut recorder = later();
             recorder.want = want;
-            read_all(&listing, &unproven(backend), &mut recorder);
+            read_all(&listing, &in_slots(backend), &mut recorder);
             for content in recorder.contents(&listing) {
                 assert_eq!(content.len(), expected);
             }
@@ -89,58 +94,42 @@ fn a_part_is_read_without_a_proof() {
     }
 }
 
-/// Whatever was done to the middle one of three files, in whatever order with
-/// the reading: either it is an error at once, or the prover refuses it.
+/// Lists, puts another file in the place of one, and reads with a proof after one
+/// without: only that one sees it, and what was read without says what was listed.
 #[test]
-fn the_prover_sees_what_the_reader_does_not() {
-    type Change = fn(&Path, usize);
-    let changes: [Change; 7] = [
-        |path, len| replace(path, &vec![7; len]),
-        // The same content: another file all the same.
-        |path, _| replace(path, &fs::read(path).unwrap()),
-        |path, _| {
-            let file = OpenOptions::new().write(true).open(path).unwrap();
-            file.write_all_at(b"!", 0).unwrap();
-        },
-        |path, len| {
-            let file = OpenOptions::new().write(true).open(path).unwrap();
-            file.set_len(len as u64 / 2).unwrap();
-        },
-        |path, _| {
-            let mut file = OpenOptions::new().append(true).open(path).unwrap();
-            file.write_all(&[1; 2 * SLOT]).unwrap();
-        },
-        |path, _| fs::remove_file(path).unwrap(),
-        |path, _| {
-            let away = path.with_extension("away");
-            fs::rename(path, &away).unwrap();
-            symlink(&away, path).unwrap();
-        },
-    ];
-    for len in [100, SLOT, 3 * SLOT] {
-        for (index, change) in changes.iter().enumerate() {
-            each_backend(|backend| {
-                for before in [true, false] {
-                    let (tree, listing) = three(len);
-                    if before {
-                        change(&tree.join("b"), len);
-                    }
-                    let recorder = read(&listing, backend);
-                    if !before {
-                        change(&tree.join("b"), len);
-                    }
-                    let refused = recorder.done[&EntryId(1)].is_err();
-                    assert!(before || !refused);
-                    let mut prover = Prover::new(&listing);
-                    assert!(refused || prover.prove(EntryId(1)).is_err(), "{index}");
-                    for other in [0, 2] {
-                        assert!(recorder.done[&EntryId(other)].is_ok());
-                        prover.prove(EntryId(other)).unwrap();
-                    }
-                }
-            });
+fn what_is_not_proven_may_be_another_file() {
+    each_backend(|backend| {
+        let (tree, listing) = three(100);
+        replace(&tree.join("b"), &[7; 100]);
+        let recorder = read(&listing, backend);
+        match &recorder.done[&EntryId(1)] {
+            Ok((opened, content)) => {
+                assert_eq!(content, &[7; 100]);
+                assert_eq!(opened.stat.meta(), listing.meta(EntryId(1)).unwrap());
+            }
+            // What goes to a ring is proven.
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Changed);
+                assert_ne!(backend, Choice::Sync);
+            }
         }
-    }
+        let mut recorder = Recorder::new(1);
+        read_all(&listing, &in_slots(backend), &mut recorder);
+        assert_eq!(recorder.error(1).kind(), ErrorKind::Changed);
+    });
+}
+
+#[test]
+fn links_and_gaps_are_errors_at_once() {
+    each_backend(|backend| {
+        let (tree, listing) = three(100);
+        fs::remove_file(tree.join("a")).unwrap();
+        fs::rename(tree.join("b"), tree.join("away")).unwrap();
+        symlink("away", tree.join("b")).unwrap();
+        let recorder = read(&listing, backend);
+        assert_eq!(recorder.error(0).errno(), Some(2), "ENOENT");
+        assert_eq!(recorder.error(1).errno(), Some(40), "ELOOP");
+    });
 }
 
 #[test]
@@ -176,7 +165,6 @@ fn a_fifo_swapped_in_loses_nothing() {
         let mut left = [0; 8];
         fifo.read_exact(&mut left).unwrap();
         assert_eq!(&left, b"precious");
-        assert!(Prover::new(&listing).prove(EntryId(1)).is_err());
     });
 }
 
@@ -188,14 +176,11 @@ fn a_directory_swapped_in_is_not_regular() {
         fs::create_dir(tree.join("b")).unwrap();
         let recorder = read(&listing, backend);
         assert_eq!(recorder.error(1).kind(), ErrorKind::NotRegular);
-        let error = Prover::new(&listing).prove(EntryId(1)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotRegular);
     });
 }
 
-/// Nothing to compare with later: the reader proves.
 #[test]
-fn without_metadata_the_reader_proves() {
+fn without_metadata_there_is_a_proof() {
     each_backend(|backend| {
         let tree = TestTree::new();
         for name in ["a", "b", "c"] {
@@ -206,6 +191,5 @@ fn without_metadata_the_reader_proves() {
         for (opened, _) in recorder.done.values().map(|done| done.as_ref().unwrap()) {
             assert!(opened.stat.blocks > 0, "by fstat");
         }
-        assert!(Prover::new(&listing).prove(EntryId(0)).is_err());
     });
 }

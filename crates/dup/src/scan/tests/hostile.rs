@@ -99,33 +99,36 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
     assert_eq!(scan.groups().len(), 0);
 }
 
-/// A search cancelled between the reading and the proof.
+/// Whether a file is in a group is up to its whole digest, which takes a proof. A proof put off
+/// once gave a false duplicate: a directory was swapped for the first read and back for the proof.
 #[test]
-fn what_is_not_proven_is_in_no_group() {
+fn what_was_read_without_proof_is_in_no_group() {
     let tree = TestTree::new();
     tree.write("a", "one").write("b", "one").write("c", "one");
     let listing = list(tree.path());
-    let options = Options::default();
-    let candidates = Candidates::find(&listing, &options, &mut Stats::default());
-    let cancel = Cancel::new();
-    let context = Context {
-        listing: &listing,
-        table: Table::new(&candidates, listing.len(), 16),
-        prefixes: std::sync::Mutex::default(),
-        candidates: &candidates,
-        options: &options,
-        cancel: &cancel,
-        progress: &Progress::default(),
-    };
-    first_reads(&context, bc_read::Proof::Caller).unwrap();
-    let so_far = groups::equal_so_far(&context).unwrap();
-    assert_eq!(so_far.members, [0, 1, 2]);
-    assert!(groups::equal(&context, &so_far).members.is_empty());
-    // Replaced by its equal, it cannot be proven any more.
-    tree.remove("b").write("b", "one");
-    let proofs = context.prove(so_far.members.iter().copied()).unwrap();
-    assert_eq!(proofs.failures.len(), 1);
-    assert_eq!(groups::equal(&context, &so_far).members, [0, 2]);
+    for algorithm in ALGORITHMS {
+        let options = Options {
+            algorithm,
+            ..Options::default()
+        };
+        let candidates = Candidates::find(&listing, &options, &mut Stats::default());
+        let cancel = Cancel::new();
+        let context = Context {
+            listing: &listing,
+            table: Table::new(&candidates, listing.len(), algorithm.digest_len()),
+            prefixes: std::sync::Mutex::default(),
+            candidates: &candidates,
+            options: &options,
+            cancel: &cancel,
+            progress: &Progress::default(),
+        };
+        first_reads(&context, bc_read::Proof::Later).unwrap();
+        let so_far = groups::equal_so_far(&context).unwrap();
+        assert_eq!(so_far.members, [0, 1, 2]);
+        assert!(groups::equal(&context, &so_far).members.is_empty());
+        full_reads(&context, &so_far).unwrap();
+        assert_eq!(groups::equal(&context, &so_far).members, [0, 1, 2]);
+    }
 }
 
 #[test]
