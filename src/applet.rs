@@ -122,7 +122,7 @@ fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
     if let Some((written, meant)) = crate::args::misspelt(&command, rest) {
         let text = format!(
             "'{}' is neither a path nor a subcommand; did you mean '{called} {meant}'?",
-            bc_manifest::escape(written.as_bytes())
+            bc_fs::escape(written.as_bytes())
         );
         return report::fatal(&format!("bc {}", applet.name), &text);
     }
@@ -250,7 +250,7 @@ fn calculator() -> Exit {
 }
 
 fn unknown(first: &OsStr) -> Exit {
-    let shown = bc_manifest::escape(first.as_bytes()).into_owned();
+    let shown = bc_fs::escape(first.as_bytes()).into_owned();
     let near = APPLETS
         .iter()
         .map(|a| a.name)

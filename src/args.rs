@@ -3,8 +3,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::str::FromStr;
 
+use bc_fs::Size;
 use bc_pool::dispatch::Threads;
 use clap::{Args, ValueEnum};
 
@@ -161,50 +161,6 @@ pub struct WalkArgs {
     pub one_file_system: bool,
 }
 
-/// A number of bytes, written as `4096`, `64K`, `1.5GiB` (binary) or `10MB` (decimal).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Size, String> {
-        let wrong = || {
-            format!(
-                "'{text}' is no size; write bytes or e.g. 64K, 10M, 2G (binary), 10MB (decimal)"
-            )
-        };
-        let digits = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "kib" => 1 << 10,
-            "m" | "mib" => 1 << 20,
-            "g" | "gib" => 1 << 30,
-            "t" | "tib" => 1 << 40,
-            "kb" => 1_000,
-            "mb" => 1_000_000,
-            "gb" => 1_000_000_000,
-            "tb" => 1_000_000_000_000,
-            _ => return Err(wrong()),
-        };
-        if let Ok(whole) = number.parse::<u64>() {
-            return whole
-                .checked_mul(factor)
-                .map(Size)
-                .ok_or_else(|| format!("'{text}' is larger than any file can be"));
-        }
-        match number.parse::<f64>() {
-            Ok(part) if factor > 1 && part.is_finite() && part * (factor as f64) < 9e18 => {
-                Ok(Size((part * factor as f64) as u64))
-            }
-            _ => Err(wrong()),
-        }
-    }
-}
-
 /// Moves the subcommand to the front of `args`, or puts `default` there when
 /// the first positional argument is none of the subcommands: so options may
 /// stand anywhere, and `bc hash DIR` means `bc hash hash DIR`.
@@ -331,25 +287,6 @@ pub fn is_dash(path: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("64K", 65536),
-            ("64KiB", 65536),
-            ("10kB", 10_000),
-            ("1.5G", 3 << 29),
-            ("2T", 2 << 40),
-            ("3 MB", 3_000_000),
-        ] {
-            assert_eq!(text.parse::<Size>(), Ok(Size(bytes)), "{text}");
-        }
-        for text in ["", "K", "-1", "1X", "1.5", "99999999999T", "1e3", "nan"] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn subcommand_may_be_left_out_or_come_late() {

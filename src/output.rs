@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use bc_integrity::atomic::AtomicFile;
+use bc_fs::atomic::AtomicFile;
 use bc_walk::Identity;
 use rustix::fs::OFlags;
 
@@ -42,7 +42,7 @@ impl Output {
         let Some(target) = target.filter(|t| t.as_os_str() != "-") else {
             return Ok(Output::plain(stdout(), "stdout"));
         };
-        let name = bc_manifest::escape(target.as_os_str().as_encoded_bytes()).into_owned();
+        let name = bc_fs::escape(target.as_os_str().as_encoded_bytes()).into_owned();
         if let Some(number) = descriptor(target) {
             // What is behind it, a log perhaps, is the caller's: never replaced.
             let open = || File::options().append(true).open(target);

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bc_manifest::escape;
+use bc_fs::escape;
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::exit::Exit;

@@ -8,11 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bc_digest::Algorithm;
+use bc_fs::Size;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{self, Job, Threads};
 use bc_walk::{Identity, Listing, Metadata, Workers};
 
-use crate::args::{Common, Io, Size, WalkArgs};
+use crate::args::{Common, Io, WalkArgs};
 use crate::exit::Exit;
 use crate::metrics::Metrics;
 use crate::report::Report;
@@ -52,7 +53,7 @@ impl Session {
         if let (Some(metrics), Some(written)) = (&common.metrics, written)
             && crate::metrics::would_replace(metrics, written)
         {
-            let name = bc_manifest::escape(metrics.as_os_str().as_encoded_bytes()).into_owned();
+            let name = bc_fs::escape(metrics.as_os_str().as_encoded_bytes()).into_owned();
             return Err(session.fatal(&format!(
                 "--metrics={name}: the command writes that file itself; name another one"
             )));

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::args::{Common, Size, WalkArgs};
+use crate::args::{Common, WalkArgs};
+use bc_fs::Size;
 
 const AFTER: &str = "\
 Examples:

@@ -105,7 +105,7 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
 }
 
 fn from_report(session: &Session, report: &Path) -> Outcome<Vec<Group>> {
-    let shown = bc_manifest::escape(report.as_os_str().as_encoded_bytes()).into_owned();
+    let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
     let text =
         std::fs::read(report).map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
     bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))
@@ -188,10 +188,9 @@ fn act(
                     }
                 }
                 Event::Unusable(path, skip) => {
-                    session.report.problem(&format!(
-                        "{}: cannot be kept: {skip}",
-                        bc_manifest::escape(path)
-                    ));
+                    session
+                        .report
+                        .problem(&format!("{}: cannot be kept: {skip}", bc_fs::escape(path)));
                 }
                 Event::Journal(skip) => session.report.problem(&skip.to_string()),
             },
@@ -239,7 +238,7 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "undo", &args.common, Some(&args.journal))?;
     if std::fs::metadata(&args.journal).is_ok_and(|meta| !meta.is_file()) {
-        let shown = bc_manifest::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
+        let shown = bc_fs::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
         return Err(session.fatal(&format!("{shown}: open: not a regular file")));
     }
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
@@ -250,7 +249,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     };
     let mut printed = Ok(());
     let undone = bc_dup::prune::undo(&args.journal, mode, &session.cancel, &mut |event| {
-        let path = bc_manifest::escape(event.path);
+        let path = bc_fs::escape(event.path);
         let words = match event.outcome {
             UndoOutcome::Restored { lost } if lost.is_empty() => {
                 format!("restored {path} ({})", event.action)

@@ -62,7 +62,7 @@ fn text(found: &Found) -> String {
             size(group.wasted),
             thousands(group.files().len() as u64),
             size(group.size),
-            bc_manifest::escape(&first),
+            bc_fs::escape(&first),
         );
     }
     text

@@ -111,7 +111,7 @@ fn one(
     output: &mut Output,
     listed: &mut HashSet<Vec<u8>>,
 ) -> Outcome<(Exit, std::io::Result<()>)> {
-    let shown = bc_manifest::escape(name.as_bytes()).into_owned();
+    let shown = bc_fs::escape(name.as_bytes()).into_owned();
     let loaded = session.while_reading(name, || load(args, session, name))?;
     if loaded.wanted.is_empty() {
         // GNU says so even with --status: nothing was verified at all.
@@ -176,7 +176,7 @@ fn one(
 }
 
 fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
-    let shown = bc_manifest::escape(name.as_bytes()).into_owned();
+    let shown = bc_fs::escape(name.as_bytes()).into_owned();
     let hint = Hint::new(args.algorithm, Path::new(name));
     let mut loaded = Loaded {
         wanted: Vec::new(),

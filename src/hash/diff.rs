@@ -39,7 +39,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let (old, new) = (args.old.as_os_str(), args.new.as_os_str());
     let compared = session.while_reading(old, || session.while_reading(new, compare))?;
     let differences = compared.map_err(|error| {
-        let path = bc_manifest::escape(&error.path).into_owned();
+        let path = bc_fs::escape(&error.path).into_owned();
         session.fatal(&format!(
             "{path}: the two manifests have no algorithm in common"
         ))
@@ -86,7 +86,7 @@ impl<'a> Items<'a> {
         Ok(Items {
             lines,
             hint: Hint::new(args.algorithm, path),
-            name: bc_manifest::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
+            name: bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
             good: 0,
             improper: 0,
             error: None,

@@ -44,7 +44,7 @@ pub enum Line {
 
 /// Opens a manifest; `-` is standard input.
 pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
-    let shown = bc_manifest::escape(name.as_encoded_bytes()).into_owned();
+    let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
     let mut input: Input = if crate::args::is_dash(name) {
         Box::new(BufReader::with_capacity(256 << 10, std::io::stdin()))
     } else {

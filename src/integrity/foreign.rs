@@ -35,7 +35,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         session.report.warning(problem);
     }
     for path in &exported.inexpressible {
-        let path = bc_manifest::escape(path);
+        let path = bc_fs::escape(path);
         session.report.problem(&format!(
             "{path}: export: the format has no way to write this name"
         ));
@@ -94,7 +94,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     let file = File::open(path).map_err(|error| {
         format!(
             "{}: open: {error}",
-            bc_manifest::escape(path.as_os_str().as_encoded_bytes())
+            bc_fs::escape(path.as_os_str().as_encoded_bytes())
         )
     })?;
     Ok(Box::new(BufReader::with_capacity(256 << 10, file)))

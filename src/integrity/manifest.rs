@@ -37,7 +37,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
             let path = crate::run::below(&args.root, path);
             let text = format!(
                 "{}: {}: {}",
-                bc_manifest::escape(&path),
+                bc_fs::escape(&path),
                 failure.op,
                 failure.message
             );

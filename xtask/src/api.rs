@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::sh;
 
 const LIBRARIES: &[&str] = &[
+    "bc-fs",
     "bc-digest",
     "bc-pool",
     "bc-walk",

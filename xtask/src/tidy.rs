@@ -35,8 +35,16 @@ struct Rule {
     may_use: &'static [&'static str],
 }
 
-const ENGINE: &[&str] = &["bc-digest", "bc-manifest", "bc-pool", "bc-walk", "bc-read"];
+const ENGINE: &[&str] = &[
+    "bc-fs",
+    "bc-digest",
+    "bc-manifest",
+    "bc-pool",
+    "bc-walk",
+    "bc-read",
+];
 const SECOND_ENGINE: &[&str] = &[
+    "bc-fs",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -45,6 +53,7 @@ const SECOND_ENGINE: &[&str] = &[
     "bc-hash",
 ];
 const BINARY: &[&str] = &[
+    "bc-fs",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -57,6 +66,11 @@ const BINARY: &[&str] = &[
 
 /// Arrows point one way.
 const RULES: &[Rule] = &[
+    Rule {
+        package: "bc-fs",
+        licence: LGPL,
+        may_use: &[],
+    },
     Rule {
         package: "bc-digest",
         licence: LGPL,
@@ -75,12 +89,12 @@ const RULES: &[Rule] = &[
     Rule {
         package: "bc-walk",
         licence: LGPL,
-        may_use: &["bc-pool"],
+        may_use: &["bc-fs", "bc-pool"],
     },
     Rule {
         package: "bc-read",
         licence: LGPL,
-        may_use: &["bc-pool", "bc-walk"],
+        may_use: &["bc-fs", "bc-pool", "bc-walk"],
     },
     Rule {
         package: "bc-hash",
@@ -115,7 +129,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// The packages that may hold unsafe code; all others forbid it in every target.
-const UNSAFE: &[&str] = &["bc-digest", "bc-read"];
+const UNSAFE: &[&str] = &["bc-digest", "bc-fs", "bc-read"];
 
 /// A file longer than this is listed; it needs a reason.
 const LONG: usize = 500;

@@ -72,7 +72,5 @@ mod json;
 pub mod prune;
 pub mod report;
 pub mod scan;
-mod text;
 
 pub use cache::Cache;
-pub use text::Shown;

@@ -57,7 +57,7 @@ pub fn import<W: Write>(
     lines.sort_by(|a, b| path_order(&a.0, &b.0).then(a.1.cmp(&b.1)));
     lines.dedup();
     if let Some(twice) = lines.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let path = bc_manifest::escape(&twice[0].0);
+        let path = bc_fs::escape(&twice[0].0);
         return Err(bad(what, format!("two different digests for {path}")));
     }
     let mut header = Header::new(algorithm.name(), env!("CARGO_PKG_VERSION"));
@@ -102,7 +102,7 @@ fn path(what: &Import<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
         return Err(at_line(what, line, "not the path of a file"));
     }
     check_path(path).map_err(|why| {
-        let path = bc_manifest::escape(path);
+        let path = bc_fs::escape(path);
         at_line(
             what,
             line,

@@ -80,7 +80,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod atomic;
 mod attributes;
 pub mod change;
 pub mod compare;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use bc_fs::Size;
 use bc_walk::EntryId;
 
 /// How much to read again.
@@ -40,8 +41,8 @@ impl std::error::Error for UnknownReread {}
 impl FromStr for Reread {
     type Err = UnknownReread;
 
-    /// `5%` or `0.05`: a part; `20G`, `500MB` or a plain number: bytes, with
-    /// binary and decimal units as everywhere; `90s`, `30m`, `2h`, `1d`: a time.
+    /// `5%` or `0.05`: a part; `90s`, `30m`, `2h`, `1.5d`: a time, where `m` is minutes;
+    /// everything else is a [`Size`]: `20G`, `500MB`, `1.5g`.
     fn from_str(text: &str) -> Result<Reread, UnknownReread> {
         parse(text).ok_or_else(|| UnknownReread(text.to_string()))
     }
@@ -63,25 +64,16 @@ fn parse(text: &str) -> Option<Reread> {
     if unit.is_empty() && number.contains('.') {
         return part(number.parse().ok()?);
     }
-    let number: u64 = number.parse().ok()?;
-    let seconds = |unit: u64| Some(Reread::For(Duration::from_secs(number.checked_mul(unit)?)));
-    let bytes = |unit: u64| Some(Reread::Bytes(number.checked_mul(unit)?));
-    match unit {
-        "s" => seconds(1),
-        "m" | "min" => seconds(60),
-        "h" => seconds(3600),
-        "d" => seconds(86_400),
-        "" | "B" => bytes(1),
-        "K" | "KiB" => bytes(1 << 10),
-        "M" | "MiB" => bytes(1 << 20),
-        "G" | "GiB" => bytes(1 << 30),
-        "T" | "TiB" => bytes(1 << 40),
-        "kB" => bytes(1000),
-        "MB" => bytes(1_000_000),
-        "GB" => bytes(1_000_000_000),
-        "TB" => bytes(1_000_000_000_000),
-        _ => None,
-    }
+    // A lone `m` is minutes here, as it is for every timer; `M` and `MiB` are sizes.
+    let seconds = match unit.trim_start() {
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return text.parse::<Size>().ok().map(|size| Reread::Bytes(size.0)),
+    };
+    let time = number.parse::<f64>().ok()? * seconds;
+    Duration::try_from_secs_f64(time).ok().map(Reread::For)
 }
 
 /// An unchanged file. 24 bytes.
@@ -137,6 +129,9 @@ mod tests {
             ("20G", Reread::Bytes(20 << 30)),
             ("1MB", Reread::Bytes(1_000_000)),
             ("4096", Reread::Bytes(4096)),
+            ("1.5G", Reread::Bytes(3 << 29)),
+            ("20g", Reread::Bytes(20 << 30)),
+            ("1.5h", Reread::For(Duration::from_secs(5400))),
             ("30m", Reread::For(Duration::from_secs(1800))),
             ("2h", Reread::For(Duration::from_secs(7200))),
             ("90s", Reread::For(Duration::from_secs(90))),
@@ -151,7 +146,6 @@ mod tests {
             "1.5",
             "5x",
             "m",
-            "1.5G",
             "99999999999T",
             "NaN%",
         ] {

@@ -19,7 +19,6 @@ use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, Skipped};
 
-use crate::atomic::lock;
 use crate::change::Class;
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::hash_options;
@@ -37,6 +36,7 @@ use crate::verify::{
     RootCheck, is_elsewhere, refuse_if_empty, refused, report_failed, tree_options,
 };
 use crate::view::{View, describe};
+use bc_fs::atomic::lock;
 use output::Output;
 use plan::Plan;
 
@@ -395,7 +395,7 @@ impl Updater<'_> {
                 .removed(&entry.path, &view)
                 .map_err(|error| report_failed(&error));
         };
-        let reason = format!("in {}: {}", bc_manifest::escape(above), describe(failure));
+        let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
         let reported = comparison.unseen(&entry.path, &view, &reason);
         reported.map_err(|error| report_failed(&error))?;
         output.put(entry)

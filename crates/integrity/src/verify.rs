@@ -239,7 +239,7 @@ fn gone(tree: &Tree, comparison: &mut Comparison<'_>, entry: &Entry) -> Result<(
     let view = View::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
         Some((failure, above)) => {
-            let above = bc_manifest::escape(above);
+            let above = bc_fs::escape(above);
             let reason = format!("in {above}: {}", describe(failure));
             comparison.unseen(&entry.path, &view, &reason)
         }

@@ -5,8 +5,7 @@
 //!   streams records of all of them.
 //! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
 //!   proves nothing was lost or changed.
-//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`],
-//!   [`escape`](fn@escape).
+//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`].
 //!
 //! Invariants:
 //! - Paths are raw bytes; writing and reading any path gives it back unchanged.
@@ -33,7 +32,6 @@ pub mod compress;
 pub mod csv;
 mod digest;
 mod error;
-mod escape;
 pub mod gnu;
 pub mod integrity;
 mod json;
@@ -46,7 +44,6 @@ pub mod time;
 pub use algorithm::{KNOWN, Known, Name, by_name};
 pub use digest::{Digest, MAX_LEN};
 pub use error::{Error, ErrorKind};
-pub use escape::escape;
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.

@@ -26,7 +26,7 @@ use super::guard::Held;
 use super::meta::Metadata;
 use super::step::{Action, Skip};
 use crate::json::{JsonPath, encode};
-use crate::text::Shown;
+use bc_fs::Escaped;
 
 /// What the first line says it is.
 const MAGIC: &str = "bc dup prune";
@@ -52,7 +52,7 @@ impl JournalError {
 
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = Shown(self.path.as_os_str().as_encoded_bytes());
+        let path = Escaped(self.path.as_os_str().as_encoded_bytes());
         write!(f, "{path}: {}", self.message)
     }
 }

@@ -94,7 +94,7 @@ impl Metadata {
         for (name, value) in &self.xattrs {
             if name != PER_INODE {
                 note(
-                    format!("attribute {}", crate::text::Shown(name)),
+                    format!("attribute {}", bc_fs::Escaped(name)),
                     point("setxattr").and_then(|()| {
                         fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
                     }),

@@ -7,7 +7,7 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::sys::Failed;
-use crate::text::Shown;
+use bc_fs::Escaped;
 
 /// What becomes of a duplicate.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -89,13 +89,13 @@ pub enum StepKind {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (target, keeper) = (Shown(&self.target), Shown(&self.keeper));
+        let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
         match &self.kind {
             StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}"),
             StepKind::Reflink => write!(f, "reflink {target} from {keeper}"),
             StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}"),
             StepKind::Delete => write!(f, "delete {target} (kept: {keeper})"),
-            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Shown(to)),
+            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Escaped(to)),
             StepKind::Leftover => {
                 write!(f, "remove {target}, left over by a run that was killed")
             }
@@ -261,13 +261,13 @@ impl fmt::Display for Skip {
             Skip::Left { path, errno } => write!(
                 f,
                 "temporary {} could not be removed: {}",
-                Shown(path),
+                Escaped(path),
                 system(*errno)
             ),
             Skip::Displaced(path) => write!(
                 f,
                 "changed by another process; what was there is now {}",
-                Shown(path)
+                Escaped(path)
             ),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),

@@ -216,7 +216,7 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> 
             .path
             .bytes()
             .ok_or("a path is empty, has a NUL byte or is not valid base64")?;
-        let shown = bc_manifest::escape(&path).into_owned();
+        let shown = bc_fs::escape(&path).into_owned();
         let root = roots
             .get(file.root as usize)
             .ok_or_else(|| format!("{shown}: no such root"))?;

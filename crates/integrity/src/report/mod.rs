@@ -11,7 +11,7 @@ use crate::change::Change;
 use crate::fields::Rules;
 use crate::summary::Summary;
 
-pub use bc_manifest::escape as escaped;
+pub use bc_fs::escape as escaped;
 
 /// How changes are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

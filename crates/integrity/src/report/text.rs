@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use bc_manifest::escape;
+use bc_fs::escape;
 use bc_manifest::integrity::Xattrs;
 use bc_manifest::time::format_rfc3339;
 

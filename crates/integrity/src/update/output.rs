@@ -7,9 +7,9 @@ use std::path::Path;
 use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
-use crate::atomic::AtomicFile;
 use crate::create::writing;
 use crate::error::Error;
+use bc_fs::atomic::AtomicFile;
 
 /// The new manifest beside the old one, or nothing.
 pub(super) struct Output(Option<(Writer<Encoder>, AtomicFile)>);
@@ -77,7 +77,7 @@ impl Output {
                 .and_then(|mut out| out.flush())
                 .map_err(failed)?,
         }
-        let uncommitted = |not: crate::atomic::Uncommitted| {
+        let uncommitted = |not: bc_fs::atomic::Uncommitted| {
             Error::io(path.as_os_str().as_bytes(), not.operation, &not.error)
         };
         file.commit().map_err(uncommitted)?;

@@ -296,7 +296,7 @@ fn json_says_the_same_as_text() {
                     .unwrap();
                 counts[class as usize] += 1;
                 let path = line["path"].as_str().unwrap();
-                let path = bc_manifest::escape(path.as_bytes());
+                let path = bc_fs::escape(path.as_bytes());
                 assert!(text.starts_with(&sign(class, &path)), "{name}: {text}");
             }
             for class in Class::ALL {

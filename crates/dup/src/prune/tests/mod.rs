@@ -160,7 +160,7 @@ pub(super) fn run_groups(
         lines.push(match event {
             Event::Step(step, Outcome::Skipped(skip)) => format!("{step}: {skip}"),
             Event::Step(step, _) => step.to_string(),
-            Event::Unusable(path, skip) => format!("{}: {skip}", crate::Shown(path)),
+            Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
             Event::Journal(skip) => skip.to_string(),
         });
     });

@@ -1,7 +1,7 @@
 //! Makes a raw path safe and unambiguous in a message for people.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// `path` as text that cannot move the cursor, colour the screen, break the line or reverse
 /// the reading direction: control characters, bidirectional overrides, line separators and
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// that two paths never look the same. Borrowed if there is nothing to escape.
 ///
 /// ```
-/// use bc_manifest::escape;
+/// use bc_fs::escape;
 /// assert_eq!(escape(b"plain caf\xc3\xa9"), "plain café");
 /// assert_eq!(escape(b"a\nb\x1b[31m\xff\\"), r"a\nb\x1b[31m\xff\\");
 /// ```
@@ -37,6 +37,16 @@ pub fn escape(path: &[u8]) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. What it prints does
+/// not have to lead back to the file; the machine-readable formats have encodings for that.
+pub struct Escaped<'a>(pub &'a [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape(self.0))
+    }
 }
 
 fn is_unsafe(c: char) -> bool {

@@ -1,0 +1,129 @@
+//! Read leases: the kernel tells whether anybody has a file open for writing, and holds a new
+//! writer back until the lease is given up.
+//!
+//! A modification time moves when a write call begins, so two looks at it can miss a write that
+//! is under way between them. A read lease (`F_SETLEASE`, `F_RDLCK`; fcntl(2)) is refused while
+//! the file is open for writing anywhere on this machine, and a later open for writing waits
+//! until the lease is dropped, at most `/proc/sys/fs/lease-break-time` seconds, 45 as a rule.
+//! So bytes that were read while a lease was granted and unbroken are of one state.
+//!
+//! Writers through a descriptor that was open before, or through a shared mapping made of it, hold
+//! the file open for writing and make [`Lease::read`] fail with [`Refused::Writer`].
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// From `asm-generic/fcntl.h`; libc has it for some targets only.
+const F_SETSIG: c_int = 10;
+
+/// Why there is no lease.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refused {
+    /// The file is open for writing somewhere.
+    Writer,
+    /// The system gives none: the file belongs to somebody else and `CAP_LEASE` is missing, or
+    /// the file system knows no leases (NFS, FUSE); with the error number.
+    Unavailable(i32),
+}
+
+/// A read lease on an open file. Dropped, it is given up, and whoever waits may write.
+///
+/// The descriptor must have been opened for reading only, and leases belong to the open file
+/// description: one opened twice has two.
+#[derive(Debug)]
+pub struct Lease<'fd> {
+    fd: BorrowedFd<'fd>,
+}
+
+impl<'fd> Lease<'fd> {
+    /// Asks for a read lease on `fd`. A process whose lease is to be broken is told by `SIGURG`,
+    /// which is ignored unless the program says otherwise, and not by `SIGIO`, which would end it.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing is held then.
+    pub fn read<Fd: AsFd>(fd: &'fd Fd) -> Result<Lease<'fd>, Refused> {
+        let fd = fd.as_fd();
+        let raw = fd.as_raw_fd();
+        let refused = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EAGAIN) => Refused::Writer,
+            errno => Refused::Unavailable(errno.unwrap_or(libc::EIO)),
+        };
+        fcntl(raw, F_SETSIG, libc::SIGURG).map_err(refused)?;
+        fcntl(raw, libc::F_SETLEASE, libc::F_RDLCK).map_err(refused)?;
+        Ok(Lease { fd })
+    }
+
+    /// Is the lease unbroken: has nobody opened the file for writing, or tried to, since it was
+    /// granted?
+    pub fn is_unbroken(&self) -> bool {
+        // A lease that is being broken reads as what it is to become, F_UNLCK.
+        fcntl(self.fd.as_raw_fd(), libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        // Closing the descriptor would do the same.
+        let _ = fcntl(self.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK);
+    }
+}
+
+fn fcntl(fd: RawFd, command: c_int, argument: c_int) -> io::Result<c_int> {
+    // SAFETY: the three commands used here take an integer or nothing and touch no memory of ours;
+    // a descriptor that is none gives EBADF.
+    match unsafe { libc::fcntl(fd, command, argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::os::unix::fs::OpenOptionsExt;
+
+    #[test]
+    fn a_writer_refuses_and_breaks_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "x").unwrap();
+        let file = File::open(&path).unwrap();
+        let write = || {
+            OpenOptions::new()
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(&path)
+        };
+        let writer = write().unwrap();
+        assert_eq!(Lease::read(&file).unwrap_err(), Refused::Writer);
+        drop(writer);
+        let lease = match Lease::read(&file) {
+            Ok(lease) => lease,
+            // Some file systems that a temporary directory may lie on have none.
+            Err(Refused::Unavailable(errno)) => {
+                assert!([libc::EINVAL, libc::EACCES].contains(&errno), "{errno}");
+                return;
+            }
+            Err(Refused::Writer) => panic!("nobody writes"),
+        };
+        assert!(lease.is_unbroken());
+        // Readers do not matter.
+        drop(File::open(&path).unwrap());
+        assert!(lease.is_unbroken());
+        // Whoever does not wait is turned away, and the lease says so.
+        assert_eq!(write().unwrap_err().raw_os_error(), Some(libc::EWOULDBLOCK));
+        assert!(!lease.is_unbroken());
+        drop(lease);
+        write().unwrap();
+    }
+
+    #[test]
+    fn a_descriptor_for_writing_gets_none() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(Lease::read(&file).is_err());
+    }
+}
