@@ -1,6 +1,7 @@
 //! What every command needs of files, once.
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show.
 //! - [`Size`] reads sizes as people write them.
@@ -19,6 +20,7 @@
 pub mod atomic;
 mod escape;
 pub mod lease;
+pub mod place;
 mod size;
 
 pub use escape::{Escaped, escape};
