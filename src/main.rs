@@ -29,6 +29,7 @@ use exit::Exit;
 
 fn main() -> ExitCode {
     let exit = applet::dispatch(std::env::args_os().collect());
+    let exit = run::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
         // Ends the process by the signal itself, so that shells and `timeout`
         // see what happened; comes back only if that fails.

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bc_fs::atomic::AtomicFile;
+use bc_fs::place::Place;
 use bc_walk::Identity;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
 
 use crate::progress::Shared;
 
@@ -57,25 +59,24 @@ impl Output {
                     .map_err(|error| format!("{name}: open: {error}")),
             };
         }
-        let existing = std::fs::metadata(target).ok();
-        let special = existing.as_ref().is_some_and(|m| {
-            let kind = m.file_type();
-            kind.is_char_device() || kind.is_fifo() || kind.is_socket() || kind.is_block_device()
-        });
-        if special {
+        let place = Place::find(target).map_err(|error| format!("{name}: create: {error}"))?;
+        let existing = place
+            .existing()
+            .map_err(|error| format!("{name}: create: {error}"))?;
+        match existing.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            None | Some(FileType::RegularFile) => {}
+            Some(FileType::Directory) => {
+                return Err(format!("{name}: open: Is a directory (os error 21)"));
+            }
             // A FIFO, /dev/full: nothing to replace, written as it comes.
-            let file = File::options()
-                .write(true)
-                .custom_flags(OFlags::CLOEXEC.bits() as i32)
-                .open(target)
-                .map_err(|error| format!("{name}: open: {error}"))?;
-            return Ok(Output::plain(Box::new(file), &name));
-        }
-        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-            return Err(format!("{name}: open: Is a directory (os error 21)"));
+            Some(_) => {
+                let file =
+                    open_special(&place).map_err(|error| format!("{name}: open: {error}"))?;
+                return Ok(Output::plain(Box::new(file), &name));
+            }
         }
         let pending =
-            AtomicFile::create(target).map_err(|error| format!("{name}: create: {error}"))?;
+            AtomicFile::create_at(place).map_err(|error| format!("{name}: create: {error}"))?;
         let file = pending
             .file()
             .try_clone()
@@ -159,6 +160,25 @@ impl fmt::Display for Named {
 }
 
 impl std::error::Error for Named {}
+
+/// Opens what is no regular file. A FIFO is waited for until somebody reads it, or a signal comes.
+fn open_special(place: &Place) -> io::Result<File> {
+    let fd = loop {
+        // Without waiting in the kernel, where no signal would be noticed.
+        match place.open(place.name(), OFlags::WRONLY | OFlags::NOCTTY) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                if crate::run::interrupted().is_some() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            opened => break opened?,
+        }
+    };
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?;
+    Ok(File::from(fd))
+}
 
 /// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
 /// links: resolved step by step, since the last one leads to a file, or to the name that a deleted

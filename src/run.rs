@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Instant;
 
 use bc_digest::Algorithm;
@@ -31,6 +33,14 @@ pub struct Session {
     started: Instant,
 }
 
+/// The flag that signals set, for those who wait without a session at hand.
+static CANCEL: OnceLock<Cancel> = OnceLock::new();
+
+/// The signal that asked for the end of the run, if one did.
+pub fn interrupted() -> Option<i32> {
+    CANCEL.get()?.reason().map(|signal| signal as i32)
+}
+
 /// A fatal end that was already reported.
 pub type Outcome<T> = Result<T, Exit>;
 
@@ -45,7 +55,7 @@ impl Session {
     ) -> Outcome<Session> {
         let session = Session {
             report: Report::new(applet, common),
-            cancel: Cancel::new(),
+            cancel: CANCEL.get_or_init(Cancel::new).clone(),
             common: common.clone(),
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
@@ -285,22 +295,7 @@ impl Session {
         if plain {
             return f();
         }
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    if let Some(signal) = self.cancel.reason() {
-                        crate::progress::clear_for_good();
-                        let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
-                    }
-                    std::thread::park_timeout(std::time::Duration::from_millis(50));
-                }
-            });
-            let result = f();
-            done.store(true, Ordering::Relaxed);
-            watcher.thread().unpark();
-            result
-        })
+        watched(&self.cancel, f)
     }
 
     /// Writes the metrics and turns an interruption into its exit.
@@ -344,6 +339,35 @@ impl Session {
     /// Seconds since the run began.
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// Runs `f` while somebody watches for signals, who ends the process for one.
+fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if let Some(signal) = cancel.reason() {
+                    crate::progress::clear_for_good();
+                    let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
+                }
+                std::thread::park_timeout(std::time::Duration::from_millis(50));
+            }
+        });
+        // Also when `f` panics, or the scope would wait for the watcher for ever.
+        let _done = Done(&done, watcher.thread());
+        f()
+    })
+}
+
+/// Sends a watcher home when it is dropped.
+struct Done<'w>(&'w AtomicBool, &'w Thread);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.unpark();
     }
 }
 
@@ -396,4 +420,16 @@ fn peak_memory() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_under_watch_comes_out() {
+        let caught = std::panic::catch_unwind(|| watched(&Cancel::new(), || panic!("of a test")));
+        assert!(caught.is_err());
+        assert_eq!(watched(&Cancel::new(), || 7), 7);
+    }
 }

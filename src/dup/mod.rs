@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Kernels};
-use bc_dup::Cache;
 use bc_dup::report::Report;
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
+use bc_dup::{Cache, Location};
 use bc_walk::{Listing, Metadata};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -228,21 +228,21 @@ fn search(
 /// The cache asked for: at its path, or at the usual place if it is empty.
 fn open_cache(session: &Session, path: Option<&Path>) -> Outcome<Option<Cache>> {
     let Some(path) = path else { return Ok(None) };
-    if !path.as_os_str().is_empty() {
-        return Ok(Some(Cache::new(path)));
-    }
-    let Some(dir) = crate::config::cache_dir() else {
-        return Err(session.fatal("--cache: neither XDG_CACHE_HOME nor HOME is set; name a file"));
+    let usual = match crate::config::cache_dir() {
+        _ if !path.as_os_str().is_empty() => None,
+        Some(dir) => Some(dir.join("dup.redb")),
+        None => {
+            let text = "--cache: neither XDG_CACHE_HOME nor HOME is set; name a file";
+            return Err(session.fatal(text));
+        }
     };
-    if let Err(error) = std::fs::create_dir_all(&dir) {
-        let text = format!(
-            "--cache: {}: mkdir: {error}; going on without",
-            dir.display()
-        );
-        session.report.warning(&text);
-        return Ok(None);
-    }
-    Ok(Some(Cache::new(&dir.join("dup.redb"))))
+    let opened = match &usual {
+        Some(usual) => Cache::open(usual, Location::Usual),
+        None => Cache::open(path, Location::Named),
+    };
+    opened
+        .map(Some)
+        .map_err(|refused| session.fatal(&format!("--cache: {refused}; it is left as it is")))
 }
 
 /// Ends the run with the search's figures in the metrics.

@@ -73,4 +73,4 @@ pub mod prune;
 pub mod report;
 pub mod scan;
 
-pub use cache::Cache;
+pub use cache::{Cache, CacheRefused, Location, panic_is_expected};

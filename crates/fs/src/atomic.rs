@@ -90,7 +90,7 @@ impl AtomicFile {
         if !Path::new("/proc/self/fd").exists() {
             return Err(place);
         }
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         let Ok(fd) = rustix::fs::openat(place.directory(), ".", flags, mode) else {
             return Err(place);
@@ -107,7 +107,7 @@ impl AtomicFile {
 
     fn named(place: Place) -> io::Result<AtomicFile> {
         for temporary in temporaries(place.name()) {
-            let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             let file = match place.open(&temporary, new) {
                 Ok(fd) => File::from(fd),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -131,7 +131,7 @@ impl AtomicFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The file to write to.
+    /// The file to write to, and to read what was written.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -153,17 +153,42 @@ impl AtomicFile {
         rustix::fs::renameat(directory, &temporary, directory, self.place.name())
             .map_err(Uncommitted::at("rename"))?;
         self.temporary = None;
+        self.sync_directory()
+    }
+
+    /// Makes the content durable and gives it the target's name, if that is free.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is not; otherwise as of [`commit`](Self::commit).
+    pub fn commit_new(self) -> Result<(), Uncommitted> {
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        let directory = self.place.directory();
+        let linked = match &self.temporary {
+            // Its temporary name goes when it is dropped.
+            Some(name) => {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(directory, name, directory, self.place.name(), flags)
+            }
+            None => {
+                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                let flags = AtFlags::SYMLINK_FOLLOW;
+                rustix::fs::linkat(CWD, own, directory, self.place.name(), flags)
+            }
+        };
+        linked.map_err(Uncommitted::at("link"))?;
+        self.sync_directory()
+    }
+
+    fn sync_directory(&self) -> Result<(), Uncommitted> {
         // Who may write to a directory need not be allowed to read it, and
         // some file systems cannot sync one.
-        if let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) {
-            match rustix::fs::fsync(&directory) {
-                Err(errno) if errno != Errno::INVAL => {
-                    return Err(Uncommitted::at("sync directory")(errno));
-                }
-                _ => {}
-            }
+        let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) else {
+            return Ok(());
+        };
+        match rustix::fs::fsync(&directory) {
+            Err(errno) if errno != Errno::INVAL => Err(Uncommitted::at("sync directory")(errno)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Gives the file a temporary name: a link never replaces anything, only a
@@ -332,6 +357,27 @@ mod tests {
             new.commit().unwrap();
             assert_eq!(std::fs::read(&target).unwrap(), b"new");
             assert_eq!(names(dir.path()), ["m.jsonl"]);
+        }
+    }
+
+    #[test]
+    fn a_new_file_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("m");
+        let ways = all(&target).len();
+        for way in 0..ways {
+            let new = all(&target).swap_remove(way);
+            std::fs::write(&target, "somebody's").unwrap();
+            let failed = new.commit_new().unwrap_err();
+            assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+            std::fs::remove_file(&target).unwrap();
+            let new = all(&target).swap_remove(way);
+            new.file().write_all(b"new").unwrap();
+            new.commit_new().unwrap();
+            assert_eq!(std::fs::read(&target).unwrap(), b"new");
+            assert_eq!(names(dir.path()), ["m"]);
+            std::fs::remove_file(&target).unwrap();
         }
     }
 

@@ -75,6 +75,17 @@ impl Place {
         Err(Errno::NOENT.into())
     }
 
+    /// The same place once more.
+    ///
+    /// # Errors
+    /// Where there are too many descriptors.
+    pub fn try_clone(&self) -> io::Result<Place> {
+        Ok(Place {
+            directory: self.directory.try_clone()?,
+            name: self.name.clone(),
+        })
+    }
+
     /// The directory, open for nothing but to be started from.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
