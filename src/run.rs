@@ -102,12 +102,9 @@ impl Session {
         crate::report::fatal(&format!("bc {}", self.report.applet()), text)
     }
 
-    /// A worker panicked: a defect of ours, said as such.
-    pub fn defect(&self, panic: &bc_pool::WorkerPanic) -> Exit {
-        self.fatal(&format!(
-            "internal error, please report it: {}",
-            panic.message
-        ))
+    /// A worker panicked: a defect of ours, which was reported when it happened.
+    pub fn defect(&self, _panic: &bc_pool::WorkerPanic) -> Exit {
+        Exit::Fatal
     }
 
     /// Turns the options that choose files into the walk's.

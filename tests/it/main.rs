@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod caches;
 mod common;
 mod denied;
 mod dup;
 mod every_option;
 mod examples;
+mod foreign_files;
 mod hash;
 mod hash_check;
 mod hash_diff;
