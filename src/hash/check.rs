@@ -40,7 +40,10 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let mut session = Session::start("hash", "check", &args.common, None)?;
     let progress = Arc::new(Progress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
-    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let mut output = match args.status {
+        true => Output::nowhere(),
+        false => Output::open(None).map_err(|text| session.fatal(&text))?,
+    };
     let mut exit = Exit::Done;
     let mut listed = HashSet::new();
     let mut result = Ok(());

@@ -2,8 +2,8 @@
 //! with their algorithms.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::check::Wanted;
@@ -45,12 +45,8 @@ pub enum Line {
 /// Opens a manifest; `-` is standard input.
 pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-    let mut input: Input = if crate::args::is_dash(name) {
-        Box::new(BufReader::with_capacity(256 << 10, std::io::stdin()))
-    } else {
-        let file = File::open(name).map_err(|error| format!("{shown}: open: {error}"))?;
-        Box::new(BufReader::with_capacity(256 << 10, file))
-    };
+    let file = crate::input::open(Path::new(name))?;
+    let mut input: Input = Box::new(BufReader::with_capacity(256 << 10, file));
     if !zero {
         let head = input
             .fill_buf()

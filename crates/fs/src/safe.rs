@@ -118,6 +118,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The same for a message of several lines: its newlines stay.
+pub fn lines(text: &str) -> String {
+    show(text.as_bytes(), Style::Text)
+}
+
 /// Text of one style, whole.
 fn show(bytes: &[u8], style: Style) -> String {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
