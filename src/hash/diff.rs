@@ -132,7 +132,7 @@ impl Iterator for &mut Items<'_> {
                 },
                 self.hint,
             ) {
-                Line::Wanted(wanted) => {
+                Line::Wanted(wanted) | Line::Guessed(wanted) => {
                     self.good += 1;
                     return Some(Item {
                         path: wanted.path,

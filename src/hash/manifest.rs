@@ -36,6 +36,8 @@ pub enum Raw {
 pub enum Line {
     /// A path and its digests.
     Wanted(Wanted),
+    /// A path and one digest, of which nothing but its length tells the algorithm.
+    Guessed(Wanted),
     /// A comment, a header, a file that had no digest.
     Nothing,
     /// An improperly formatted line, by number.
@@ -153,10 +155,14 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
             None => return Line::Improper(record.line),
         }
     }
-    Line::Wanted(Wanted {
+    let wanted = Wanted {
         path: record.path,
         expected,
-    })
+    };
+    match record.digests.as_slice() {
+        [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
+        _ => Line::Wanted(wanted),
+    }
 }
 
 /// Appends a name to a line of output as GNU's `-c` does: names that would

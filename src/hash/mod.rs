@@ -6,6 +6,7 @@ mod diff;
 mod guess;
 mod manifest;
 mod output;
+mod trial;
 
 use std::ffi::OsString;
 use std::fs::File;

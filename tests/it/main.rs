@@ -5,11 +5,13 @@
 
 mod common;
 mod denied;
+mod depth;
 mod dup;
 mod every_option;
 mod examples;
 mod hash;
 mod hash_check;
+mod hash_check_guess;
 mod hash_diff;
 mod help;
 mod hostile;
