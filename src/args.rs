@@ -142,7 +142,10 @@ pub struct WalkArgs {
     /// Honour .gitignore and .ignore files
     #[arg(long)]
     pub ignore_files: bool,
-    /// Descend at most N directories below each root
+    /// Only what is at most N levels below a root, as find -maxdepth: 1 is what lies directly in it
+    ///
+    /// 0 is the root alone, for which a file stands that is named itself. Paths from --files-from are taken
+    /// at any depth: they are not walked to.
     #[arg(long, value_name = "N")]
     pub max_depth: Option<u32>,
     /// Take exactly the paths listed in FILE, one a line ('-' is stdin); no walk

@@ -68,18 +68,11 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
-    let text = error.render();
-    if error.use_stderr() && report::in_json() {
-        let text = text.to_string();
-        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-        report::fatal("bc", text)
-    } else if error.use_stderr() {
-        // Tests and scripts want plain text; clap colours only through its own print.
-        let _ = error.print();
-        Exit::Fatal
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        report::usage(&text)
     } else {
         // Between options clap puts lines of blanks.
-        let text = text.to_string();
         let lines: String = text
             .lines()
             .map(|line| format!("{}\n", line.trim_end()))

@@ -144,7 +144,10 @@ impl Session {
                 bc_walk::IgnoreFiles::Off
             },
             metadata,
-            leave_out: leave_out.into_iter().collect(),
+            leave_out: leave_out
+                .into_iter()
+                .chain(crate::output::behind_stdout())
+                .collect(),
             ..bc_walk::Options::default()
         })
     }
@@ -198,12 +201,11 @@ impl Session {
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
         let mut bytes = Vec::new();
-        let read = if crate::args::is_dash(from.as_os_str()) {
-            std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-        } else {
-            std::fs::File::open(from).and_then(|mut f| f.read_to_end(&mut bytes).map(drop))
-        };
-        read.map_err(|error| self.fatal(&format!("{}: read: {error}", from.display())))?;
+        let mut file = crate::input::open(from).map_err(|text| self.fatal(&text))?;
+        file.read_to_end(&mut bytes).map_err(|error| {
+            let from = crate::input::shown(from);
+            self.fatal(&format!("{from}: read: {error}"))
+        })?;
         let end = if null { 0 } else { b'\n' };
         Ok(bytes
             .split(|b| *b == end)

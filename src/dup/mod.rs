@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Kernels};
-use bc_dup::report::Report;
+use bc_dup::report::{Names, Report};
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
 use bc_dup::{Cache, Location};
 use bc_walk::{Listing, Metadata};
@@ -69,9 +69,16 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
     }
-    let mut output = output;
+    let mut output = match args.format {
+        Format::Json | Format::Jsonl => output.json(),
+        _ => output,
+    };
+    let names = match output.is_terminal() {
+        true => Names::OneLine,
+        false => Names::Exact,
+    };
     let result = match format(args.format) {
-        Some(format) => found.report().write(format, &mut output),
+        Some(format) => found.report().write(format, names, &mut output),
         None => html::page(&found.report()).write(&mut output),
     };
     let exit = match output.finish(result) {

@@ -113,8 +113,8 @@ Examples:
 pub struct CheckArgs {
     /// Algorithm of lines without a tag
     ///
-    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the usual
-    /// one for the digest's length.
+    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the one for
+    /// the digest's length that matches a file, else the usual one for it.
     #[arg(short = 't', long = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Do not fail or report for missing files
@@ -160,6 +160,9 @@ pub enum DiffFormat {
 Examples:
   bc hash diff monday.sha256 tuesday.sha256
   bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
+
+REMOVED and ADDED mean content that the other manifest has under no name. What it has under another
+name is MOVED, also where the numbers of copies differ: then several lines name the same path.
 
 Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]
 pub struct DiffArgs {

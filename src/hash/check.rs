@@ -21,10 +21,13 @@ use crate::run::{Outcome, Session};
 use super::args::CheckArgs;
 use super::guess::{self, Hint};
 use super::manifest::{self, Line};
+use super::trial;
 
 /// What one manifest held.
 struct Loaded {
     wanted: Vec<Wanted>,
+    /// Lines of which nothing names the algorithm.
+    guessed: Vec<usize>,
     improper: u64,
 }
 
@@ -40,7 +43,10 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let mut session = Session::start("hash", "check", &args.common, None)?;
     let progress = Arc::new(Progress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
-    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let mut output = match args.status {
+        true => Output::nowhere(),
+        false => Output::open(None).map_err(|text| session.fatal(&text))?,
+    };
     let mut exit = Exit::Done;
     let mut listed = HashSet::new();
     let mut result = Ok(());
@@ -112,7 +118,7 @@ fn one(
     listed: &mut HashSet<Vec<u8>>,
 ) -> Outcome<(Exit, std::io::Result<()>)> {
     let shown = bc_fs::escape(name.as_bytes()).into_owned();
-    let loaded = session.while_reading(name, || load(args, session, name))?;
+    let mut loaded = session.while_reading(name, || load(args, session, name))?;
     if loaded.wanted.is_empty() {
         // GNU says so even with --status: nothing was verified at all.
         session.report.problem(&format!(
@@ -123,6 +129,7 @@ fn one(
     if args.unlisted {
         listed.extend(loaded.wanted.iter().map(|w| normal(&w.path).to_vec()));
     }
+    trial::settle(session, &shown, &mut loaded.wanted, &loaded.guessed)?;
     display.phase("check", loaded.wanted.len() as u64, 0);
     let workers = session.workers(
         loaded.wanted.len(),
@@ -180,15 +187,18 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
     let hint = Hint::new(args.algorithm, Path::new(name));
     let mut loaded = Loaded {
         wanted: Vec::new(),
+        guessed: Vec::new(),
         improper: 0,
     };
     let lines = manifest::open(name, args.zero).map_err(|text| fail(session, &text))?;
     for line in lines {
-        match manifest::resolve(
-            line.map_err(|text| fail(session, &format!("{shown}: {text}")))?,
-            hint,
-        ) {
-            Line::Wanted(mut wanted) => {
+        let line = line.map_err(|text| fail(session, &format!("{shown}: {text}")))?;
+        let line = manifest::resolve(line, hint);
+        if matches!(line, Line::Guessed(_)) {
+            loaded.guessed.push(loaded.wanted.len());
+        }
+        match line {
+            Line::Wanted(mut wanted) | Line::Guessed(mut wanted) => {
                 if let Some(base) = &args.base {
                     wanted.path = base
                         .join(OsStr::from_bytes(&wanted.path))

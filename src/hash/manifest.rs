@@ -2,8 +2,8 @@
 //! with their algorithms.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::check::Wanted;
@@ -36,6 +36,8 @@ pub enum Raw {
 pub enum Line {
     /// A path and its digests.
     Wanted(Wanted),
+    /// A path and one digest, of which nothing but its length tells the algorithm.
+    Guessed(Wanted),
     /// A comment, a header, a file that had no digest.
     Nothing,
     /// An improperly formatted line, by number.
@@ -45,12 +47,8 @@ pub enum Line {
 /// Opens a manifest; `-` is standard input.
 pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-    let mut input: Input = if crate::args::is_dash(name) {
-        Box::new(BufReader::with_capacity(256 << 10, std::io::stdin()))
-    } else {
-        let file = File::open(name).map_err(|error| format!("{shown}: open: {error}"))?;
-        Box::new(BufReader::with_capacity(256 << 10, file))
-    };
+    let file = crate::input::open(Path::new(name))?;
+    let mut input: Input = Box::new(BufReader::with_capacity(256 << 10, file));
     if !zero {
         let head = input
             .fill_buf()
@@ -157,10 +155,14 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
             None => return Line::Improper(record.line),
         }
     }
-    Line::Wanted(Wanted {
+    let wanted = Wanted {
         path: record.path,
         expected,
-    })
+    };
+    match record.digests.as_slice() {
+        [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
+        _ => Line::Wanted(wanted),
+    }
 }
 
 /// Appends a name to a line of output as GNU's `-c` does: names that would

@@ -1,8 +1,6 @@
 //! `bc integrity export` and `import`: the formats of other tools.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use bc_integrity::Import;
@@ -62,7 +60,8 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         strip_prefix: args.strip_prefix.as_encoded_bytes(),
         created_at: now(),
     };
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = output.fixed_json();
     let imported = (|| {
         if is_compressed(args.output.as_deref()) {
             let to = Compressor::new(&mut output).map_err(Stop::Write)?;
@@ -88,14 +87,6 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
-    if path.as_os_str() == OsStr::new("-") {
-        return Ok(Box::new(BufReader::new(io::stdin())));
-    }
-    let file = File::open(path).map_err(|error| {
-        format!(
-            "{}: open: {error}",
-            bc_fs::escape(path.as_os_str().as_encoded_bytes())
-        )
-    })?;
+    let file = crate::input::open(path)?;
     Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
 }

@@ -92,13 +92,15 @@ pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
 }
 
 pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
+    crate::input::check(path).map_err(|text| session.fatal(&text))?;
     let opened = session.while_reading(path.as_os_str(), || {
         if crate::args::is_dash(path.as_os_str()) {
-            ManifestFile::from_reader(b"-", io::stdin().lock())
+            let stdin = crate::input::stdin().map_err(|text| session.fatal(&text))?;
+            Ok(ManifestFile::from_reader(b"-", stdin))
         } else {
-            ManifestFile::open(path)
+            Ok(ManifestFile::open(path))
         }
-    });
+    })?;
     opened.map_err(|error| session.fatal(&error.to_string()))
 }
 

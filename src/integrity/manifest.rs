@@ -21,6 +21,8 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     )?;
     let tree = tree_options(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    // The trailer's digest is that of the bytes as they are written.
+    let output = output.fixed_json();
     let leave_out = crate::output::identity(args.output.as_deref());
     let what = Create {
         root: &args.root,

@@ -18,7 +18,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
-use args::{DiffArgs, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
+use args::{DiffArgs, Format, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
 use job::{Stop, done_or, open, stopped, trust, working};
 use manifest::manifest;
 use output::Changes;
@@ -78,7 +78,8 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let algorithm = manifest
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = in_format(output, args.format);
     let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,
@@ -137,7 +138,8 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let algorithm = new
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = in_format(output, args.format);
     let mut report = Changes::new(&mut output, args.format);
     let detail = if session.report.shows(1) {
         Detail::All
@@ -174,6 +176,13 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
         session.report.warning(problem);
     }
     Ok(conclude(session, output, &diffed.summary))
+}
+
+fn in_format(output: Output, format: Format) -> Output {
+    match format {
+        Format::Json => output.json(),
+        Format::Text | Format::Html => output,
+    }
 }
 
 fn mode(mode: Mode) -> EngineMode {

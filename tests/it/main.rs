@@ -6,12 +6,14 @@
 mod caches;
 mod common;
 mod denied;
+mod depth;
 mod dup;
 mod every_option;
 mod examples;
 mod foreign_files;
 mod hash;
 mod hash_check;
+mod hash_check_guess;
 mod hash_diff;
 mod help;
 mod hostile;

@@ -3,12 +3,14 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
-//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show.
+//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
+//!   streams so.
+//! - [`streams`] opens the standard streams and knows which were closed.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`] alone.
+//! - Unsafe code stands in [`lease`] and [`streams`] alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -21,7 +23,9 @@ pub mod atomic;
 mod escape;
 pub mod lease;
 pub mod place;
+pub mod safe;
 mod size;
+pub mod streams;
 
 pub use escape::{Escaped, escape};
 pub use size::{Size, SizeError};

@@ -21,7 +21,7 @@ pub use json::{ReadError, read};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Format {
-    /// Groups separated by blank lines, control bytes as they are.
+    /// Groups separated by blank lines.
     Text,
     /// One document with everything that prune checks again.
     Json,
@@ -33,6 +33,16 @@ pub enum Format {
     Fdupes,
     /// A POSIX shell script that compares each pair before it acts.
     Script,
+}
+
+/// How names are written where the format has them as they are: text, fdupes, CSV, script.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Names {
+    /// Byte for byte, for programs.
+    Exact,
+    /// As [`bc_fs::escape`](fn@bc_fs::escape) shows them, for people: a newline in a name ends no
+    /// line.
+    OneLine,
 }
 
 /// What a report is made of.
@@ -57,14 +67,23 @@ impl Report<'_> {
     ///
     /// # Errors
     /// Of writing.
-    pub fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: Format, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Text => lines::text(self, out),
-            Format::Fdupes => lines::fdupes(self, out),
+            Format::Text => lines::text(self, names, out),
+            Format::Fdupes => lines::fdupes(self, names, out),
             Format::Json => json::document(self, out),
             Format::Jsonl => json::lines(self, out),
-            Format::Csv => table::csv(self, out),
-            Format::Script => script::script(self, out),
+            Format::Csv => table::csv(self, names, out),
+            Format::Script => script::script(self, names, out),
+        }
+    }
+
+    /// The path of a file, written as `names` says.
+    fn path(&self, id: EntryId, names: Names) -> Vec<u8> {
+        let path = self.listing.path(id);
+        match names {
+            Names::Exact => path,
+            Names::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use super::{Names, Report};
 
 const HEAD: &str = r#"#!/bin/sh
 # Makes each duplicate below a hard link to the first file of its group.
@@ -31,7 +31,7 @@ link() {
 }
 "#;
 
-pub(super) fn script(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn script(report: &Report<'_>, how: Names, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     let mut line = Vec::new();
     for group in report.scan.groups() {
@@ -43,9 +43,9 @@ pub(super) fn script(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()>
             }
             line.clear();
             line.extend_from_slice(b"link ");
-            quote(&mut line, &report.listing.path(names[0]));
+            quote(&mut line, &report.path(names[0], how));
             line.push(b' ');
-            quote(&mut line, &report.listing.path(*id));
+            quote(&mut line, &report.path(*id, how));
             line.push(b'\n');
             out.write_all(&line)?;
         }
