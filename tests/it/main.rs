@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod closed_streams;
+mod commands;
 mod common;
 mod denied;
 mod depth;
@@ -15,6 +17,7 @@ mod hash_check_guess;
 mod hash_diff;
 mod help;
 mod hostile;
+mod hostile_terminal;
 mod html;
 mod html_browser;
 mod html_integrity;
