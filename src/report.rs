@@ -195,17 +195,7 @@ pub fn fatal(who: &str, text: &str) -> Exit {
 
 /// Prints what clap says of wrong arguments, `error: ` and the rest, and gives exit code 2.
 pub fn usage(text: &str) -> Exit {
-    let mut text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
-    for argument in std::env::args_os() {
-        // The message has lines of its own; those in an argument must not look like them.
-        let argument = argument.to_string_lossy();
-        let value = argument.split_once('=').map(|(_, value)| value);
-        for broken in [Some(&*argument), value].into_iter().flatten() {
-            if broken.contains('\n') {
-                text = text.replace(broken, &safe::line(broken));
-            }
-        }
-    }
+    let text = text.strip_prefix("error: ").unwrap_or(text);
     let (format, color) = style();
     if format == LogFormat::Json {
         return fatal("bc", text.trim_end());
@@ -215,7 +205,7 @@ pub fn usage(text: &str) -> Exit {
     } else {
         ("", "")
     };
-    write_stderr(&format!("{on}error:{off} {}", safe::lines(&text)));
+    write_stderr(&format!("{on}error:{off} {}", safe::lines(text)));
     Exit::Fatal
 }
 

@@ -130,10 +130,24 @@ fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
     assert!(owned.is_empty(), "{what:?}: {owned:?} in {text:?}");
 }
 
+/// Takes out the status lines: each is drawn behind [`ERASE`], and the cursor goes back.
+fn without_status(bytes: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let mut pieces = text.split(ERASE);
+    let mut rest = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        rest += match piece.split_once('\r') {
+            Some((status, rest)) if status.contains(" files  ") => rest,
+            _ => piece,
+        };
+    }
+    rest.into_bytes()
+}
+
 #[track_caller]
 fn assert_harmless_run(t: &TestTree, arguments: &[OsString]) -> Vec<u8> {
     let bytes = shown(t, b"bc", arguments, &[]);
-    assert_harmless(&bytes, &[], arguments);
+    assert_harmless(&bytes, OURS, arguments);
     bytes
 }
 
@@ -186,23 +200,14 @@ fn no_command_in_any_format_lets_a_name_act() {
         assert!(!bytes.is_empty(), "{line}");
         for more in [
             "-v --color=always",
+            "-v --color=never",
             "--log-format=json -v",
             "--progress=always -q",
         ] {
             let arguments = words(&format!("{line} {more}"));
             let bytes = shown(&t, b"bc", &arguments, &[]);
-            let text = String::from_utf8_lossy(&bytes).replace(ERASE, "");
-            // Behind the status line the cursor goes back to its start.
-            let status = text
-                .replace("  0 B/s", "")
-                .replace("/s\r", "/s")
-                .replace("%\r", "%");
-            let bytes = match more.contains("progress") {
-                true => status.into_bytes(),
-                false => bytes,
-            };
-            let ours = if more.contains("color") { OURS } else { &[] };
-            assert_harmless(&bytes, ours, &arguments);
+            let ours = if more.contains("never") { &[] } else { OURS };
+            assert_harmless(&without_status(&bytes), ours, &arguments);
         }
     }
 }
@@ -322,6 +327,9 @@ fn no_argument_acts() {
                 if option != b"--describe" {
                     assert_harmless_run(&t, &arguments);
                 }
+                if value != worst[3] {
+                    continue;
+                }
                 arguments.extend(words("--log-format=json --color=always"));
                 let bytes = shown(&t, b"bc", &arguments, &[]);
                 assert_harmless(&bytes, OURS, &arguments);
@@ -337,7 +345,7 @@ fn no_argument_acts() {
         for arguments in ["hash --help", "hash", "", "--list", "hash -x --nonsense"] {
             let arguments = words(arguments);
             let called = [b"bc", value].concat();
-            assert_harmless(&shown(&t, &called, &arguments, &[]), &[], &arguments);
+            assert_harmless(&shown(&t, &called, &arguments, &[]), OURS, &arguments);
         }
         for variable in [
             "BC_THREADS",
@@ -348,7 +356,7 @@ fn no_argument_acts() {
         ] {
             let arguments = words("hash r");
             let bytes = shown(&t, b"bc", &arguments, &[(variable, os(value))]);
-            assert_harmless(&bytes, &[], &arguments);
+            assert_harmless(&bytes, OURS, &arguments);
         }
     }
     for text in [
@@ -379,7 +387,7 @@ fn the_question_shows_no_name_raw() {
         let session = pty.start(command);
         session.type_keys(b"n\n");
         let (_, bytes) = session.end();
-        assert_harmless(&bytes, &[], &words(line));
+        assert_harmless(&bytes, OURS, &words(line));
     }
 }
 
