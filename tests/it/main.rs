@@ -27,6 +27,7 @@ mod integrity_update;
 mod multicall;
 mod options;
 mod outputs;
+mod own_output;
 mod readme_integrity;
 mod signals;
 mod terminal;
