@@ -29,7 +29,6 @@ use std::process::ExitCode;
 use exit::Exit;
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(report::panicked));
     let exit = applet::dispatch(std::env::args_os().collect());
     if let Exit::Signal(number) = exit {
         // Ends the process by the signal itself, so that shells and `timeout`

@@ -209,28 +209,6 @@ pub fn usage(text: &str) -> Exit {
     Exit::Fatal
 }
 
-/// Tells of a panic where it happens, as any other failure is told: what it says may hold a name.
-/// Whoever catches it says what became of the work.
-pub fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string);
-    let payload = panic.payload();
-    let text = payload
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| payload.downcast_ref::<&str>().copied());
-    let text = format!(
-        "panicked at {}: {}",
-        place.as_deref().unwrap_or("an unknown place"),
-        text.unwrap_or("without a message")
-    );
-    early("bc", "error", &text);
-    let trace = std::backtrace::Backtrace::capture();
-    let is_asked_for = trace.status() == std::backtrace::BacktraceStatus::Captured;
-    if is_asked_for && style().0 == LogFormat::Text {
-        write_stderr(&safe::lines(&format!("{trace}\n")));
-    }
-}
-
 /// Prints a warning outside of a [`Report`].
 pub fn caution(who: &str, text: &str) {
     early(who, "warning", text);
