@@ -42,10 +42,15 @@ impl Report {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let path = escape(error.path());
         let text = format!("{path}: {}: {}", error.op(), error.message());
-        let fields = serde_json::json!({
+        let mut fields = serde_json::json!({
             "path": String::from_utf8_lossy(error.path()), "op": error.op(),
             "errno": error.errno(), "message": error.message(),
         });
+        if std::str::from_utf8(error.path()).is_err() {
+            let mut raw = Vec::new();
+            bc_manifest::base64::encode(&mut raw, error.path());
+            fields["path_b64"] = String::from_utf8_lossy(&raw).into();
+        }
         self.emit("error", &text, Some(fields));
     }
 

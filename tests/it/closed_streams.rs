@@ -62,6 +62,9 @@ fn no_command_works_without_the_stdout_that_it_writes_to() {
             .stderr_has(CLOSED);
     }
     sh(&t, "hash r --output=/dev/stderr 2>&-").code(2);
+    sh(&t, "hash r --output=/dev/stdin <&-")
+        .code(2)
+        .stderr_has(CLOSED);
 }
 
 #[test]

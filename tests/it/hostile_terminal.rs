@@ -180,7 +180,10 @@ fn every_format() -> Vec<String> {
                     lines.push(format!("{line} -z --format=bsd"));
                 }
                 Some("relative") => lines.push(format!("{line} --relative")),
-                Some("output") => lines.push(format!("{line} --output=/dev/stdout")),
+                Some("output") => {
+                    lines.push(format!("{line} --output=/dev/stdout"));
+                    lines.push(format!("{line} --output=/dev/stderr"));
+                }
                 _ => {}
             }
         }
@@ -479,6 +482,12 @@ fn programs_get_exact_names() {
         let out = t.bc_line(line).args(["-v", "--log-format=json"]).go();
         assert_eq!(unsafe_in_json(&out.error_text()), [], "{line}");
     }
+    let out = t
+        .bc_line("hash --log-format=json")
+        .arg(os(b"missing \xff\x9b"))
+        .go();
+    let message: Value = serde_json::from_str(&out.error_text()).unwrap();
+    assert_eq!(message["path_b64"], "bWlzc2luZyD/mw==");
     // A manifest's bytes are what its trailer proves: they are the same wherever they go.
     let manifest = t.bc_line("integrity manifest r").go().text();
     assert!(manifest.contains("c1 \u{9b}32m"));
