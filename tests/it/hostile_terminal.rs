@@ -107,6 +107,15 @@ fn shown(
     pty.start(command).end().1
 }
 
+/// Characters but newlines that a terminal could obey, or that turn the reading direction.
+fn acting(text: &str) -> Vec<char> {
+    let acts = |c: &char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().filter(|c| *c != '\n').filter(acts).collect()
+}
+
 /// Panics unless only text reaches the terminal, and in it no line that a name has begun.
 #[track_caller]
 fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
@@ -116,12 +125,7 @@ fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
     for sequence in ours {
         text = text.replace(sequence, "");
     }
-    let acts = |c: &char| {
-        *c != '\n'
-            && (c.is_control()
-                || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-    };
-    let found: Vec<char> = text.chars().filter(acts).collect();
+    let found = acting(&text);
     assert!(found.is_empty(), "{what:?}: {found:?} in {text:?}");
     let owned: Vec<&str> = text
         .lines()
@@ -443,14 +447,6 @@ fn programs_get_exact_names() {
     }
     raw("dup r", [b"", b"\n"]);
     raw("dup --format=fdupes r", [b"", b"\n"]);
-    let unsafe_in_json = |text: &str| -> Vec<char> {
-        let acts = |c: &char| {
-            *c != '\n'
-                && (c.is_control()
-                    || matches!(c, '\u{61c}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        };
-        text.chars().filter(acts).collect()
-    };
     let lines = every_format();
     let json = lines.iter().filter(|line| line.contains("=json"));
     let stdout: Vec<String> = json.cloned().collect();
@@ -458,7 +454,7 @@ fn programs_get_exact_names() {
     for line in stdout {
         let out = t.bc_line(&line).go();
         let text = String::from_utf8(out.stdout.clone()).unwrap();
-        assert_eq!(unsafe_in_json(&text), [], "{line}");
+        assert_eq!(acting(&text), [], "{line}");
         let mut paths = Vec::new();
         match serde_json::from_str::<Value>(&text) {
             Ok(document) => collect(&document, &mut paths),
@@ -480,7 +476,7 @@ fn programs_get_exact_names() {
     }
     for line in ["hash missing r", "hash check sums", "integrity verify r m"] {
         let out = t.bc_line(line).args(["-v", "--log-format=json"]).go();
-        assert_eq!(unsafe_in_json(&out.error_text()), [], "{line}");
+        assert_eq!(acting(&out.error_text()), [], "{line}");
     }
     let out = t
         .bc_line("hash --log-format=json")
