@@ -51,7 +51,7 @@ pub fn run(argv: &[OsString]) -> Exit {
         Ok(()) => printed,
         Err(error) => report::fatal(
             "bc calibrate",
-            &format!("{}: write: {error}", path.display()),
+            &format!("{}: write: {error}", crate::input::shown(&path)),
         ),
     }
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::error::ContextValue;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
@@ -68,8 +69,19 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(error: clap::Error) -> Exit {
-    let text = error.render().to_string();
+    let mut text = error.render().to_string();
     if error.use_stderr() {
+        // The message has lines of its own; those in an argument must not look like them.
+        for (_, value) in error.context() {
+            let arguments = match value {
+                ContextValue::String(argument) => std::slice::from_ref(argument),
+                ContextValue::Strings(arguments) => arguments,
+                _ => &[],
+            };
+            for argument in arguments.iter().filter(|a| a.contains('\n')) {
+                text = text.replace(argument, &bc_fs::safe::line(argument));
+            }
+        }
         report::usage(&text)
     } else {
         // Between options clap puts lines of blanks.

@@ -48,6 +48,10 @@ impl Output {
             return match number {
                 1 => Output::stream(Stream::Output, &name),
                 2 => Output::stream(Stream::Error, &name),
+                0 if streams::was_closed(Stream::Input) => {
+                    let error = io::Error::from(rustix::io::Errno::BADF);
+                    Err(format!("{name}: {error}"))
+                }
                 _ => File::options()
                     .append(true)
                     .open(target)

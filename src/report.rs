@@ -42,10 +42,15 @@ impl Report {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let path = escape(error.path());
         let text = format!("{path}: {}: {}", error.op(), error.message());
-        let fields = serde_json::json!({
+        let mut fields = serde_json::json!({
             "path": String::from_utf8_lossy(error.path()), "op": error.op(),
             "errno": error.errno(), "message": error.message(),
         });
+        if std::str::from_utf8(error.path()).is_err() {
+            let mut raw = Vec::new();
+            bc_manifest::base64::encode(&mut raw, error.path());
+            fields["path_b64"] = String::from_utf8_lossy(&raw).into();
+        }
         self.emit("error", &text, Some(fields));
     }
 
@@ -195,17 +200,7 @@ pub fn fatal(who: &str, text: &str) -> Exit {
 
 /// Prints what clap says of wrong arguments, `error: ` and the rest, and gives exit code 2.
 pub fn usage(text: &str) -> Exit {
-    let mut text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
-    for argument in std::env::args_os() {
-        // The message has lines of its own; those in an argument must not look like them.
-        let argument = argument.to_string_lossy();
-        let value = argument.split_once('=').map(|(_, value)| value);
-        for broken in [Some(&*argument), value].into_iter().flatten() {
-            if broken.contains('\n') {
-                text = text.replace(broken, &safe::line(broken));
-            }
-        }
-    }
+    let text = text.strip_prefix("error: ").unwrap_or(text);
     let (format, color) = style();
     if format == LogFormat::Json {
         return fatal("bc", text.trim_end());
@@ -215,7 +210,7 @@ pub fn usage(text: &str) -> Exit {
     } else {
         ("", "")
     };
-    write_stderr(&format!("{on}error:{off} {}", safe::lines(&text)));
+    write_stderr(&format!("{on}error:{off} {}", safe::lines(text)));
     Exit::Fatal
 }
 

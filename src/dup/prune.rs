@@ -18,6 +18,8 @@ use super::args::{PruneArgs, UndoArgs};
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
+    // Before anything is searched, asked or changed: steps that cannot be told are not begun.
+    Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun
     } else {

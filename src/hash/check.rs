@@ -358,11 +358,10 @@ fn unlisted(
         None => top_directories(listed),
     };
     let mut options = session.walk_options(&WalkArgs::default(), Metadata::None, None)?;
-    options.leave_out = args
-        .manifests
-        .iter()
-        .filter_map(|name| crate::output::identity(Some(Path::new(name))))
-        .collect();
+    let manifests = args.manifests.iter();
+    options
+        .leave_out
+        .extend(manifests.filter_map(|name| crate::output::identity(Some(Path::new(name)))));
     let listing = session.listing(&roots, &WalkArgs::default(), &options)?;
     Ok(listing
         .ids()

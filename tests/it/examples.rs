@@ -32,6 +32,11 @@ const CASES: &[Case] = &[
             .code(0)
             .stdout_is("900150983cd24fb0d6963f7d28e17f72  abc\n");
     }),
+    ("bc-fs", "show", |e| {
+        e.run("", "a\x1b[2J \u{202e}b\r\n\x07")
+            .code(0)
+            .stdout_is("a\\x1b[2J \\u{202e}b\r\n\\x07");
+    }),
     ("bc-pool", "collatz", |e| {
         e.run("10 7", "")
             .code(0)

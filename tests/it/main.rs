@@ -4,6 +4,8 @@
 #![allow(missing_docs, unreachable_pub)]
 
 mod caches;
+mod closed_streams;
+mod commands;
 mod common;
 mod denied;
 mod depth;
@@ -17,6 +19,7 @@ mod hash_check_guess;
 mod hash_diff;
 mod help;
 mod hostile;
+mod hostile_terminal;
 mod html;
 mod html_browser;
 mod html_integrity;
@@ -26,6 +29,7 @@ mod integrity_update;
 mod multicall;
 mod options;
 mod outputs;
+mod own_output;
 mod readme_integrity;
 mod signals;
 mod terminal;

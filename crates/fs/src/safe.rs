@@ -127,18 +127,24 @@ pub fn lines(text: &str) -> String {
 fn show(bytes: &[u8], style: Style) -> String {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
-        let mut chars = chunk.valid().chars().peekable();
-        while let Some(c) = chars.next() {
+        let mut rest = chunk.valid();
+        // From one character that may be unsafe to the next.
+        while let Some(at) = rest.bytes().position(may_be_unsafe) {
+            out.push_str(&rest[..at]);
+            let mut chars = rest[at..].chars();
+            let Some(c) = chars.next() else { break };
+            rest = chars.as_str();
             match (style, c) {
                 (Style::Nul, '\0') => out.push('\n'),
                 (Style::Text | Style::Json, '\n') => out.push('\n'),
-                (Style::Text, '\r') if chars.peek() == Some(&'\n') => out.push('\r'),
+                (Style::Text, '\r') if rest.starts_with('\n') => out.push('\r'),
                 // Writing to a String cannot fail.
                 (Style::Json, c) if is_unsafe(c) => drop(write!(out, "\\u{:04x}", c as u32)),
                 (_, c) if is_unsafe(c) => push_char(&mut out, c),
                 (_, c) => out.push(c),
             }
         }
+        out.push_str(rest);
         match style {
             Style::Json if chunk.invalid().is_empty() => {}
             Style::Json => out.push('\u{fffd}'),
@@ -162,6 +168,13 @@ pub fn json(text: &str) -> String {
 fn is_harmless(bytes: &[u8]) -> bool {
     let special = |&byte: &u8| ((byte < 0x20) & (byte != b'\n')) | (byte >= 0x7f);
     !bytes.iter().fold(false, |any, byte| any | special(byte))
+}
+
+/// Does every unsafe character begin with such a byte? Others may too; inside of a character none
+/// stands.
+fn may_be_unsafe(byte: u8) -> bool {
+    // C0 and DEL; C1, U+061C, and the rest from U+200E to U+2069.
+    byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
 }
 
 /// Bytes at the end that the next write may finish.
@@ -215,6 +228,15 @@ mod tests {
         assert_eq!(through(Style::Text, &[b"a\xe2\x80"]), b"a\\xe2\\x80");
         assert_eq!(through(Style::Text, &[b"a\r"]), b"a\\r");
         assert_eq!(through(Style::Text, &[b"a\xe2", b"b"]), b"a\\xe2b");
+    }
+
+    #[test]
+    fn the_first_byte_tells_what_may_be_unsafe() {
+        for c in (0..=0x10_ffff).filter_map(char::from_u32) {
+            let first = c.to_string().as_bytes()[0];
+            assert!(!is_unsafe(c) || may_be_unsafe(first), "{c:?}");
+        }
+        assert!((0x80..=0xbf).all(|inside| !may_be_unsafe(inside)));
     }
 
     proptest! {

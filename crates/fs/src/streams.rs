@@ -58,6 +58,12 @@ fn descriptor(stream: Stream) -> BorrowedFd<'static> {
     }
 }
 
+/// Was the process started without this stream? Whatever stands there now goes nowhere, by its
+/// path in `/dev` too.
+pub fn was_closed(stream: Stream) -> bool {
+    CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0
+}
+
 /// A stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
 /// which take EBADF for an end of the input and for a successful write, it hides nothing.
 ///
@@ -66,7 +72,7 @@ fn descriptor(stream: Stream) -> BorrowedFd<'static> {
 /// input) or written to (the others).
 pub fn open(stream: Stream) -> io::Result<File> {
     let descriptor = descriptor(stream);
-    if CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0 {
+    if was_closed(stream) {
         return Err(Errno::BADF.into());
     }
     let flags = fcntl_getfl(descriptor)?;
