@@ -21,6 +21,7 @@ mod html_integrity;
 mod integrity;
 mod integrity_foreign;
 mod integrity_update;
+mod layers;
 mod multicall;
 mod options;
 mod outputs;
