@@ -110,10 +110,10 @@ fn every_option_in_every_layer() {
     let t = TestTree::new();
     t.write("d/a", "abc").write("d/b", "abc");
     t.bc_line("hash --output=sums d").go().code(0);
-    t.bc_line("integrity manifest --output=m.jsonl d")
+    t.bc_line("dup prune --action=hardlink --journal=steps d")
         .go()
         .code(0);
-    t.bc_line("dup prune --action=hardlink --journal=steps d")
+    t.bc_line("integrity manifest --output=m.jsonl d")
         .go()
         .code(0);
     let all = every_option();

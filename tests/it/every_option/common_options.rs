@@ -220,7 +220,7 @@ fn quiet(g: &Ground, c: &Command) {
     assert_eq!(loud.status.code(), silent.status.code());
     if let Some(line) = c.chatty {
         let run = |line: &str| {
-            // What is no cache is set aside with a warning.
+            // A cache that cannot be there is done without, with a warning.
             g.t.write("plain", "no directory");
             g.bc(line)
         };
