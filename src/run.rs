@@ -253,8 +253,24 @@ impl Session {
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within the memory budget.
-    pub fn read_options(&self, workers: usize, width: usize) -> Outcome<bc_read::Options> {
+    /// open each, within what `state` bytes for the files leave of the memory budget.
+    pub fn read_options(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Outcome<bc_read::Options> {
+        self.fit(workers, width, state)
+            .map_err(|text| self.fatal(&text))
+    }
+
+    /// The same; the error is still to be reported.
+    pub fn fit(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Result<bc_read::Options, String> {
         let mut options = bc_read::Options {
             backend: match self.common.io {
                 Io::Auto => bc_read::Choice::Auto,
@@ -267,15 +283,15 @@ impl Session {
             return Ok(options);
         };
         const LEAST_SLOT: u64 = 16 << 10;
-        let share = budget / workers as u64;
         // Twice the lanes, so that reads can overlap hashing.
         let slots = (2 * width as u64).clamp(4, options.slots as u64);
-        let least = workers as u64 * slots * LEAST_SLOT;
+        let least = state + workers as u64 * slots * LEAST_SLOT;
         if budget < least {
-            return Err(self.fatal(&format!(
-                "--memory-budget: {budget} bytes are too few for {workers} threads; at least {least} are needed"
-            )));
+            return Err(format!(
+                "--memory-budget: {budget} bytes are too few for {workers} threads and {state} bytes that the files take; at least {least} are needed"
+            ));
         }
+        let share = (budget - state) / workers as u64;
         options.slots =
             (share / options.slot_size as u64).clamp(slots, options.slots as u64) as usize;
         options.slot_size =

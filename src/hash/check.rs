@@ -142,7 +142,7 @@ fn one(
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
-        read: session.read_options(workers, width)?,
+        read: session.read_options(workers, width, bc_hash::check::memory(&loaded.wanted))?,
         workers,
     };
     let (verdicts, totals) =

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod budget;
 mod caches;
 mod common;
 mod denied;

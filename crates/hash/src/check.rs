@@ -33,6 +33,16 @@ pub enum Verdict {
     NotDone,
 }
 
+/// Bytes of memory that checking takes for the state of the files.
+pub fn memory(wanted: &[Wanted]) -> u64 {
+    // The paths are in a listing as well while they are read.
+    let one = |w: &Wanted| {
+        let digests = w.expected.capacity() * size_of::<(Algorithm, Digest)>();
+        2 * w.path.capacity() + digests + size_of::<Wanted>() + size_of::<Verdict>() + 64
+    };
+    wanted.iter().map(one).sum::<usize>() as u64
+}
+
 /// Checks `wanted`. Each file is read once, however many lines name it;
 /// `options.algorithms` is not looked at. Final symbolic links are followed,
 /// as the paths are named one by one.
