@@ -66,6 +66,8 @@ pub struct Common {
     )]
     pub io: Io,
     /// Most memory for buffers and per-file state, e.g. 256M
+    ///
+    /// Where it does not suffice for the files found, nothing is read and the least that works is named.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
@@ -110,7 +112,8 @@ pub struct Common {
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
     ///
     /// Its keys are the names of options; a table such as `[hash]` holds those of one applet. Environment
-    /// variables such as BC_THREADS win over it, the command line wins over both.
+    /// variables such as BC_THREADS win over it, the command line wins over both. What says what to do,
+    /// changes the meaning of a check or weakens a guard can only be given on the command line.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print this command tree as JSON and stop
