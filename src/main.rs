@@ -15,6 +15,7 @@ mod dup;
 mod exit;
 mod hash;
 mod html;
+mod input;
 mod install;
 mod integrity;
 mod metrics;

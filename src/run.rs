@@ -2,7 +2,7 @@
 //! turned into plans, the walk, and the end of the run.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use bc_walk::{Identity, Listing, Metadata, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::report::Report;
 
@@ -197,19 +198,13 @@ impl Session {
     }
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let read = if crate::args::is_dash(from.as_os_str()) {
-            std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-        } else {
-            std::fs::File::open(from).and_then(|mut f| f.read_to_end(&mut bytes).map(drop))
-        };
-        read.map_err(|error| self.fatal(&format!("{}: read: {error}", from.display())))?;
         let end = if null { 0 } else { b'\n' };
-        Ok(bytes
-            .split(|b| *b == end)
-            .filter(|path| !path.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect())
+        Input::open(from.as_os_str(), &self.cancel)
+            .and_then(|input| crate::input::pieces(BufReader::with_capacity(64 << 10, input), end))
+            .map_err(|error| {
+                let from = bc_fs::escape(from.as_os_str().as_encoded_bytes());
+                self.fatal(&format!("{from}: read: {error}"))
+            })
     }
 
     /// Threads that the walk may use; it starts on one and takes the others

@@ -182,7 +182,8 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
         wanted: Vec::new(),
         improper: 0,
     };
-    let lines = manifest::open(name, args.zero).map_err(|text| fail(session, &text))?;
+    let lines =
+        manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
     for line in lines {
         match manifest::resolve(
             line.map_err(|text| fail(session, &format!("{shown}: {text}")))?,

@@ -8,6 +8,7 @@ mod caches;
 mod common;
 mod denied;
 mod dup;
+mod endless;
 mod every_option;
 mod examples;
 mod foreign_files;
