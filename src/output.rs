@@ -12,6 +12,7 @@ use bc_walk::Identity;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use crate::patient::patient;
 use crate::progress::Shared;
 
 /// Unbuffered stdout without std's line buffering on top.
@@ -21,6 +22,10 @@ pub fn stdout() -> Box<dyn Write> {
         Ok(fd) => Box::new(File::from(fd)),
         Err(_) => Box::new(io::stdout()),
     }
+}
+
+fn to_stdout() -> Box<dyn Write> {
+    patient(stdout(), rustix::stdio::stdout())
 }
 
 /// A destination for results.
@@ -42,14 +47,14 @@ impl Output {
     /// To FILE, or to stdout without one. Errors say operation and reason.
     pub fn open(target: Option<&Path>) -> Result<Output, String> {
         let Some(target) = target.filter(|t| t.as_os_str() != "-") else {
-            return Ok(Output::plain(stdout(), "stdout"));
+            return Ok(Output::plain(to_stdout(), "stdout"));
         };
         let name = bc_fs::escape(target.as_os_str().as_encoded_bytes()).into_owned();
         if let Some(number) = descriptor(target) {
             // What is behind it, a log perhaps, is the caller's: never replaced.
             let open = || File::options().append(true).open(target);
             return match number {
-                1 => Ok(Output::plain(stdout(), &name)),
+                1 => Ok(Output::plain(to_stdout(), &name)),
                 2 => rustix::stdio::stderr()
                     .try_clone_to_owned()
                     .map(|fd| Output::plain(Box::new(File::from(fd)), &name))
@@ -72,7 +77,10 @@ impl Output {
             Some(_) => {
                 let file =
                     open_special(&place).map_err(|error| format!("{name}: open: {error}"))?;
-                return Ok(Output::plain(Box::new(file), &name));
+                let fd = file
+                    .try_clone()
+                    .map_err(|error| format!("{name}: dup: {error}"))?;
+                return Ok(Output::plain(patient(Box::new(file), fd), &name));
             }
         }
         let pending =

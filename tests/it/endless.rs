@@ -142,7 +142,7 @@ fn a_signal_ends_the_reading_of_a_huge_file() {
 #[test]
 fn a_signal_ends_the_waiting_for_a_reader() {
     let t = TestTree::new();
-    for index in 0..2000 {
+    for index in 0..5000 {
         t.write(format!("d/a-name-of-usual-length-{index}"), "x");
     }
     t.fifo("pipe");
