@@ -21,6 +21,7 @@ mod integrity;
 mod metrics;
 mod output;
 mod panics;
+mod patient;
 mod progress;
 mod report;
 mod run;

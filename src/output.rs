@@ -14,6 +14,7 @@ use bc_walk::Identity;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use crate::patient::patient;
 use crate::progress::Shared;
 
 /// A destination for results. On a terminal nothing in them is obeyed, whatever format they are
@@ -147,7 +148,7 @@ impl Output {
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
         } else {
-            buffered(Box::new(file), Style::Exact)
+            buffered(patient(file), Style::Exact)
         };
         Output {
             to,

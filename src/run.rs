@@ -2,7 +2,7 @@
 //! turned into plans, the walk, and the end of the run.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use bc_walk::{Identity, Listing, Metadata, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::report::Report;
 
@@ -200,18 +201,14 @@ impl Session {
     }
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let mut file = crate::input::open(from).map_err(|text| self.fatal(&text))?;
-        file.read_to_end(&mut bytes).map_err(|error| {
+        let end = if null { 0 } else { b'\n' };
+        let input =
+            Input::open(from.as_os_str(), &self.cancel).map_err(|text| self.fatal(&text))?;
+        let input = BufReader::with_capacity(64 << 10, input);
+        crate::input::pieces(input, end).map_err(|error| {
             let from = crate::input::shown(from);
             self.fatal(&format!("{from}: read: {error}"))
-        })?;
-        let end = if null { 0 } else { b'\n' };
-        Ok(bytes
-            .split(|b| *b == end)
-            .filter(|path| !path.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect())
+        })
     }
 
     /// Threads that the walk may use; it starts on one and takes the others
@@ -255,8 +252,24 @@ impl Session {
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within the memory budget.
-    pub fn read_options(&self, workers: usize, width: usize) -> Outcome<bc_read::Options> {
+    /// open each, within what `state` bytes for the files leave of the memory budget.
+    pub fn read_options(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Outcome<bc_read::Options> {
+        self.fit(workers, width, state)
+            .map_err(|text| self.fatal(&text))
+    }
+
+    /// The same; the error is still to be reported.
+    pub fn fit(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Result<bc_read::Options, String> {
         let mut options = bc_read::Options {
             backend: match self.common.io {
                 Io::Auto => bc_read::Choice::Auto,
@@ -269,15 +282,15 @@ impl Session {
             return Ok(options);
         };
         const LEAST_SLOT: u64 = 16 << 10;
-        let share = budget / workers as u64;
         // Twice the lanes, so that reads can overlap hashing.
         let slots = (2 * width as u64).clamp(4, options.slots as u64);
-        let least = workers as u64 * slots * LEAST_SLOT;
+        let least = state + workers as u64 * slots * LEAST_SLOT;
         if budget < least {
-            return Err(self.fatal(&format!(
-                "--memory-budget: {budget} bytes are too few for {workers} threads; at least {least} are needed"
-            )));
+            return Err(format!(
+                "--memory-budget: {budget} bytes are too few for {workers} threads and {state} bytes that the files take; at least {least} are needed"
+            ));
         }
+        let share = (budget - state) / workers as u64;
         options.slots =
             (share / options.slot_size as u64).clamp(slots, options.slots as u64) as usize;
         options.slot_size =

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, WalkArgs};
+use crate::config::Configurable;
 use bc_fs::Size;
 
 const AFTER: &str = "\
@@ -83,6 +84,7 @@ pub enum Format {
 pub struct SearchArgs {
     /// Digest: xxh128, xxh3, blake3 or sha256
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "ALG",
@@ -91,10 +93,10 @@ pub struct SearchArgs {
     )]
     pub algorithm: Digest,
     /// Compare the members of every group byte for byte as well
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub verify_bytes: bool,
     /// Report hard links to one file as duplicates of each other
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub match_hardlinks: bool,
     /// Never change files below DIR; they are listed first and kept (repeatable)
     ///
@@ -102,12 +104,14 @@ pub struct SearchArgs {
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,
     /// Only duplicates that lie under different PATHs
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub across_roots: bool,
     /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
     ///
-    /// A record counts only for a file whose device, inode, size and times are what they were.
+    /// A record counts only for a file whose device, inode, size and times are what they were. A FILE that
+    /// is there and no cache of yours is refused and left as it is.
     #[arg(
+        add = Configurable,
         long,
         value_name = "FILE",
         num_args = 0..=1,
@@ -129,6 +133,7 @@ Examples:
 pub struct ScanArgs {
     /// text, json, jsonl, csv, fdupes, script or html
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "FORMAT",
@@ -202,7 +207,7 @@ pub struct PruneArgs {
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names
-    #[arg(long, value_name = "N")]
+    #[arg(add = Configurable, long, value_name = "N")]
     pub max_links: Option<u64>,
     /// Where to record the steps, instead of $XDG_CACHE_HOME/bc
     #[arg(long, value_name = "FILE")]

@@ -184,7 +184,7 @@ fn search(
         } else {
             Proof::Digest
         },
-        read: session.read_options(workers, width)?,
+        read: session.read_options(workers, width, bc_dup::scan::memory(&listing))?,
         workers,
         kernels,
     };

@@ -10,6 +10,7 @@ use bc_dup::prune::{
 };
 
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::output::Output;
 use crate::progress::size;
 use crate::run::{Outcome, Session};
@@ -108,8 +109,11 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
 
 fn from_report(session: &Session, report: &Path) -> Outcome<Vec<Group>> {
     let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
-    let text =
-        std::fs::read(report).map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
+    let input =
+        Input::open(report.as_os_str(), &session.cancel).map_err(|text| session.fatal(&text))?;
+    let text = input
+        .read_whole()
+        .map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
     bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))
 }
 

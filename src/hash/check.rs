@@ -149,7 +149,7 @@ fn one(
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
-        read: session.read_options(workers, width)?,
+        read: session.read_options(workers, width, bc_hash::check::memory(&loaded.wanted))?,
         workers,
     };
     let (verdicts, totals) =
@@ -190,7 +190,8 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
         guessed: Vec::new(),
         improper: 0,
     };
-    let lines = manifest::open(name, args.zero).map_err(|text| fail(session, &text))?;
+    let lines =
+        manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
     for line in lines {
         let line = line.map_err(|text| fail(session, &format!("{shown}: {text}")))?;
         let line = manifest::resolve(line, hint);

@@ -85,8 +85,8 @@ struct Items<'a> {
 
 impl<'a> Items<'a> {
     fn open(args: &DiffArgs, session: &'a Session, path: &Path) -> Outcome<Items<'a>> {
-        let lines =
-            manifest::open(path.as_os_str(), args.zero).map_err(|text| session.fatal(&text))?;
+        let lines = manifest::open(path.as_os_str(), args.zero, &session.cancel)
+            .map_err(|text| session.fatal(&text))?;
         Ok(Items {
             lines,
             hint: Hint::new(args.algorithm, path),

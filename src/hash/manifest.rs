@@ -2,23 +2,22 @@
 //! with their algorithms.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Cursor, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Cursor};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::check::Wanted;
 use bc_manifest::{Item, Reader, Separator, gnu};
+use bc_pool::Cancel;
 use serde_json::Value;
 
 use super::guess::Hint;
-
-type Input = Box<dyn BufRead>;
+use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines(Source);
 
 enum Source {
-    Reader(Box<Reader<Input>>),
+    Reader(Box<Reader<BufReader<Input>>>),
     /// Files of a JSON document, which is read whole.
     Document(std::vec::IntoIter<Value>),
     /// Nothing more after an error.
@@ -45,10 +44,10 @@ pub enum Line {
 }
 
 /// Opens a manifest; `-` is standard input.
-pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
+pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-    let file = crate::input::open(Path::new(name))?;
-    let mut input: Input = Box::new(BufReader::with_capacity(256 << 10, file));
+    let input = Input::open(name, cancel)?;
+    let mut input = BufReader::with_capacity(256 << 10, input);
     if !zero {
         let head = input
             .fill_buf()
@@ -71,11 +70,8 @@ pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
     Ok(Lines(Source::Reader(Box::new(reader))))
 }
 
-fn document(mut input: Input) -> Result<Lines, String> {
-    let mut text = Vec::new();
-    input
-        .read_to_end(&mut text)
-        .map_err(|error| format!("read: {error}"))?;
+fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
+    let text = crate::input::read_whole(&mut input).map_err(|error| format!("read: {error}"))?;
     let mut value: Value =
         serde_json::from_slice(&text).map_err(|error| format!("JSON: {error}"))?;
     if value["schema"].as_u64().is_none_or(|schema| schema > 1) {

@@ -89,7 +89,10 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
     let workers = session.workers(files, bytes, args.algorithms.first().copied());
-    let mut read = session.read_options(workers, width)?;
+    let state = listing
+        .as_ref()
+        .map_or(0, |l| bc_hash::memory(l, &args.algorithms));
+    let mut read = session.read_options(workers, width, state)?;
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;
     }

@@ -93,7 +93,7 @@ fn matching(
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
-        read: session.read_options(1, width)?,
+        read: session.read_options(1, width, bc_hash::check::memory(&tries))?,
         workers: 1,
     };
     let (verdicts, _) =

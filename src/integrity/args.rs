@@ -7,6 +7,7 @@ use bc_digest::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, WalkArgs};
+use crate::config::Configurable;
 
 const AFTER: &str = "\
 Examples:
@@ -52,10 +53,10 @@ Examples:
   bc integrity manifest --algorithm=blake3 --xattrs -o srv.jsonl.zst /srv")]
 pub struct ManifestArgs {
     /// Digest of the files
-    #[arg(long, value_name = "ALG", default_value = "sha256")]
+    #[arg(add = Configurable, long, value_name = "ALG", default_value = "sha256")]
     pub algorithm: Algorithm,
     /// Record extended attributes, ACLs and capabilities too
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub xattrs: bool,
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
@@ -193,7 +194,7 @@ pub struct UpdateArgs {
     ///
     /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
     /// the whole tree in the end; damage is reported and never recorded as right by itself.
-    #[arg(long, value_name = "PART")]
+    #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
     /// Record the present content of damaged files as right
     #[arg(long)]

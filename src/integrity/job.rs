@@ -48,18 +48,13 @@ pub fn working<T>(
     let progress = Arc::new(Progress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], Kernels::detect()).width());
-    let fallback = session.read_options(1, width)?;
+    // Before the walk, if nothing at all will fit.
+    session.read_options(1, width, 0)?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
         let workers = session.workers(job.files as usize, job.bytes, algorithm);
-        match session.read_options(workers, width) {
-            Ok(read) => Reading { workers, read },
-            // Said already; one worker fits the budget, as was checked above.
-            Err(_) => Reading {
-                workers: 1,
-                read: fallback.clone(),
-            },
-        }
+        let read = session.fit(workers, width, job.memory)?;
+        Ok(Reading { workers, read })
     };
     let work = Work {
         walk_workers: session.walk_workers(),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod budget;
 mod caches;
 mod closed_streams;
 mod commands;
@@ -10,6 +11,7 @@ mod common;
 mod denied;
 mod depth;
 mod dup;
+mod endless;
 mod every_option;
 mod examples;
 mod foreign_files;
@@ -26,6 +28,7 @@ mod html_integrity;
 mod integrity;
 mod integrity_foreign;
 mod integrity_update;
+mod layers;
 mod multicall;
 mod options;
 mod outputs;

@@ -15,9 +15,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: what_changed DIR")?;
     let workers = bc_pool::available_cpus();
     let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
-    let reading = |_| Reading {
-        workers,
-        read: bc_read::Options::default(),
+    let reading = |_| {
+        Ok(Reading {
+            workers,
+            read: bc_read::Options::default(),
+        })
     };
     let work = Work {
         walk_workers: workers.into(),

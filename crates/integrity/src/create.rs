@@ -75,9 +75,9 @@ pub fn create<W: Write>(
     header.root = Some(what.root.as_bytes().to_vec());
     header.root_dev = tree.root().map(|stat| stat.id.dev);
     header.options = what.tree.to_json();
-    let mut writer = Writer::new(out, &header).map_err(writing)?;
     let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
-    let options = hash_options(&tree, is_file, what.algorithm, work);
+    let options = hash_options(&tree, is_file, what.algorithm, work)?;
+    let mut writer = Writer::new(out, &header).map_err(writing)?;
     let mut looker = Looker::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,
@@ -108,13 +108,16 @@ pub fn create<W: Write>(
     ))
 }
 
+/// Bytes a file beside the listing: what waits for its turn, and what may have moved.
+const STATE: u64 = 24;
+
 /// How to hash those entries.
 pub(crate) fn hash_options(
     tree: &Tree,
     wanted: impl Fn(EntryId) -> bool,
     algorithm: Algorithm,
     work: &Work<'_>,
-) -> bc_hash::Options {
+) -> Result<bc_hash::Options, Error> {
     let mut files = 0;
     let mut bytes = Some(0);
     for id in tree.listing.ids().filter(|&id| wanted(id)) {
@@ -123,13 +126,18 @@ pub(crate) fn hash_options(
         bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
     }
     let bytes = bytes.or_else(|| bc_hash::bytes_if_few(&tree.listing));
-    let reading = (work.reading)(Job { files, bytes });
-    bc_hash::Options {
+    let job = Job {
+        files,
+        bytes,
+        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE,
+    };
+    let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
+    Ok(bc_hash::Options {
         algorithms: vec![algorithm],
         kernels: work.kernels,
         read: reading.read,
         workers: reading.workers.max(1),
-    }
+    })
 }
 
 /// A failure of the manifest that is written.

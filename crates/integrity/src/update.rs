@@ -149,7 +149,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
 
     chosen.iter().for_each(|id| plan.read(*id));
-    let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work);
+    let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work)?;
     let mut updater = Updater {
         what,
         manifest: &manifest,

@@ -109,7 +109,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let mut totals = Totals::default();
     if reads {
         let wanted = |id| is_read(&tree, id);
-        let hash = hash_options(&tree, wanted, algorithm, work);
+        let hash = hash_options(&tree, wanted, algorithm, work)?;
         totals = hashing::in_order(
             &tree.listing,
             wanted,

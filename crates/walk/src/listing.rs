@@ -161,6 +161,14 @@ impl Listing {
         self.entries.len()
     }
 
+    /// Bytes of memory that entries, names and metadata hold.
+    pub fn memory(&self) -> u64 {
+        let names: usize = self.arenas.iter().map(Vec::capacity).sum();
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        let dirs = self.dirs.capacity() * size_of::<Dir>();
+        (names + entries + dirs) as u64 + self.columns.memory()
+    }
+
     /// Whether there are no entries at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -147,6 +147,13 @@ pub struct Stats {
     pub backend: bc_read::Backend,
 }
 
+/// Bytes of memory that a search takes for the listing and the state of its files, at most.
+pub fn memory(listing: &Listing) -> u64 {
+    // Sorted by size, then as candidates, if all share their size.
+    const STATE: usize = 64;
+    listing.memory() + (listing.len() * STATE) as u64
+}
+
 /// Candidates whose fast hashes decide how the others are read. Their whole
 /// size groups are taken, evenly over all sizes. They lie all over the tree,
 /// so each costs the opening of a directory as well: no more than it takes.

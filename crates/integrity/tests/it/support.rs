@@ -20,9 +20,11 @@ pub const THEN: i64 = 1_700_000_000_000_000_000;
 /// Calls `job` with the means for `workers` threads.
 pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
-    let reading = |_: Job| Reading {
-        workers,
-        read: bc_read::Options::default(),
+    let reading = |_: Job| {
+        Ok(Reading {
+            workers,
+            read: bc_read::Options::default(),
+        })
     };
     job(&Work {
         walk_workers: workers.into(),
