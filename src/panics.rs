@@ -21,7 +21,10 @@ pub fn caught(f: impl FnOnce() -> Exit) -> Exit {
 }
 
 fn told(info: &PanicHookInfo<'_>) -> String {
-    let mut text = text(info.payload_as_str(), info.location());
+    let payload = info.payload();
+    let formatted = payload.downcast_ref::<String>().map(String::as_str);
+    let message = formatted.or_else(|| payload.downcast_ref::<&str>().copied());
+    let mut text = text(message, info.location());
     // Only where RUST_BACKTRACE asks for it.
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {

@@ -69,9 +69,9 @@ impl CachePlace {
 
     /// The same, whoever may write to it.
     fn look_at_content(&self, access: OFlags) -> Result<Found, Failure> {
-        let place = Place::find(&self.path).map_err(|error| of_the_way(error))?;
+        let place = Place::find(&self.path).map_err(of_the_way)?;
         // Before it is opened: for a device that alone can be an order.
-        match place.existing().map_err(|error| of_the_way(error))? {
+        match place.existing().map_err(of_the_way)? {
             None => return Ok(Found::Nothing(place)),
             Some(stat) if !is_regular(stat.st_mode) => return Err(no_cache()),
             Some(_) => {}
