@@ -1,6 +1,7 @@
 //! One worker's loop: fill slots, advance the consumer, retire what is done.
 
 mod files;
+mod fresh;
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,7 @@ use crate::open::Opener;
 use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::slot::Slot;
+use crate::steady::Clock;
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
 use files::Start;
 
@@ -35,6 +37,9 @@ const SLOTS: usize = 4096;
 /// After a cancellation the entries still in slots are dropped without
 /// [`finish`](Consumer::finish), within the time of one chunk.
 ///
+/// A consumer must not open for writing what is being read: of a file that was written to a moment
+/// ago the pump may hold a lease, which it gives up only between two pieces.
+///
 /// # Panics
 /// If the consumer returns from [`advance`](Consumer::advance) with nothing
 /// consumed: the run would never end.
@@ -45,8 +50,8 @@ pub fn pump<C: Consumer>(
     cancel: &Cancel,
     consumer: &mut C,
 ) -> Stats {
-    let mut pump = Pump::new(listing, plan, options, consumer);
-    pump.run(cancel);
+    let mut pump = Pump::new(listing, plan, options, cancel, consumer);
+    pump.run();
     pump.stats()
 }
 
@@ -54,8 +59,10 @@ struct Pump<'a, C> {
     listing: &'a Listing,
     plan: &'a Plan,
     options: &'a Options,
+    cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
+    clock: Clock,
     batch: std::slice::Iter<'a, EntryId>,
     slots: Vec<Slot>,
     /// Last in, first out.
@@ -84,6 +91,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
         listing: &'a Listing,
         plan: &'a Plan,
         options: &'a Options,
+        cancel: &'a Cancel,
         consumer: &'a mut C,
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
@@ -107,8 +115,10 @@ impl<'a, C: Consumer> Pump<'a, C> {
             listing,
             plan,
             options,
+            cancel,
             consumer,
             opener: Opener::new(listing),
+            clock: Clock::new(),
             batch: [].iter(),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
@@ -126,7 +136,8 @@ impl<'a, C: Consumer> Pump<'a, C> {
         }
     }
 
-    fn run(&mut self, cancel: &Cancel) {
+    fn run(&mut self) {
+        let cancel = self.cancel;
         let mut feeds = Vec::with_capacity(self.slots.len());
         let mut consumed = Vec::with_capacity(self.slots.len());
         let mut exhausted = false;
@@ -234,6 +245,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 return Some(entry);
             }
             self.batch = self.plan.next()?.iter();
+            self.clock.read();
         }
     }
 

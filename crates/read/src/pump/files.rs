@@ -14,6 +14,7 @@ use crate::open::{Cached, as_listed, verify};
 use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
+use crate::twice::Watch;
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
 
@@ -129,7 +130,10 @@ impl<C: Consumer> Pump<'_, C> {
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, proven, progress, file);
+        let mut active = Active::new(opened, proven, want, progress, file);
+        if proven {
+            self.watch(&mut active);
+        }
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
@@ -169,7 +173,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// consumer sees it at once and it is done: most files of most trees, at the least
     /// cost. What takes more goes the way of all others.
     fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
-        if active.progress.nothing() {
+        if active.progress.nothing() || matches!(active.watch, Watch::Due) {
             self.slots[slot] = Slot::Active(active);
             return self.fill(slot);
         }
@@ -187,7 +191,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         self.stats.bytes += n as u64;
         match active.took(n) {
-            Step::Last => {}
+            Step::Last if matches!(active.watch, Watch::Off) => {}
             Step::LastIfSame if !active.proven && active.progress.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
@@ -215,6 +219,12 @@ impl<C: Consumer> Pump<'_, C> {
             let Slot::Active(active) = &mut self.slots[slot] else {
                 return Start::Done;
             };
+            if matches!(active.watch, Watch::Due) {
+                match self.read_before(slot) {
+                    true => continue,
+                    false => return Start::Done,
+                }
+            }
             if active.progress.nothing() {
                 active.end = true;
                 self.ready.push(slot);
@@ -308,6 +318,9 @@ impl<C: Consumer> Pump<'_, C> {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
+        if !matches!(active.watch, Watch::Off) {
+            return self.stepped_fresh(slot, step);
+        }
         match step {
             Step::More => return true,
             Step::Full => {}
