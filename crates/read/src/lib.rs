@@ -100,9 +100,9 @@ mod steady;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod twice;
 mod types;
 mod uring;
+mod watch;
 
 pub use open::open_checked;
 pub use plan::Plan;

@@ -14,8 +14,9 @@ use crate::open::Opener;
 use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::slot::Slot;
-use crate::steady::Clock;
+use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
+use crate::watch::Unsettled;
 use files::Start;
 
 /// Buffers for files in flight are sized by need: 68 % of the files of a source
@@ -75,6 +76,12 @@ struct Pump<'a, C> {
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
     deferred: Vec<(EntryId, Want)>,
+    /// To be read again once the plan is exhausted.
+    unsettled: Vec<Unsettled>,
+    /// Those whose turn has come.
+    again: Vec<Unsettled>,
+    /// What is known of those that were read before and are open or being opened.
+    known: Vec<Unsettled>,
     /// Whether descriptors are short: set by a failed open, until a file is closed.
     short: bool,
     /// How often in a row a descriptor was waited for with nothing to close.
@@ -126,6 +133,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
             consumed: Vec::with_capacity(slots),
             starved: VecDeque::new(),
             deferred: Vec::new(),
+            unsettled: Vec::new(),
+            again: Vec::new(),
+            known: Vec::new(),
             short: false,
             waits: 0,
             pool,
@@ -137,6 +147,14 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     fn run(&mut self) {
+        self.run_plan();
+        while !self.unsettled.is_empty() && pause(self.cancel) {
+            self.again = std::mem::take(&mut self.unsettled);
+            self.run_plan();
+        }
+    }
+
+    fn run_plan(&mut self) {
         let cancel = self.cancel;
         let mut feeds = Vec::with_capacity(self.slots.len());
         let mut consumed = Vec::with_capacity(self.slots.len());

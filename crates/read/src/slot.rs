@@ -7,8 +7,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::Buffer;
 use crate::progress::{Progress, Step};
-use crate::twice::Watch;
 use crate::types::{Feed, Opened, Trust, Want};
+use crate::watch::Watch;
 
 /// A slot is one buffer's worth of a file, or waiting for it.
 pub(crate) enum Slot {
@@ -92,7 +92,7 @@ impl Active {
         self.file.as_ref().expect("no read in flight")
     }
 
-    pub(crate) fn buffer(&self) -> &Buffer {
+    fn buffer(&self) -> &Buffer {
         self.buffer.as_ref().expect("no read in flight")
     }
 
@@ -174,9 +174,9 @@ impl Active {
         let before = self.filled;
         self.filled += n;
         self.bytes += n as u64;
-        if let Watch::Twice(twice) = &mut self.watch {
+        if let Watch::Sum(summed) = &mut self.watch {
             let buffer = self.buffer.as_ref().expect("no read in flight");
-            twice.sum.update(&buffer[before..self.filled]);
+            summed.sum.update(&buffer[before..self.filled]);
         }
         self.progress.took(n, self.asked, len - self.filled)
     }

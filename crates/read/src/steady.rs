@@ -12,7 +12,7 @@ use std::time::Duration;
 use bc_fs::lease::{self, Refused};
 use bc_pool::Cancel;
 use bc_walk::{Error, ErrorKind, FileStat, Stamp};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::retry_on_intr;
 use rustix::time::{ClockId, clock_gettime};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -21,12 +21,12 @@ const FRESH_NS: i64 = 2 * SECOND_NS;
 /// Times of whole seconds may come from a file system that has no finer ones; FAT has every other
 /// second only.
 const COARSE_NS: i64 = 2 * SECOND_NS;
-/// The clock that file times are taken from stands still between two ticks, 10 ms at most: two
-/// writes within one leave the same time (before Linux 6.13, and on file systems without its
-/// finer times).
-const TICK: Duration = Duration::from_millis(20);
+/// Between two readings of a file. A writer may be held up in the middle of a write call: by the
+/// scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of the
+/// kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
+pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 /// Readings of a file until two in a row have to agree.
-const READINGS: u32 = 3;
+pub(crate) const READINGS: u32 = 3;
 
 /// Tells fresh files from others at the price of a comparison: the clock is read only for those
 /// that were fresh when it was read last.
@@ -65,7 +65,7 @@ fn is_fresh_at(stamp: &Stamp, now: i64) -> bool {
 }
 
 /// The time by the clock that stamps files, in nanoseconds since 1970.
-fn now_ns() -> i64 {
+pub(crate) fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let ns = (now.tv_sec as i64)
         .saturating_mul(SECOND_NS)
@@ -75,26 +75,19 @@ fn now_ns() -> i64 {
     ns
 }
 
-/// Looks at an open file so that a write call that begins afterwards will show in the stamp: if
-/// it was written to within the current tick, after waiting for the next one.
-pub(crate) fn look(file: impl AsFd) -> Result<FileStat, Errno> {
-    let stat = || retry_on_intr(|| rustix::fs::fstat(file.as_fd())).map(|s| FileStat::from(&s));
-    let first = stat()?;
-    let age = now_ns().saturating_sub(first.stamp.mtime_ns.max(first.stamp.ctime_ns));
-    // A file from the future may stay there for ever.
-    if (0..TICK.as_nanos() as i64).contains(&age) {
-        std::thread::sleep(TICK);
-        return stat();
-    }
-    Ok(first)
+/// Waits between two readings; false after a cancellation.
+pub(crate) fn pause(cancel: &Cancel) -> bool {
+    const GLANCES: u32 = 25;
+    (0..GLANCES).all(|_| {
+        std::thread::sleep(PAUSE / GLANCES);
+        !cancel.is_cancelled()
+    })
 }
 
-/// The readings of one file, one after the other, with looks at its stamp in between.
+/// The readings of one file, one after the other, with looks at its stamp before and after each.
 #[derive(Debug)]
 pub(crate) struct Readings<T> {
-    /// Before the reading that is under way.
-    before: Stamp,
-    /// What the one before that gave, and the stamp from before it.
+    /// What the last one gave, and the stamp from before it.
     last: Option<(Stamp, T)>,
     left: u32,
 }
@@ -110,24 +103,23 @@ pub(crate) enum Verdict {
     Restless,
 }
 
-impl<T: PartialEq> Readings<T> {
-    /// The first reading begins, in this state.
-    pub(crate) fn new(before: Stamp) -> Readings<T> {
+impl<T> Default for Readings<T> {
+    fn default() -> Readings<T> {
         Readings {
-            before,
             last: None,
             left: READINGS,
         }
     }
+}
 
-    /// A reading has given `content`, if it came to its end, and left the file in the state
-    /// `after`, in which the next one begins.
-    pub(crate) fn end(&mut self, content: Option<T>, after: Stamp) -> Verdict {
-        self.left -= 1;
-        let begun = std::mem::replace(&mut self.before, after);
-        let last = self.last.take();
-        let agrees = last.is_some_and(|(before, last)| before == after && content == Some(last));
-        self.last = content.map(|content| (begun, content));
+impl<T: PartialEq> Readings<T> {
+    /// A reading has given `content`, if it came to its end, and the file was in these states
+    /// before and after.
+    pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> Verdict {
+        self.left = self.left.saturating_sub(1);
+        let agrees = |(begun, last): &(Stamp, T)| *begun == after && content.as_ref() == Some(last);
+        let agrees = self.last.as_ref().is_some_and(agrees);
+        self.last = content.map(|content| (before, content));
         match self.left {
             _ if agrees => Verdict::Agrees,
             0 => Verdict::Restless,
@@ -136,7 +128,7 @@ impl<T: PartialEq> Readings<T> {
     }
 
     /// What the last reading gave.
-    pub(crate) fn into_content(self) -> Option<T> {
+    fn into_content(self) -> Option<T> {
         self.last.map(|(_, content)| content)
     }
 }
@@ -163,49 +155,44 @@ pub fn read_fresh<T: PartialEq>(
     mut read: impl FnMut(&FileStat, &(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
 ) -> Result<(FileStat, T), Error> {
     let file = file.as_fd();
-    let failed = |errno| Error::new(Vec::new(), "stat", errno);
-    let look = || look(file).map_err(failed);
+    let look = || match retry_on_intr(|| rustix::fs::fstat(file)) {
+        Ok(stat) => Ok(FileStat::from(&stat)),
+        Err(errno) => Err(Error::new(Vec::new(), "stat", errno)),
+    };
     let cancelled = || Error::of_kind(Vec::new(), "read", ErrorKind::Cancelled);
     let changed = |error: &Error| error.kind() == ErrorKind::Changed;
-    if take_lease(file).is_ok() {
-        let stat = retry_on_intr(|| rustix::fs::fstat(file)).map_err(failed)?;
-        let stat = FileStat::from(&stat);
+    let mut readings = Readings::default();
+    loop {
+        let leased = take_lease(file).is_ok();
         // Whoever wants to write gets the file at once.
         let go_on = || {
-            let held = lease::is_held(file);
+            let held = !leased || lease::is_held(file);
             if !held {
                 lease::give_up(file);
             }
             held && !cancel.is_cancelled()
         };
-        let result = read(&stat, &go_on);
-        let held = lease::is_held(file);
+        let before = look()?;
+        let content = read(&before, &go_on);
+        let held = leased && lease::is_held(file);
         lease::give_up(file);
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
-        if held && !result.as_ref().is_err_and(changed) {
-            return result.map(|content| (stat, content));
-        }
-    }
-    let mut stat = look()?;
-    let mut readings = Readings::new(stat.stamp);
-    loop {
-        let content = read(&stat, &|| !cancel.is_cancelled());
-        if cancel.is_cancelled() {
-            return Err(cancelled());
-        }
-        if let Err(error) = content.as_ref()
-            && !changed(error)
-        {
-            return content.map(|content| (stat, content));
-        }
-        let after = look()?;
-        match readings.end(content.ok(), after.stamp) {
-            Verdict::Again => stat = after,
+        let content = match content {
+            Err(error) if changed(&error) => None,
+            Err(error) => return Err(error),
+            Ok(content) if held => return Ok((before, content)),
+            // It was given up when the lease was broken.
+            Ok(_) if leased => None,
+            Ok(content) => Some(content),
+        };
+        match readings.end(before.stamp, content, look()?.stamp) {
+            Verdict::Again if pause(cancel) => {}
+            Verdict::Again => return Err(cancelled()),
             Verdict::Agrees => {
                 let content = readings.into_content();
-                return Ok((after, content.expect("two readings agreed")));
+                return Ok((before, content.expect("two readings agreed")));
             }
             Verdict::Restless => {
                 return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Changed));
@@ -218,7 +205,9 @@ pub fn read_fresh<T: PartialEq>(
 pub(crate) fn take_lease(file: impl AsFd) -> Result<(), Refused> {
     #[cfg(test)]
     if crate::tests::pretends_no_lease() {
-        return Err(Refused::Unavailable(Errno::INVAL.raw_os_error()));
+        return Err(Refused::Unavailable(
+            rustix::io::Errno::INVAL.raw_os_error(),
+        ));
     }
     lease::take(file)
 }

@@ -158,9 +158,9 @@ pub trait Consumer {
         Proof::Now
     }
 
-    /// A file was opened in `slot`; its pieces follow. If this is called again before
-    /// [`finish`](Consumer::finish), somebody wrote to the file meanwhile: it is read from its
-    /// beginning, and what was fed of it before is void.
+    /// A file was opened in `slot`; its pieces follow. An entry may begin again before it is
+    /// [finished](Consumer::finish), in this slot or another, after others were there: somebody
+    /// wrote to the file, or may have, and what was fed of it before is void.
     fn begin(&mut self, slot: usize, opened: &Opened);
 
     /// Works on the pieces until at least one of them is used up, and pushes

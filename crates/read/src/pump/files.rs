@@ -8,15 +8,15 @@ use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
 use super::Pump;
-use crate::buffer::Pool;
+use crate::buffer::{Buffer, Pool};
 use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
 use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
-use crate::twice::Watch;
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
+use crate::watch::Watch;
 
 /// What became of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -36,6 +36,8 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn start(&mut self, slot: usize) -> Start {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
             deferred
+        } else if let Some(again) = self.next_again() {
+            again
         } else if let Some(entry) = self.next_entry() {
             (entry, self.consumer.want(entry))
         } else {
@@ -173,7 +175,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// consumer sees it at once and it is done: most files of most trees, at the least
     /// cost. What takes more goes the way of all others.
     fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
-        if active.progress.nothing() || matches!(active.watch, Watch::Due) {
+        if active.progress.nothing() {
             self.slots[slot] = Slot::Active(active);
             return self.fill(slot);
         }
@@ -219,12 +221,6 @@ impl<C: Consumer> Pump<'_, C> {
             let Slot::Active(active) = &mut self.slots[slot] else {
                 return Start::Done;
             };
-            if matches!(active.watch, Watch::Due) {
-                match self.read_before(slot) {
-                    true => continue,
-                    false => return Start::Done,
-                }
-            }
             if active.progress.nothing() {
                 active.end = true;
                 self.ready.push(slot);
@@ -318,14 +314,19 @@ impl<C: Consumer> Pump<'_, C> {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
-        if !matches!(active.watch, Watch::Off) {
-            return self.stepped_fresh(slot, step);
+        if !matches!(active.watch, Watch::Off) && !self.is_steady(slot, step) {
+            return false;
         }
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
         match step {
             Step::More => return true,
             Step::Full => {}
             Step::Last => active.end = true,
             Step::LastIfSame if !active.proven && active.progress.exact() => active.end = true,
+            // Shown by more than its stamp.
+            Step::LastIfSame if !matches!(active.watch, Watch::Off) => active.end = true,
             Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
                 Ok(()) => active.end = true,
                 Err(error) => {
@@ -438,14 +439,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// The same for a file that has left its slot.
     fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        if let Some(buffer) = active.buffer {
-            self.pool.put(buffer);
-        }
-        if let Some(file) = active.file {
-            close(file);
-        }
-        self.short = false;
-        self.free.push(slot);
+        self.release(slot, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -458,5 +452,18 @@ impl<C: Consumer> Pump<'_, C> {
             }
         };
         self.consumer.finish(slot, result, entry);
+    }
+
+    /// Frees the slot, and what its file had.
+    #[inline]
+    pub(super) fn release(&mut self, slot: usize, buffer: Option<Buffer>, file: Option<OwnedFd>) {
+        if let Some(buffer) = buffer {
+            self.pool.put(buffer);
+        }
+        if let Some(file) = file {
+            close(file);
+        }
+        self.short = false;
+        self.free.push(slot);
     }
 }

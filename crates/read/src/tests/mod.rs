@@ -242,9 +242,10 @@ impl Consumer for Recorder<'_> {
             pending: None,
             ended: false,
         };
+        // What is left of files that will begin, or have begun, again.
+        self.open.retain(|_, before| before.entry != opened.entry);
         let before = self.open.insert(slot, reading);
-        let again = |before: &Reading| before.entry == opened.entry && before.pending.is_none();
-        assert!(before.is_none_or(|before| again(&before)), "slot in use");
+        assert!(before.is_none_or(|before| !before.ended), "slot in use");
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
