@@ -90,7 +90,11 @@ fn what_was_written_just_now_is_read() {
         t.bc_line("integrity verify --quiet d0 m").go().code(0);
         hash.text()
     };
-    let write = || names.iter().for_each(|name| drop(t.write(name, name)));
+    let write = || {
+        for name in &names {
+            t.write(name, name);
+        }
+    };
     write();
     let leased = all();
     write();

@@ -190,8 +190,15 @@ impl Held {
             Errno::NOENT => Skip::SameFile,
             _ => failed.into(),
         })?;
+        let mut there = sys::stat_now(&target.file, c"")?;
+        if there.stamp.ctime_ns == target.stat.stamp.ctime_ns {
+            // It still has its name, or its file system does not count names. Its times, set to
+            // what they are, move it as well.
+            if target.metadata()?.apply_times(&target.file).is_ok() {
+                there = sys::stat_now(&target.file, c"")?;
+            }
+        }
         let now = sys::stat_now(&self.file, c"")?;
-        let there = sys::stat_now(&target.file, c"")?;
         let moved = now.stamp.ctime_ns != self.stat.stamp.ctime_ns;
         if moved && now.stamp.ctime_ns == there.stamp.ctime_ns {
             return Err(Skip::SameFile);
