@@ -198,6 +198,15 @@ fn act(
                         .report
                         .problem(&format!("{}: cannot be kept: {skip}", bc_fs::escape(path)));
                 }
+                Event::Unwatched(path, errno) => session.report.note(
+                    0,
+                    &format!(
+                        "{}: no read lease: {}; of this file and others like it, writes through \
+                         descriptors that were open before go unnoticed",
+                        bc_fs::escape(path),
+                        std::io::Error::from_raw_os_error(errno)
+                    ),
+                ),
                 Event::Journal(skip) => session.report.problem(&skip.to_string()),
             },
         );

@@ -86,6 +86,10 @@ pub enum Event<'a> {
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
     Unusable(&'a [u8], &'a Skip),
+    /// The system gives no read lease on this file, for the reason of this error number: somebody
+    /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
+    /// first such file of a run only.
+    Unwatched(&'a [u8], i32),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
@@ -114,6 +118,7 @@ pub fn prune(
         temps: Temps::new(),
         swept: HashSet::new(),
         destination: None,
+        told_unwatched: false,
     };
     for group in groups {
         if cancel.is_cancelled() {
@@ -142,6 +147,8 @@ pub(super) struct Run<'a> {
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
     pub(super) destination: Option<Vec<u8>>,
+    /// Whether [`Event::Unwatched`] was told.
+    told_unwatched: bool,
 }
 
 /// What this run did to the files of one group.
@@ -221,6 +228,12 @@ impl Run<'_> {
         }
     }
 
+    pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
+        if !std::mem::replace(&mut self.told_unwatched, true) {
+            (self.observer)(Event::Unwatched(path, errno));
+        }
+    }
+
     fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
             Outcome::Done { freed } | Outcome::Would { freed } => {
@@ -275,6 +288,10 @@ impl Run<'_> {
                 Err(skip) => Outcome::Skipped(skip),
             },
         };
+        keeper.release();
+        if let Some(promoted) = &mut promoted {
+            promoted.release();
+        }
         self.tell(&step, &outcome);
         promoted
     }
@@ -313,12 +330,10 @@ impl Run<'_> {
             None => None,
         };
         let target = &ready.held;
-        let keeper_stands = || {
-            keeper
-                .check_content()
-                .and_then(|()| keeper.check_name())
-                .map_err(Skip::of_keeper)
-        };
+        if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
+            keeper.wait_for_tick();
+        }
+        let keeper_stands = || keeper.outlives(target);
         let acted = match (kind, &self.options.action) {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
@@ -359,6 +374,7 @@ impl Run<'_> {
             Ok(outcome) => outcome,
             Err(skip) => Outcome::Skipped(skip),
         };
+        keeper.release();
         self.tell(&step, &outcome);
     }
 
@@ -374,19 +390,15 @@ impl Run<'_> {
         } else {
             stamp
         };
-        let held = guard::open(file, stamp)?;
+        let mut held = guard::open(file, stamp)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
         let mut freed = 0;
         if !same {
             self.distinct(keeper, &held)?;
-            guard::compare(
-                &keeper.file,
-                &held.file,
-                keeper.stat.stamp.size,
-                self.cancel,
-            )?;
-            held.check()?;
+            self.watch(keeper).map_err(Skip::of_keeper)?;
+            self.watch(&mut held)?;
+            self.compare(keeper, &held)?;
             if held.stat.nlink == 1 {
                 freed = guard::own_bytes(&held.file, &held.stat);
             }
@@ -398,6 +410,7 @@ impl Run<'_> {
         if same {
             delete::extra_link(keeper, &held)?;
         } else {
+            keeper.wait_for_tick();
             delete::act(keeper, &held, &mut self.temps)?;
         }
         // One name less moved the ctime.

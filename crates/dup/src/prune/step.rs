@@ -141,6 +141,12 @@ pub enum Skip {
     Changed,
     /// The kept file is no longer what it was.
     KeeperChanged,
+    /// Somebody has it open for writing.
+    OpenForWriting,
+    /// Somebody has the kept file open for writing.
+    KeeperOpenForWriting,
+    /// It is the kept file itself, seen under another mount.
+    SameFile,
     /// Not a regular file any more.
     NotRegular,
     /// The bytes are not the same, whatever the digests say.
@@ -181,6 +187,7 @@ impl Skip {
     pub(crate) fn of_keeper(skip: Skip) -> Skip {
         match skip {
             Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            Skip::OpenForWriting => Skip::KeeperOpenForWriting,
             other => other,
         }
     }
@@ -213,6 +220,8 @@ impl Skip {
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeeperChanged => "kept file changed",
+            Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
+            Skip::SameFile => "same file under another mount",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -250,6 +259,9 @@ impl fmt::Display for Skip {
             Skip::Gone => f.write_str("no longer there"),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::OpenForWriting => f.write_str("open for writing"),
+            Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
+            Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),

@@ -4,6 +4,7 @@
 mod actions;
 mod crash;
 mod faults;
+mod open;
 mod race;
 mod reflink;
 mod refusals;
@@ -161,6 +162,7 @@ pub(super) fn run_groups(
             Event::Step(step, Outcome::Skipped(skip)) => format!("{step}: {skip}"),
             Event::Step(step, _) => step.to_string(),
             Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
+            Event::Unwatched(path, errno) => format!("{}: no lease: {errno}", bc_fs::Escaped(path)),
             Event::Journal(skip) => skip.to_string(),
         });
     });
