@@ -194,6 +194,7 @@ fn layered(long: &str) -> bool {
             | "output"
             | "yes"
             | "force"
+            | "last"
             | "accept-damaged"
             | "from"
             | "dry-run"
@@ -306,6 +307,14 @@ pub fn cache_dir() -> Option<PathBuf> {
     let base = env_path("XDG_CACHE_HOME")
         .filter(|p| p.is_absolute())
         .or_else(|| Some(env_path("HOME")?.join(".cache")))?;
+    Some(base.join("bc"))
+}
+
+/// Where what must outlast a cleaned cache is kept: the journals of prune.
+pub fn state_dir() -> Option<PathBuf> {
+    let base = env_path("XDG_STATE_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(env_path("HOME")?.join(".local/state")))?;
     Some(base.join("bc"))
 }
 

@@ -2,16 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::path::PathBuf;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
+use super::claim::{self, Blocked};
 use super::guard::{self, Held};
 use super::journal::Journal;
+use super::moving::{move_to, real_destination, record};
 use super::plan::{FileRef, Group, Rules};
 use super::prove::{Ready, Refusal};
-use super::relocate::{self, Loss};
+use super::relocate::{self, Arrived, Means};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
@@ -62,6 +65,10 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
+    /// Journals of earlier runs. What is in the way of a move is taken back if
+    /// one of them says that it is a copy that its run was killed over; they
+    /// are read only if something is in the way.
+    pub earlier: Vec<PathBuf>,
 }
 
 impl Options {
@@ -74,6 +81,7 @@ impl Options {
             metadata: Owners::default(),
             force: Force::default(),
             max_links: None,
+            earlier: Vec::new(),
         }
     }
 }
@@ -112,8 +120,10 @@ pub fn prune(
         observer,
         summary: Summary::default(),
         temps: Temps::new(),
+        blocked: Blocked::default(),
         swept: HashSet::new(),
         destination: None,
+        unfinished: None,
     };
     for group in groups {
         if cancel.is_cancelled() {
@@ -138,6 +148,9 @@ pub(super) struct Run<'a> {
     observer: &'a mut dyn FnMut(Event<'_>),
     summary: Summary,
     temps: Temps,
+    blocked: Blocked,
+    /// Copies that earlier runs were killed over, once that was asked.
+    pub(super) unfinished: Option<HashMap<Vec<u8>, Identity>>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
@@ -153,6 +166,10 @@ pub(super) struct State {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
+    /// How many names of the file at hand are still to be dealt with.
+    pub(super) pending: u64,
+    /// The file whose name arrived last on another file system, and where.
+    pub(super) arrived: Option<(Identity, Arrived)>,
 }
 
 impl Run<'_> {
@@ -184,9 +201,13 @@ impl Run<'_> {
             if unusable.contains(&inode.id) {
                 continue;
             }
-            for index in &inode.names {
+            for (done, index) in inode.names.iter().enumerate() {
                 let target = &group.files[*index];
-                let left_over = leftover::is_dead(target.name()) && !target.protected;
+                let left_over = leftover::is_ours(target.name()) && !target.protected;
+                let rest = inode.names[done..].iter().map(|index| &group.files[*index]);
+                state.pending = rest
+                    .filter(|name| self.options.rules.allow(keeper_ref, name))
+                    .count() as u64;
                 if self.cancel.is_cancelled() {
                     return;
                 }
@@ -223,8 +244,10 @@ impl Run<'_> {
 
     fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
-            Outcome::Done { freed } | Outcome::Would { freed } => {
+            Outcome::Done { freed, .. } | Outcome::Would { freed } => {
                 self.summary.freed += freed;
+                let lost = matches!(outcome, Outcome::Done { lost, .. } if !lost.is_empty());
+                self.summary.incomplete += u64::from(lost);
                 match step.kind {
                     StepKind::Leftover => self.summary.leftovers += 1,
                     _ => self.summary.changed += 1,
@@ -298,6 +321,17 @@ impl Run<'_> {
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
+        // A move claims the directories once it knows that it has to copy.
+        let _claim = match kind {
+            StepKind::Reflink | StepKind::Move(_) => None,
+            _ => Some(self.blocked.claim(&ready.held.dir, self.cancel)?),
+        };
+        let place = match (kind, &self.options.action) {
+            (StepKind::Move(to), Action::Move(dir)) => {
+                Some(relocate::open_parent(dir, to, &ready.held.path)?)
+            }
+            _ => None,
+        };
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -313,6 +347,7 @@ impl Run<'_> {
             None => None,
         };
         let target = &ready.held;
+        let mut lost = Vec::new();
         let keeper_stands = || {
             keeper
                 .check_content()
@@ -323,16 +358,43 @@ impl Run<'_> {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
             (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
-            (StepKind::Move(to), Action::Move(dir)) => {
-                let loss = match self.options.metadata {
-                    Owners::Refuse => Loss::Refuse,
-                    Owners::Ignore => Loss::Accept,
-                };
-                let (temps, cancel) = (&mut self.temps, self.cancel);
-                relocate::act(target, dir, to, loss, temps, cancel, keeper_stands).map(|_| ())
-            }
+            (StepKind::Move(to), _) => match place {
+                Some(place) => {
+                    let journal = self.journal.as_deref_mut().zip(number);
+                    let means = Means {
+                        temps: &mut self.temps,
+                        blocked: &mut self.blocked,
+                        cancel: self.cancel,
+                        record: &mut record(journal),
+                    };
+                    let ours = self.unfinished.as_ref().and_then(|known| {
+                        known.get(&real_destination(
+                            &self.destination,
+                            &self.options.action,
+                            to,
+                        )?)
+                    });
+                    move_to(
+                        place,
+                        target,
+                        to,
+                        self.options,
+                        ours.copied(),
+                        state,
+                        means,
+                        keeper_stands,
+                    )
+                    .map(|found| lost = found)
+                }
+                None => Err(Skip::Changed),
+            },
             _ => delete::act(keeper, target, &mut self.temps),
         };
+        if let Err(Skip::Left { errno, .. }) = acted
+            && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(errno)
+        {
+            self.blocked.block(&target.dir);
+        }
         if let (Some(number), Some(journal)) = (number, &mut self.journal)
             && let Err(skip) = journal.end(number, &acted)
         {
@@ -348,7 +410,8 @@ impl Run<'_> {
             state.stamps.insert(id, ready.held.stat.stamp);
             state.links.insert(id, ready.held.stat.nlink);
         }
-        acted.map(|()| Outcome::Done { freed: ready.freed })
+        let freed = ready.freed;
+        acted.map(|()| Outcome::Done { freed, lost })
     }
 
     /// A regular file that a killed run left under a temporary name: removed
@@ -391,6 +454,10 @@ impl Run<'_> {
                 freed = guard::own_bytes(&held.file, &held.stat);
             }
         }
+        if leftover::is_seen(file.name()) {
+            return Err(Skip::InUse);
+        }
+        let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == Mode::DryRun {
             return Ok(Outcome::Would { freed });
         }
@@ -402,7 +469,8 @@ impl Run<'_> {
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
-        Ok(Outcome::Done { freed })
+        let lost = Vec::new();
+        Ok(Outcome::Done { freed, lost })
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
@@ -410,7 +478,8 @@ impl Run<'_> {
         if !self.swept.insert(*id) {
             return;
         }
-        for name in leftover::disposable(dir) {
+        let remove = self.options.mode == Mode::Execute;
+        for (name, removed) in leftover::clear(dir, remove) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());
             let step = Step {
@@ -419,12 +488,13 @@ impl Run<'_> {
                 keeper: Vec::new(),
                 size: 0,
             };
-            let outcome = match self.options.mode {
-                Mode::DryRun => Outcome::Would { freed: 0 },
-                Mode::Execute => match sys::unlink(dir, &name) {
-                    Ok(()) => Outcome::Done { freed: 0 },
-                    Err(failed) => Outcome::Skipped(failed.into()),
+            let outcome = match removed {
+                Ok(()) if remove => Outcome::Done {
+                    freed: 0,
+                    lost: Vec::new(),
                 },
+                Ok(()) => Outcome::Would { freed: 0 },
+                Err(failed) => Outcome::Skipped(failed.into()),
             };
             self.tell(&step, &outcome);
         }

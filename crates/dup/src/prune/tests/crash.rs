@@ -45,7 +45,7 @@ fn child() {
     let kill_at = std::env::var(KILL_AT).unwrap().parse().unwrap();
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
-    let mut journal = Journal::create(&journal_path, &action).unwrap();
+    let mut journal = Journal::create(&journal_path, &action, &groups, &Cancel::new()).unwrap();
     fail::arm(kill_at, fail::Fault::Kill);
     run_groups(groups, &options(action), Some(&mut journal));
     fail::disarm();

@@ -167,6 +167,15 @@ pub(super) fn run_groups(
     (summary, lines)
 }
 
+/// A journal for a run over the tree.
+pub(super) fn create(
+    path: &Path,
+    action: Action,
+    tree: &TestTree,
+) -> Result<Journal, JournalError> {
+    Journal::create(path, &action, &groups(tree.path()), &Cancel::new())
+}
+
 /// The system calls of an undisturbed run, by name.
 pub(super) fn calls_of(tree: &TestTree, options: &Options) -> Vec<&'static str> {
     fail::arm(usize::MAX, fail::Fault::Kill);

@@ -48,8 +48,10 @@ fn undo_all(tree: &TestTree, mode: Mode) -> (UndoSummary, Vec<String>) {
 }
 
 fn prune_with_journal(tree: &TestTree, options: &Options) -> Summary {
-    let mut journal = Journal::create(&tree.scratch("journal"), &options.action).unwrap();
-    let (summary, lines) = run_groups(groups(tree.path()), options, Some(&mut journal));
+    let groups = groups(tree.path());
+    let path = tree.scratch("journal");
+    let mut journal = Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
+    let (summary, lines) = run_groups(groups, options, Some(&mut journal));
     assert!(summary.is_clean(), "{lines:?}");
     summary
 }
@@ -151,7 +153,7 @@ fn foreign_and_damaged_journals_are_refused() {
     let tree = quick_sample();
     let path = tree.scratch("journal");
     fs::write(&path, "important notes\n").unwrap();
-    assert!(Journal::create(&path, &Action::Delete).is_err());
+    assert!(create(&path, Action::Delete, &tree).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"important notes\n");
     assert!(undo(&path, Mode::Execute, &Cancel::new(), &mut |_| {}).is_err());
 
@@ -160,18 +162,18 @@ fn foreign_and_damaged_journals_are_refused() {
     let text = fs::read(&path).unwrap();
     // Any cut is read as what was complete by then, or refused; never a panic.
     for cut in 0..text.len() {
-        let _ = journal::parse(&text[..cut]);
+        let _ = journal::steps_in(&text[..cut]);
     }
     let mut damaged = text.clone();
     let middle = text.iter().position(|byte| *byte == b'\n').unwrap() + 5;
     damaged[middle] = b'\n';
-    assert!(journal::parse(&damaged).is_err());
+    assert!(journal::steps_in(&damaged).is_err());
 
     // A second run in the same journal, after half a line of a dead one.
     fs::write(&path, &text[..text.len() - 4]).unwrap();
-    let second = Journal::create(&path, &Action::Hardlink).unwrap();
-    assert!(Journal::create(&path, &Action::Hardlink).is_err(), "locked");
+    let second = create(&path, Action::Hardlink, &tree).unwrap();
+    assert!(create(&path, Action::Hardlink, &tree).is_err(), "locked");
     drop(second);
-    let entries = journal::parse(&fs::read(&path).unwrap()).unwrap();
-    assert_eq!(entries.len(), 3);
+    let entries = journal::steps_in(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(entries, 3);
 }
