@@ -20,7 +20,15 @@ use super::sys::{self, Failed};
 
 /// A lock on a directory, given up when dropped.
 pub(crate) struct Claim {
-    _dir: OwnedFd,
+    dir: OwnedFd,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that was forked meanwhile has
+        // the descriptor, until it runs its own program.
+        let _ = flock(&self.dir, FlockOperation::Unlock);
+    }
 }
 
 /// How long somebody else's exclusive lock is waited for: a run that removes
@@ -65,7 +73,7 @@ impl Blocked {
                     });
                 }
                 // Where there are no locks nobody removes anything either.
-                _ => return Ok(Claim { _dir: opened }),
+                _ => return Ok(Claim { dir: opened }),
             }
         }
     }
@@ -87,7 +95,7 @@ pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
     }
     let opened = open(dir).ok()?;
     lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(Claim { _dir: opened })
+    Some(Claim { dir: opened })
 }
 
 fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {

@@ -31,6 +31,7 @@ use serde::Serialize;
 
 use self::record::{Copied, End, Header, Inode, MAGIC, SCHEMA};
 use self::roots::Bounds;
+use self::trust::Locked;
 use super::fail::point;
 use super::guard::Held;
 use super::plan::Group;
@@ -79,7 +80,7 @@ impl std::error::Error for JournalError {}
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    file: Locked,
     length: u64,
     step: u64,
     synced: Instant,
@@ -103,7 +104,7 @@ impl Journal {
     ) -> Result<Journal, JournalError> {
         let fail = |op: &'static str| move |error: io::Error| JournalError::new(path, op, error);
         let file = open(path)?;
-        trust::lock(&file, path, Mode::Execute)?;
+        let file = trust::lock(file, path, Mode::Execute)?;
         let length = file.metadata().map_err(fail("stat"))?.len();
         let mut journal = Journal {
             path: path.to_owned(),

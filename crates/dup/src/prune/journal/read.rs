@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
+use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
 use crate::prune::run::Mode;
@@ -143,6 +144,13 @@ impl Index {
         Ok(())
     }
 
+    fn entry(&self, file: &File, at: usize) -> io::Result<Entry> {
+        let place = self.places[at];
+        let mut text = vec![0; place.length as usize];
+        file.read_exact_at(&mut text, place.offset)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
     /// The step that a line about `step` belongs to: a run makes one after the
     /// other, so it is the last one.
     fn last(&mut self, step: u64, run: &Run) -> Result<(usize, &mut Place), String> {
@@ -171,7 +179,7 @@ fn begin(header: &Header) -> Result<Run, String> {
 
 /// A journal that was read, and is held so that no run writes it meanwhile.
 pub(crate) struct Steps {
-    file: File,
+    file: Locked,
     pub(crate) index: Index,
 }
 
@@ -182,17 +190,13 @@ impl Steps {
         mode: Mode,
         cancel: &Cancel,
     ) -> Result<Option<Steps>, JournalError> {
-        let file = trust::open(path)?;
-        trust::lock(&file, path, mode)?;
+        let file = trust::lock(trust::open(path)?, path, mode)?;
         Ok(indexed(&file, path, cancel)?.map(|index| Steps { file, index }))
     }
 
     /// The step at `place` of the index, and the copy it made.
     pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Identity>)> {
-        let place = self.index.places[at];
-        let mut text = vec![0; place.length as usize];
-        self.file.read_exact_at(&mut text, place.offset)?;
-        let entry = serde_json::from_slice(&text)?;
+        let entry = self.index.entry(&self.file, at)?;
         Ok((entry, self.index.copies.get(&at).copied()))
     }
 }
@@ -225,10 +229,9 @@ pub(crate) fn unfinished(
         let Ok(Some(index)) = indexed(&file, path, cancel) else {
             continue;
         };
-        let steps = Steps { file, index };
-        for (&at, &id) in &steps.index.copies {
-            if steps.index.places[at].took_effect.is_none()
-                && let Ok((entry, _)) = steps.entry(at)
+        for (&at, &id) in &index.copies {
+            if index.places[at].took_effect.is_none()
+                && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
                 found.insert(destination, id);

@@ -51,18 +51,38 @@ pub(super) fn check(file: &File, path: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
+/// A journal that is held until this is dropped.
+#[derive(Debug)]
+pub(super) struct Locked(File);
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that was forked meanwhile has
+        // the descriptor, until it runs its own program.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Holds the journal: against everybody to act on it, against writers to look.
 /// Where there are no locks, nobody is held off.
-pub(super) fn lock(file: &File, path: &Path, mode: Mode) -> Result<(), JournalError> {
+pub(super) fn lock(file: File, path: &Path, mode: Mode) -> Result<Locked, JournalError> {
     let how = match mode {
         Mode::Execute => FlockOperation::NonBlockingLockExclusive,
         Mode::DryRun => FlockOperation::NonBlockingLockShared,
     };
-    match rustix::fs::flock(file, how) {
+    match rustix::fs::flock(&file, how) {
         Err(Errno::WOULDBLOCK) => {
             let busy = io::Error::other("another run is at work with it");
             Err(JournalError::new(path, "lock", busy))
         }
-        _ => Ok(()),
+        _ => Ok(Locked(file)),
     }
 }

@@ -51,7 +51,8 @@ fn child() {
     fail::disarm();
 }
 
-fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
+/// Starts a process that dies at its `kill_at`th system call.
+pub(super) fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
     let action = match action {
         "move" => format!("move:{}", tree.scratch("moved").display()),
         action => action.to_owned(),
