@@ -22,6 +22,7 @@ mod integrity_update;
 mod multicall;
 mod options;
 mod outputs;
+mod prune_journals;
 mod readme_integrity;
 mod signals;
 mod terminal;

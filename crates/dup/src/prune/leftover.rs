@@ -73,6 +73,22 @@ pub(crate) fn is_seen(name: &[u8]) -> bool {
 /// Names in `dir` that hold nothing by themselves: runs' symbolic links and
 /// copies in the making. Whose run is over, [`claim::alone`] says.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, kind| {
+        matches!(
+            (suffix, kind),
+            (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File)
+        )
+    })
+}
+
+/// Names in `dir` that may be the last ones of their files.
+pub(crate) fn files(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, kind| {
+        matches!((suffix, kind), (Suffix::Name, Kind::File))
+    })
+}
+
+fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, Kind) -> bool) -> Vec<CString> {
     // A directory that cannot be listed keeps its leftovers.
     let Ok(listing) = rustix::fs::openat(
         dir,
@@ -93,13 +109,10 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
         })
         .map(|entry| entry.file_name().to_owned())
         .filter(|name| {
-            let Ok(stat) = sys::stat_at(dir, name) else {
+            let Some((.., suffix)) = parse(name.to_bytes()) else {
                 return false;
             };
-            matches!(
-                (parse(name.to_bytes()), FileStat::from(&stat).kind()),
-                (Some((.., Suffix::Name)), Kind::Symlink) | (Some((.., Suffix::Part)), Kind::File)
-            )
+            sys::stat_at(dir, name).is_ok_and(|stat| wanted(suffix, FileStat::from(&stat).kind()))
         })
         .collect();
     found.sort();

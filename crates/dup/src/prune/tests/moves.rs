@@ -213,6 +213,7 @@ fn take_back(tree: &TestTree, to: &Path, context: &str) {
     for name in ["a/keep", "a/keep2", "b/one", "b/two", "c/two-too"] {
         assert_eq!(tree.read(name), content(), "{context}");
     }
+    assert!(temporaries(tree.path()).is_empty(), "{context}");
     if to.exists() {
         let left = snapshot(to);
         assert!(left.is_empty(), "{context}: {left:?}");
@@ -237,6 +238,45 @@ fn killed_while_renaming_the_next_run_finishes() {
 #[test]
 fn killed_while_renaming_undo_takes_it_back() {
     every_kill(take_back, false);
+}
+
+/// Undo is killed before every system call; undo again finishes.
+#[test]
+fn killed_while_undoing_a_second_undo_finishes() {
+    for (name, across) in [
+        ("move", true),
+        ("move", false),
+        ("hardlink", false),
+        ("symlink", false),
+        ("delete", false),
+    ] {
+        for kill_at in 0.. {
+            let Some((tree, to)) = two_file_systems() else {
+                return;
+            };
+            let to = if across {
+                to.path().join("new")
+            } else {
+                tree.scratch("moved")
+            };
+            let name = match name {
+                "move" => format!("move:{}", to.display()),
+                name => name.to_owned(),
+            };
+            let action = Action::parse(name.as_bytes()).unwrap();
+            run_journalled(&tree, &options(action.clone()));
+            let status = super::crash::spawn_undo(&tree, &name, kill_at)
+                .wait()
+                .unwrap();
+            let done = status.success();
+            assert!(done || status.signal() == Some(9), "{status:?}");
+            take_back(&tree, &to, &format!("{name}, undo killed at {kill_at}"));
+            if done {
+                assert!(kill_at > 20);
+                break;
+            }
+        }
+    }
 }
 
 /// A file that only looks like a copy of ours is the user's.

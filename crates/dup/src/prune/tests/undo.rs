@@ -177,3 +177,75 @@ fn foreign_and_damaged_journals_are_refused() {
     let entries = journal::steps_in(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(entries, 3);
 }
+
+/// A program that acts as its owner comes back as one only if it has that
+/// owner, and only if its content is that owner's.
+#[test]
+fn set_user_id_needs_the_recorded_owner() {
+    let program = || {
+        let tree = sample();
+        tree.mode("b/one", 0o6755);
+        let mut options = options(Action::Hardlink);
+        options.metadata = Owners::Ignore;
+        prune_with_journal(&tree, &options);
+        tree
+    };
+    let mode = |tree: &TestTree| tree.join("b/one").metadata().unwrap().mode() & 0o7777;
+    let told = "set-user-ID and set-group-ID";
+
+    let tree = program();
+    fail::arm(usize::MAX, fail::Fault::Kill);
+    let (summary, lines) = undo_all(&tree, Mode::Execute);
+    let calls = fail::disarm();
+    assert_eq!(mode(&tree), 0o6755, "{lines:?}");
+    assert_eq!(summary.incomplete, 0, "{lines:?}");
+
+    if !bc_testkit::is_root() {
+        bc_testkit::left_out("another user's content: not root");
+        return;
+    }
+    // The owner cannot be given: every call to do so is refused.
+    let tree = program();
+    let recorded = tree.scratch("journal");
+    let text = fs::read_to_string(&recorded).unwrap();
+    let other = text.replace("\"uid\":0", "\"uid\":12345");
+    fs::write(&recorded, other).unwrap();
+    let chowns = calls.iter().enumerate().filter(|(_, op)| **op == "chown");
+    let faults = chowns.map(|(n, _)| (n, fail::Fault::Errno(rustix::io::Errno::PERM)));
+    fail::arm_all(faults.collect());
+    let (_, lines) = undo_all(&tree, Mode::Execute);
+    fail::disarm();
+    assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+
+    // The content is somebody else's by now.
+    let tree = program();
+    std::os::unix::fs::chown(tree.join("a/keep"), Some(bc_testkit::NOBODY), None).unwrap();
+    let (_, lines) = undo_all(&tree, Mode::Execute);
+    assert_eq!(tree.join("b/one").metadata().unwrap().uid(), 0);
+    assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+}
+
+/// A directory that was moved out of the searched ones meanwhile is none of
+/// the run's: what happened there could not be undone.
+#[test]
+fn steps_outside_of_the_directories_of_the_run_are_not_made() {
+    let tree = sample();
+    let mut within = groups(tree.path());
+    for group in &mut within {
+        for file in &mut group.files {
+            file.root_len = tree.join("b").as_os_str().len();
+        }
+        let b = tree.join("b").as_os_str().as_bytes().to_vec();
+        group.files.retain(|file| file.path.starts_with(&b));
+    }
+    let path = tree.scratch("journal");
+    let mut journal = Journal::create(&path, &Action::Delete, &within, &Cancel::new()).unwrap();
+    let before = snapshot(tree.path());
+    let all = groups(tree.path());
+    let (summary, lines) = run_groups(all, &options(Action::Delete), Some(&mut journal));
+    assert_eq!(summary.changed, 0, "{lines:?}");
+    assert_eq!(snapshot(tree.path()), before);
+    assert_eq!(journal::steps_in(&fs::read(&path).unwrap()), Ok(0));
+}

@@ -2,7 +2,10 @@
 //! far as what is there now allows it. It changes a name only while the name
 //! is exactly what the step left, and only by the same swap as prune.
 
+mod leftovers;
 mod moved;
+
+use self::leftovers::Leftovers;
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -19,7 +22,6 @@ use crate::prune::claim::Blocked;
 use crate::prune::copy::{Copy, copy, digest};
 use crate::prune::guard::{self, Held, identity_at};
 use crate::prune::journal::{Entry, JournalError, Recorded, Steps};
-use crate::prune::leftover;
 use crate::prune::plan::{self, FileRef};
 use crate::prune::relocate;
 use crate::prune::run::Mode;
@@ -68,7 +70,7 @@ pub struct UndoSummary {
     pub unneeded: u64,
     /// Steps that could not be undone.
     pub failed: u64,
-    /// Temporaries of the killed run that were removed.
+    /// Temporaries of killed runs that were removed.
     pub leftovers: u64,
 }
 
@@ -96,6 +98,7 @@ pub fn undo(
         cancel,
         temps: Temps::new(),
         blocked: Blocked::default(),
+        leftovers: Leftovers::default(),
         restored: HashMap::new(),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
@@ -111,12 +114,16 @@ pub fn undo(
         let Some(path) = entry.target.path() else {
             continue;
         };
-        if place.took_effect.is_none() {
-            summary.leftovers += undo.clear(&entry);
-        }
+        undo.leftovers.look(&entry, mode);
         let outcome = undo
             .entry(&entry, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
+        if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
+            && mode == Mode::Execute
+        {
+            undo.leftovers
+                .remove_equal(&entry, &path, &mut undo.temps, cancel);
+        }
         match &outcome {
             UndoOutcome::Restored { lost } => {
                 summary.restored += 1;
@@ -132,6 +139,7 @@ pub fn undo(
             outcome: &outcome,
         });
     }
+    summary.leftovers = undo.leftovers.removed;
     Ok(summary)
 }
 
@@ -140,6 +148,7 @@ struct Undo<'a> {
     cancel: &'a Cancel,
     temps: Temps,
     blocked: Blocked,
+    leftovers: Leftovers,
     /// Where files that had several names were restored: by what they were,
     /// what they are now and a name.
     restored: HashMap<Identity, (Identity, Vec<u8>)>,
@@ -207,19 +216,6 @@ impl Found {
 }
 
 impl Undo<'_> {
-    /// Removes what a run that was killed over the step left of it.
-    fn clear(&self, entry: &Entry) -> u64 {
-        let places = [entry.target.path(), entry.destination()];
-        let mut removed = 0;
-        for path in places.into_iter().flatten() {
-            if let Ok((dir, _)) = guard::open_parent(&reference(&path, &entry.target)) {
-                let done = leftover::clear(&dir, self.mode == Mode::Execute);
-                removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
-            }
-        }
-        removed
-    }
-
     fn entry(
         &mut self,
         entry: &Entry,

@@ -1,9 +1,10 @@
 //! Taking moves back: by renaming, or by a copy that is given what the record
 //! says, or by removing a copy whose original never went.
 
-use bc_walk::Identity;
+use bc_walk::{FileStat, Identity, Kind};
 
 use super::{Found, Undo, UndoOutcome, find};
+use crate::prune::guard::{self, compare};
 use crate::prune::journal::Entry;
 use crate::prune::relocate::{Arrived, How, Loss, Means, Move};
 use crate::prune::step::Skip;
@@ -25,16 +26,22 @@ impl Undo<'_> {
             Err(why) => return Err(why),
         };
         if let Some(here) = &found.stat {
-            let there = moved.as_ref().and_then(|moved| moved.stat.as_ref());
-            let in_place = here.id == entry.target.id();
-            return match moved.as_ref().zip(there.map(|stat| stat.id)) {
+            let Some(there) = moved else {
                 // Never moved, or back already.
-                None => Ok(UndoOutcome::Unneeded),
-                Some((_, id)) if in_place && Some(id) == copy && id != here.id => {
-                    self.withdraw(entry, path, &from, found, moved)
+                return Ok(UndoOutcome::Unneeded);
+            };
+            let in_place = here.id == entry.target.id();
+            let ours = there
+                .stat
+                .as_ref()
+                .is_some_and(|stat| Some(stat.id) == copy);
+            return match in_place {
+                true if ours => self.withdraw(entry, path, &from, found, there),
+                true => Ok(UndoOutcome::Unneeded),
+                false if is_restored(entry, here) => {
+                    self.withdraw(entry, path, &from, found, there)
                 }
-                Some(_) if in_place => Ok(UndoOutcome::Unneeded),
-                Some(_) => Err(Skip::DestinationExists),
+                false => Err(Skip::DestinationExists),
             };
         }
         let mut held = moved.ok_or(Skip::Gone)?.hold(&from)?;
@@ -88,27 +95,47 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost: placed.lost })
     }
 
-    /// Removes the copy of a move that was killed before the original went.
+    /// Removes what is at the destination while the file is in its place: the
+    /// move was killed before the original went, or undo after it was restored.
     fn withdraw(
         &mut self,
         entry: &Entry,
         path: &[u8],
         from: &[u8],
         original: Found,
-        copy: Option<Found>,
+        copy: Found,
     ) -> Result<UndoOutcome, Skip> {
         let original = original.hold(path)?;
-        let copy = copy.ok_or(Skip::Gone)?.hold(from)?;
-        self.is_recorded(entry, &original)?;
-        if self.is_recorded(entry, &copy).is_err() {
-            // Somebody works with it: it stays, and the original is in place.
-            return Ok(UndoOutcome::Unneeded);
+        let copy = copy.hold(from)?;
+        if copy.stat.kind() != Kind::File || copy.stat.id == original.stat.id {
+            return Err(Skip::DestinationExists);
+        }
+        guard::check_distinct(&original, &copy)?;
+        let size = entry.target.stamp().size;
+        match compare(&original.file, &copy.file, size, self.cancel) {
+            Ok(found) if Some(found) == entry.digest() => {}
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            // Somebody works with one of them: both stay.
+            _ => return Err(Skip::DestinationExists),
         }
         if let Some(outcome) = self.would() {
             return Ok(outcome);
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
         remove(&copy, &mut self.temps, || original.check())?;
-        Ok(UndoOutcome::Restored { lost: Vec::new() })
+        let (id, dir) = (original.stat.id, &original.dir);
+        Ok(self.done(entry, id, path, dir, Vec::new()))
     }
+}
+
+/// Whether a file is what undo makes of the step's: its content is compared
+/// afterwards.
+fn is_restored(entry: &Entry, here: &FileStat) -> bool {
+    let stamp = entry.target.stamp();
+    here.kind() == Kind::File
+        && (here.stamp.size, here.stamp.mtime_ns) == (stamp.size, stamp.mtime_ns)
+        && entry.target.metadata().is_some_and(|recorded| {
+            let now = (here.uid, here.gid, here.mode & 0o7777);
+            now == (recorded.uid, recorded.gid, recorded.mode)
+        })
 }
