@@ -285,3 +285,27 @@ fn an_append_only_directory_collects_nothing() {
     mark("-a").code(0);
     assert_eq!(names, ["b", "c"]);
 }
+
+/// From a sticky directory only owners take names away: a link to somebody
+/// else's file would stay.
+#[test]
+fn a_sticky_directory_collects_nothing() {
+    if !is_root() {
+        return left_out("a sticky directory of somebody else: not root");
+    }
+    let t = TestTree::new();
+    t.write("d/a", "same").write("d/b", "same");
+    // Its owner is neither, and the kept file may be linked by everybody.
+    mode(&t.join("d"), 0o1777);
+    mode(&t.join("d/a"), 0o666);
+    mode(&t.join("d/b"), 0o666);
+    std::os::unix::fs::chown(t.join("d/b"), Some(NOBODY), Some(NOBODY)).unwrap();
+    mode(t.path(), 0o777);
+    t.bc_line("dup prune --action=hardlink --keep=first --ignore-metadata --journal=j d")
+        .as_nobody()
+        .go()
+        .code(1)
+        .stderr_has("not permitted");
+    let names = std::fs::read_dir(t.join("d")).unwrap().count();
+    assert_eq!(names, 2, "a link to another user's file cannot be removed");
+}

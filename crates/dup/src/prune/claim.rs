@@ -21,6 +21,28 @@ use super::sys::{self, Failed};
 /// A lock on a directory, given up when dropped.
 pub(crate) struct Claim {
     dir: OwnedFd,
+    stat: FileStat,
+}
+
+impl Claim {
+    /// Whether a name of a file of this owner can be removed from the
+    /// directory: from a sticky one the owners of either and root can.
+    pub(crate) fn check_removable(&self, owner: u32) -> Result<(), Skip> {
+        const STICKY: u32 = 0o1000;
+        let own = rustix::process::geteuid().as_raw();
+        if self.stat.mode & STICKY == 0 || own == 0 || own == self.stat.uid || own == owner {
+            Ok(())
+        } else {
+            Err(not_permitted())
+        }
+    }
+}
+
+fn not_permitted() -> Skip {
+    Skip::System {
+        op: "rename",
+        errno: Errno::PERM.raw_os_error(),
+    }
 }
 
 impl Drop for Claim {
@@ -48,12 +70,10 @@ impl Blocked {
     /// which would leave one behind each time.
     pub(crate) fn claim(&mut self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
         let opened = open(dir)?;
-        let id = FileStat::from(&sys::stat(&opened)?).id;
+        let stat = FileStat::from(&sys::stat(&opened)?);
+        let id = stat.id;
         if self.0.contains(&id) || only_grows(&opened) {
-            return Err(Skip::System {
-                op: "rename",
-                errno: Errno::PERM.raw_os_error(),
-            });
+            return Err(not_permitted());
         }
         let mut waited = Duration::ZERO;
         loop {
@@ -73,7 +93,7 @@ impl Blocked {
                     });
                 }
                 // Where there are no locks nobody removes anything either.
-                _ => return Ok(Claim { dir: opened }),
+                _ => return Ok(Claim { dir: opened, stat }),
             }
         }
     }
@@ -95,7 +115,8 @@ pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
     }
     let opened = open(dir).ok()?;
     lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(Claim { dir: opened })
+    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    Some(Claim { dir: opened, stat })
 }
 
 fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {

@@ -1,21 +1,39 @@
 //! The move action's part of a run: what lies at the destination already,
 //! which names of a file move together, and the journal's note of each copy.
 
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use bc_walk::{FileStat, Identity};
 
 use super::guard::{self, Held};
-use super::journal::{self, Journal};
+use super::journal;
 use super::plan::split;
-use super::relocate::{Arrived, How, Loss, Means, Move};
-use super::run::{Options, Owners, Run, State};
-use super::step::{Action, Skip};
+use super::relocate::{self, Arrived, How, Loss, Means, Move};
+use super::run::{Owners, Run, State};
+use super::step::{Action, Skip, StepKind};
 use super::sys;
 
+/// The copies that earlier runs were killed over.
+pub(super) struct Unfinished {
+    /// By the path that a journal has.
+    copies: HashMap<Vec<u8>, Identity>,
+    /// The directory that files are moved to, as given and as journals have it.
+    given: Vec<u8>,
+    real: Option<Vec<u8>>,
+}
+
+impl Unfinished {
+    fn at(&self, to: &[u8]) -> Option<Identity> {
+        let below = to.strip_prefix(self.given.as_slice())?;
+        let path = journal::join(self.real.as_ref()?, below);
+        self.copies.get(&path).copied()
+    }
+}
+
 impl Run<'_> {
-    /// The same where a file is to be moved to, if that is there.
+    /// Removes leftovers from where a file is to be moved to, if that is there.
     pub(super) fn sweep_destination(&mut self, to: &[u8]) {
         if let Ok(dir) = sys::open_root(split(to).0)
             && let Ok(stat) = sys::stat(&dir)
@@ -27,14 +45,19 @@ impl Run<'_> {
     /// Whether what is at the destination `to` of a move is the copy that an
     /// earlier run made of the very content and was killed over.
     pub(super) fn is_unfinished(&mut self, to: &[u8], target: &Held) -> Result<bool, Skip> {
-        let (earlier, cancel) = (&self.options.earlier, self.cancel);
-        let known = self
-            .unfinished
-            .get_or_insert_with(|| journal::unfinished(earlier, cancel));
-        let Some(path) = real_destination(&self.destination, &self.options.action, to) else {
+        let (options, cancel) = (self.options, self.cancel);
+        let Action::Move(given) = &options.action else {
             return Ok(false);
         };
-        let Some(id) = known.get(&path).copied() else {
+        let known = self.unfinished.get_or_insert_with(|| Unfinished {
+            copies: journal::unfinished(&options.earlier, cancel),
+            given: given.clone(),
+            // It exists: something in it is in the way.
+            real: sys::open_root(given)
+                .ok()
+                .and_then(|dir| sys::real_path(&dir)),
+        });
+        let Some(id) = known.at(to) else {
             return Ok(false);
         };
         let (parent, name) = split(to);
@@ -50,79 +73,76 @@ impl Run<'_> {
             Err(why) => Err(why),
         }
     }
-}
 
-/// Where `to` is, as journals record it.
-pub(super) fn real_destination(
-    real: &Option<Vec<u8>>,
-    action: &Action,
-    to: &[u8],
-) -> Option<Vec<u8>> {
-    match action {
-        Action::Move(dir) => Some(journal::join(
-            real.as_ref()?,
-            to.strip_prefix(dir.as_slice())?,
-        )),
-        _ => None,
-    }
-}
-
-/// Writes down which file a copy is.
-pub(super) fn record<'a>(
-    mut journal: Option<(&'a mut Journal, u64)>,
-) -> impl FnMut(Identity) -> Result<(), Skip> + 'a {
-    move |id| match &mut journal {
-        Some((journal, step)) => journal.copied(*step, id),
-        None => Ok(()),
-    }
-}
-
-/// Moves `target` to `place`; what it lost.
-#[allow(clippy::too_many_arguments)] // Each is one fact about one move.
-pub(super) fn move_to(
-    place: (OwnedFd, CString),
-    target: &Held,
-    to: &[u8],
-    options: &Options,
-    ours: Option<Identity>,
-    state: &mut State,
-    means: Means<'_>,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<Vec<String>, Skip> {
-    let (to_dir, name) = place;
-    let source = target.stat.id;
-    let arrived = state.arrived.take().filter(|(id, _)| *id == source);
-    let names = FileStat::from(&sys::stat(&target.file)?).nlink;
-    let placed = Move {
-        target,
-        to_dir: &to_dir,
-        name: &name,
-        to,
-        how: How::Rename,
-        metadata: target.metadata()?,
-        lost: Vec::new(),
-        loss: match options.metadata {
-            Owners::Refuse => Loss::Refuse,
-            Owners::Ignore => Loss::Accept,
-        },
-        with: arrived.map(|(_, arrived)| arrived),
-        ours,
-    }
-    .go(means, proof)?;
-    let mut lost = placed.lost;
-    if placed.copied {
-        let stay = names.saturating_sub(state.pending);
-        if stay > 0 {
-            lost.push(format!(
-                "hard links: {stay} other name{} of the file did not move",
-                if stay == 1 { "" } else { "s" }
-            ));
-        }
-        if state.pending > 1 {
-            let id = placed.id;
-            let dir = to_dir;
-            state.arrived = Some((source, Arrived { dir, name, id }));
+    /// Where a move goes, with the directories on the way made.
+    pub(super) fn open_destination(
+        &self,
+        kind: &StepKind,
+        target: &Held,
+    ) -> Result<Option<(OwnedFd, CString)>, Skip> {
+        match (kind, &self.options.action) {
+            (StepKind::Move(to), Action::Move(dir)) => {
+                relocate::open_parent(dir, to, &target.path).map(Some)
+            }
+            _ => Ok(None),
         }
     }
-    Ok(lost)
+
+    /// Moves `target` to `place`, as the journal's step `number`; what it lost.
+    pub(super) fn relocate(
+        &mut self,
+        place: Option<(OwnedFd, CString)>,
+        target: &Held,
+        to: &[u8],
+        number: Option<u64>,
+        state: &mut State,
+        proof: impl Fn() -> Result<(), Skip>,
+    ) -> Result<Vec<String>, Skip> {
+        let (to_dir, name) = place.ok_or(Skip::Changed)?;
+        let source = target.stat.id;
+        let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
+        let names = FileStat::from(&sys::stat(&target.file)?).nlink;
+        let mut journal = self.journal.as_deref_mut().zip(number);
+        let means = Means {
+            temps: &mut self.temps,
+            blocked: &mut self.blocked,
+            cancel: self.cancel,
+            record: &mut |id| match &mut journal {
+                Some((journal, step)) => journal.copied(*step, id),
+                None => Ok(()),
+            },
+        };
+        let placed = Move {
+            target,
+            to_dir: &to_dir,
+            name: &name,
+            to,
+            how: How::Rename,
+            metadata: target.metadata()?,
+            lost: Vec::new(),
+            loss: match self.options.metadata {
+                Owners::Refuse => Loss::Refuse,
+                Owners::Ignore => Loss::Accept,
+            },
+            with: arrived.map(|(_, arrived)| arrived),
+            ours: self.unfinished.as_ref().and_then(|known| known.at(to)),
+        }
+        .go(means, proof)?;
+        let mut lost = placed.lost;
+        if placed.copied {
+            let stay = names.saturating_sub(state.pending);
+            if stay > 0 {
+                lost.push(format!(
+                    "hard links: {stay} other name{} of the file did not move",
+                    if stay == 1 { "" } else { "s" }
+                ));
+            }
+            if state.pending > 1 {
+                let id = placed.id;
+                let dir = to_dir;
+                state.arrived = Some((source, Arrived { dir, name, id }));
+            }
+        }
+        Ok(lost)
+    }
 }

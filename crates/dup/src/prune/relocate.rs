@@ -135,7 +135,7 @@ pub(crate) struct Move<'a> {
     pub(crate) lost: Vec<String>,
     pub(crate) loss: Loss,
     /// A copy becomes another name of this one instead, where it can.
-    pub(crate) with: Option<Arrived>,
+    pub(crate) with: Option<&'a Arrived>,
     /// The copy that a killed run left under the new name.
     pub(crate) ours: Option<Identity>,
 }
@@ -288,7 +288,7 @@ impl Move<'_> {
     /// Makes the new name another one of the copy that a name of the same file
     /// became before. `None`, and said, where that cannot be.
     fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Identity>, Skip> {
-        let Some(with) = self.with.take() else {
+        let Some(with) = self.with else {
             return Ok(None);
         };
         let mut apart = |why: &dyn std::fmt::Display| {

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::claim::{self, Blocked};
 use super::guard::{self, Held};
 use super::journal::Journal;
-use super::moving::{move_to, real_destination, record};
+use super::moving::Unfinished;
 use super::plan::{FileRef, Group, Rules};
 use super::prove::{Ready, Refusal};
-use super::relocate::{self, Arrived, Means};
+use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
@@ -143,14 +143,14 @@ pub fn prune(
 
 pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
-    journal: Option<&'a mut Journal>,
+    pub(super) journal: Option<&'a mut Journal>,
     pub(super) cancel: &'a Cancel,
     observer: &'a mut dyn FnMut(Event<'_>),
     summary: Summary,
-    temps: Temps,
-    blocked: Blocked,
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
     /// Copies that earlier runs were killed over, once that was asked.
-    pub(super) unfinished: Option<HashMap<Vec<u8>, Identity>>,
+    pub(super) unfinished: Option<Unfinished>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
@@ -321,17 +321,8 @@ impl Run<'_> {
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
-        // A move claims the directories once it knows that it has to copy.
-        let _claim = match kind {
-            StepKind::Reflink | StepKind::Move(_) => None,
-            _ => Some(self.blocked.claim(&ready.held.dir, self.cancel)?),
-        };
-        let place = match (kind, &self.options.action) {
-            (StepKind::Move(to), Action::Move(dir)) => {
-                Some(relocate::open_parent(dir, to, &ready.held.path)?)
-            }
-            _ => None,
-        };
+        let _claim = self.claim(kind, keeper, &ready.held)?;
+        let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -358,36 +349,9 @@ impl Run<'_> {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
             (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
-            (StepKind::Move(to), _) => match place {
-                Some(place) => {
-                    let journal = self.journal.as_deref_mut().zip(number);
-                    let means = Means {
-                        temps: &mut self.temps,
-                        blocked: &mut self.blocked,
-                        cancel: self.cancel,
-                        record: &mut record(journal),
-                    };
-                    let ours = self.unfinished.as_ref().and_then(|known| {
-                        known.get(&real_destination(
-                            &self.destination,
-                            &self.options.action,
-                            to,
-                        )?)
-                    });
-                    move_to(
-                        place,
-                        target,
-                        to,
-                        self.options,
-                        ours.copied(),
-                        state,
-                        means,
-                        keeper_stands,
-                    )
-                    .map(|found| lost = found)
-                }
-                None => Err(Skip::Changed),
-            },
+            (StepKind::Move(to), _) => self
+                .relocate(place, target, to, number, state, keeper_stands)
+                .map(|found| lost = found),
             _ => delete::act(keeper, target, &mut self.temps),
         };
         if let Err(Skip::Left { errno, .. }) = acted
@@ -412,6 +376,26 @@ impl Run<'_> {
         }
         let freed = ready.freed;
         acted.map(|()| Outcome::Done { freed, lost })
+    }
+
+    /// Claims the target's directory for a temporary name; a move does so for
+    /// both directories once it knows that it has to copy.
+    fn claim(
+        &mut self,
+        kind: &StepKind,
+        keeper: &Held,
+        target: &Held,
+    ) -> Result<Option<claim::Claim>, Skip> {
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            return Ok(None);
+        }
+        let claim = self.blocked.claim(&target.dir, self.cancel)?;
+        if matches!(kind, StepKind::Hardlink) {
+            // Its temporary name is one of the kept file.
+            claim.check_removable(keeper.stat.uid)?;
+            claim.check_removable(target.stat.uid)?;
+        }
+        Ok(Some(claim))
     }
 
     /// A regular file that a killed run left under a temporary name: removed
@@ -469,8 +453,7 @@ impl Run<'_> {
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
-        let lost = Vec::new();
-        Ok(Outcome::Done { freed, lost })
+        Ok(Outcome::done(freed))
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
@@ -489,10 +472,7 @@ impl Run<'_> {
                 size: 0,
             };
             let outcome = match removed {
-                Ok(()) if remove => Outcome::Done {
-                    freed: 0,
-                    lost: Vec::new(),
-                },
+                Ok(()) if remove => Outcome::done(0),
                 Ok(()) => Outcome::Would { freed: 0 },
                 Err(failed) => Outcome::Skipped(failed.into()),
             };

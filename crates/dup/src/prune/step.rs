@@ -124,6 +124,14 @@ pub enum Outcome {
     Skipped(Skip),
 }
 
+impl Outcome {
+    /// Done, with nothing lost.
+    pub(crate) fn done(freed: u64) -> Outcome {
+        let lost = Vec::new();
+        Outcome::Done { freed, lost }
+    }
+}
+
 /// Why a step was not done.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

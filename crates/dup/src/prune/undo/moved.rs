@@ -77,7 +77,7 @@ impl Undo<'_> {
             metadata,
             lost,
             loss: Loss::Accept,
-            with,
+            with: with.as_ref(),
             ours: None,
         }
         .go(
