@@ -198,7 +198,8 @@ pub struct PruneArgs {
     pub force: bool,
     /// Link files although owner, mode, ACL or attributes differ
     ///
-    /// The kept file's are what all names have afterwards.
+    /// The kept file's are what all names have afterwards. A move to another file system goes on without
+    /// what cannot be had there, and names it.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names

@@ -194,7 +194,12 @@ impl Steps {
         Ok(indexed(&file, path, cancel)?.map(|index| Steps { file, index }))
     }
 
-    /// The step at `place` of the index, and the copy it made.
+    /// Whether the step with this place in the index made a copy.
+    pub(crate) fn has_copy(&self, at: usize) -> bool {
+        self.index.copies.contains_key(&at)
+    }
+
+    /// The step with this place in the index, and the copy it made.
     pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Identity>)> {
         let entry = self.index.entry(&self.file, at)?;
         Ok((entry, self.index.copies.get(&at).copied()))
@@ -215,8 +220,8 @@ pub(super) fn indexed(
     }
 }
 
-/// The copies that runs were killed over: their places, and which files they
-/// are. A journal that cannot be relied on tells nothing.
+/// The copies of moves that did not come to an end: their places, and which
+/// files they are. A journal that cannot be relied on tells nothing.
 pub(crate) fn unfinished(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,
@@ -230,7 +235,8 @@ pub(crate) fn unfinished(
             continue;
         };
         for (&at, &id) in &index.copies {
-            if index.places[at].took_effect.is_none()
+            // Killed, or failed and not withdrawn.
+            if index.places[at].took_effect != Some(true)
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {

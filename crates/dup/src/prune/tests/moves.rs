@@ -240,6 +240,46 @@ fn killed_while_renaming_undo_takes_it_back() {
     every_kill(take_back, false);
 }
 
+/// Every system call on the way fails once; a copy that cannot be withdrawn
+/// either is known for ours.
+#[test]
+fn every_fault_on_the_way_to_another_file_system_is_survived() {
+    for twice in [false, true] {
+        for n in 0.. {
+            let Some((tree, to)) = two_file_systems() else {
+                return;
+            };
+            let mut options = options(action(to.path()));
+            options.earlier = vec![tree.scratch("journal")];
+            let before = snapshot(tree.path());
+            let fault = || fail::Fault::Errno(Errno::IO);
+            let mut faults = vec![(n, fault())];
+            if twice {
+                faults.extend((n + 1..n + 12).map(|n| (n, fault())));
+            }
+            let groups = groups(tree.path());
+            let path = tree.scratch("journal");
+            let mut journal =
+                Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
+            fail::arm_all(faults);
+            let (_, lines) = run_groups(groups, &options, Some(&mut journal));
+            let calls = fail::disarm();
+            drop(journal);
+            let context = format!("{twice}, at {n} {:?}: {lines:?}", calls.get(n));
+            check_invariant(&tree, &before, &options.action, &context);
+            if n >= calls.len() {
+                break;
+            }
+            let (summary, lines) = run(&tree, &options);
+            let context = format!("{context}, then {lines:?}");
+            check_invariant(&tree, &before, &options.action, &context);
+            assert_eq!(summary.errors, 0, "{context}");
+            let two = moved(to.path(), &tree, "b/two");
+            assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
+        }
+    }
+}
+
 /// Undo is killed before every system call; undo again finishes.
 #[test]
 fn killed_while_undoing_a_second_undo_finishes() {

@@ -105,7 +105,8 @@ pub fn undo(
         if cancel.is_cancelled() {
             break;
         }
-        if place.took_effect == Some(false) {
+        // A copy that was not withdrawn may be there all the same.
+        if place.took_effect == Some(false) && !steps.has_copy(at) {
             continue;
         }
         let (entry, copy) = steps
