@@ -166,7 +166,8 @@ pub(super) struct State {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
-    /// How many names of the file at hand are still to be dealt with.
+    /// How many names of the file at hand are still to be dealt with, with the
+    /// one that is being dealt with.
     pub(super) pending: u64,
     /// The file whose name arrived last on another file system, and where.
     pub(super) arrived: Option<(Identity, Arrived)>,
@@ -201,20 +202,18 @@ impl Run<'_> {
             if unusable.contains(&inode.id) {
                 continue;
             }
-            for (done, index) in inode.names.iter().enumerate() {
+            let names = inode.names.iter().map(|index| &group.files[*index]);
+            let allowed = |name: &&FileRef| self.options.rules.allow(keeper_ref, name);
+            state.pending = names.filter(allowed).count() as u64 + 1;
+            for index in &inode.names {
                 let target = &group.files[*index];
                 let left_over = leftover::is_ours(target.name()) && !target.protected;
-                let rest = inode.names[done..].iter().map(|index| &group.files[*index]);
-                state.pending = rest
-                    .filter(|name| self.options.rules.allow(keeper_ref, name))
-                    .count() as u64;
+                let allowed = self.options.rules.allow(keeper_ref, target);
+                state.pending = state.pending.saturating_sub(u64::from(allowed));
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if target.path == keeper.path
-                    || stays && !left_over
-                    || !left_over && !self.options.rules.allow(keeper_ref, target)
-                {
+                if target.path == keeper.path || stays && !left_over || !left_over && !allowed {
                     continue;
                 }
                 let promoted = if left_over {

@@ -127,19 +127,17 @@ impl Journal {
                     .map_err(fail("truncate"))?;
             }
         }
+        let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
+        roots.sort();
+        let header = Header {
+            journal: MAGIC.to_owned(),
+            schema: SCHEMA,
+            action: action.name().to_owned(),
+            started_at: format_rfc3339(now_ns()),
+            roots: roots.into_iter().map(|root| JsonPath::new(root)).collect(),
+        };
         journal
-            .line(&Header {
-                journal: MAGIC.to_owned(),
-                schema: SCHEMA,
-                action: action.name().to_owned(),
-                started_at: format_rfc3339(now_ns()),
-                roots: journal
-                    .bounds
-                    .roots
-                    .iter()
-                    .map(|root| JsonPath::new(root))
-                    .collect(),
-            })
+            .line(&header)
             .and_then(|()| journal.file.sync_all())
             .map_err(fail("write"))?;
         if let Some(parent) = path

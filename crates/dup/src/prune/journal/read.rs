@@ -2,7 +2,7 @@
 //! each step stands, so that undo, which begins at the end, holds one step at
 //! a time. A line is looked at once, however many there are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -62,7 +62,7 @@ pub(super) enum Stop {
 #[derive(Default)]
 struct Run {
     started: bool,
-    roots: Option<Vec<Vec<u8>>>,
+    roots: Option<HashSet<Vec<u8>>>,
     /// Whether a step of it has begun.
     any: bool,
 }
@@ -129,7 +129,7 @@ impl Index {
             self.copies.insert(at, id);
         } else {
             let entry: Entry = serde_json::from_slice(text).map_err(json)?;
-            if let Some(flaw) = entry.flaw(run.roots.as_deref()) {
+            if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
                 return Err(flaw);
             }
             self.places.push(Place {
@@ -166,7 +166,7 @@ fn begin(header: &Header) -> Result<Run, String> {
     if header.journal != MAGIC || !(1..=SCHEMA).contains(&header.schema) {
         return Err("written by another program or version".to_owned());
     }
-    let roots: Option<Vec<Vec<u8>>> = header.roots.iter().map(JsonPath::bytes).collect();
+    let roots: Option<HashSet<Vec<u8>>> = header.roots.iter().map(JsonPath::bytes).collect();
     let roots = roots
         .filter(|roots| roots.iter().all(|root| root.starts_with(b"/")))
         .ok_or("a root that is no absolute path")?;

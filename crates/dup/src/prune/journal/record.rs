@@ -1,5 +1,7 @@
 //! The lines of a journal, as JSON has them.
 
+use std::collections::HashSet;
+
 use bc_digest::Digest;
 use bc_manifest::base64;
 use bc_walk::{Identity, Stamp};
@@ -181,7 +183,7 @@ impl Entry {
     /// What is wrong with it, if anything: undo acts on nothing that this lets
     /// through unless every path lies in one of `roots`. A journal of version
     /// 1 has none recorded.
-    pub(super) fn flaw(&self, roots: Option<&[Vec<u8>]>) -> Option<String> {
+    pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
         if !ACTIONS.contains(&self.action.as_str()) {
             let action = bc_fs::escape(self.action.as_bytes()).into_owned();
             return Some(format!("unknown action '{action}'"));

@@ -13,8 +13,8 @@ use crate::prune::step::Action;
 /// Where a run acts.
 #[derive(Debug)]
 pub(super) struct Bounds {
-    /// Absolute, without links, sorted; none lies in another.
-    pub(super) roots: Vec<Vec<u8>>,
+    /// Absolute, without links; none lies in another.
+    pub(super) roots: HashSet<Vec<u8>>,
     /// By what the user called them.
     given: HashMap<Vec<u8>, Vec<u8>>,
     /// The destination of a move, as given and as it is.
@@ -41,18 +41,14 @@ impl Bounds {
             Action::Move(dir) => Some((dir.clone(), real(dir))),
             _ => None,
         };
-        let mut roots: Vec<Vec<u8>> = given.values().cloned().collect();
-        roots.extend(destination.iter().map(|(_, real)| real.clone()));
-        roots.sort();
-        let mut outer: Vec<Vec<u8>> = Vec::new();
-        for root in roots {
-            // A directory sorts before what lies in it.
-            if !contain(&outer, &root) {
-                outer.push(root);
-            }
-        }
+        let all: HashSet<Vec<u8>> = given
+            .values()
+            .chain(destination.as_ref().map(|(_, real)| real))
+            .cloned()
+            .collect();
+        let outer = |root: &&Vec<u8>| root.as_slice() == b"/" || !contain(&all, split(root).0);
         Bounds {
-            roots: outer,
+            roots: all.iter().filter(outer).cloned().collect(),
             given,
             destination,
         }
@@ -87,18 +83,25 @@ impl Bounds {
     }
 }
 
-/// Whether `path` is one of `roots` or lies in one, with no way out.
-pub(super) fn contain(roots: &[Vec<u8>], path: &[u8]) -> bool {
+/// Whether `path` is one of `roots` or lies in one, with no way out. Asks once
+/// for each directory above it, however many roots there are.
+pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
     let plain = path[1.min(path.len())..]
         .split(|byte| *byte == b'/')
         .all(|part| !matches!(part, b"" | b"." | b".."));
-    (plain || path == b"/")
-        && roots.iter().any(|root| {
-            root == b"/"
-                || path
-                    .strip_prefix(root.as_slice())
-                    .is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
-        })
+    if !path.starts_with(b"/") || !plain && path != b"/" {
+        return false;
+    }
+    let mut at = path;
+    loop {
+        if roots.contains(at) {
+            return true;
+        }
+        if at == b"/" {
+            return false;
+        }
+        at = split(at).0;
+    }
 }
 
 /// `dir`, then what of `rest` is a component.
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn bounds_are_components_not_letters() {
-        let roots = [b"/a/b".to_vec()];
+        let roots = HashSet::from([b"/a/b".to_vec()]);
         for inside in ["/a/b", "/a/b/c", "/a/b/..c/d"] {
             assert!(contain(&roots, inside.as_bytes()), "{inside}");
         }
@@ -174,8 +177,42 @@ mod tests {
         ] {
             assert!(!contain(&roots, outside.as_bytes()), "{outside}");
         }
-        assert!(contain(&[b"/".to_vec()], b"/anything"));
-        assert!(!contain(&[b"/".to_vec()], b"/any/../thing"));
+        assert!(contain(&HashSet::from([b"/".to_vec()]), b"/anything"));
+        assert!(!contain(&HashSet::from([b"/".to_vec()]), b"/any/../thing"));
+    }
+
+    #[test]
+    fn nested_roots_are_named_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let real_dir = std::fs::canonicalize(dir.path()).unwrap();
+        for name in ["a", "a-b", "a/c"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let file = |root: &str| crate::prune::FileRef {
+            path: dir
+                .path()
+                .join(root)
+                .join("x")
+                .into_os_string()
+                .into_encoded_bytes(),
+            root_len: dir.path().join(root).as_os_str().len(),
+            root: 0,
+            id: bc_walk::Identity { dev: 1, ino: 1 },
+            stamp: bc_walk::Stamp {
+                size: 1,
+                mtime_ns: 0,
+                ctime_ns: 0,
+            },
+            nlink: 1,
+            protected: false,
+        };
+        let groups = [Group {
+            files: vec![file("a/c"), file("a-b"), file("a"), file("a/../a")],
+        }];
+        let expected: HashSet<Vec<u8>> = ["a", "a-b"]
+            .map(|name| real_dir.join(name).into_os_string().into_encoded_bytes())
+            .into();
+        assert_eq!(Bounds::of(&groups, &Action::Delete).roots, expected);
     }
 
     #[test]
