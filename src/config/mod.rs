@@ -278,3 +278,11 @@ pub fn cache_dir() -> Option<PathBuf> {
         .or_else(|| Some(env_path("HOME")?.join(".cache")))?;
     Some(base.join("bc"))
 }
+
+/// Where what must outlast a cleaned cache is kept: the journals of prune.
+pub fn state_dir() -> Option<PathBuf> {
+    let base = env_path("XDG_STATE_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(env_path("HOME")?.join(".local/state")))?;
+    Some(base.join("bc"))
+}

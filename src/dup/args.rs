@@ -19,7 +19,7 @@ Examples:
 
 The subcommand may be left out: `bc dup DIR` means `bc dup scan DIR`.
 Before a file is touched, both files are opened, checked against the scan and compared byte for
-byte. Each step is journalled; `bc dup undo JOURNAL` takes it back as far as the action allows.
+byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
 error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
@@ -203,13 +203,16 @@ pub struct PruneArgs {
     pub force: bool,
     /// Link files although owner, mode, ACL or attributes differ
     ///
-    /// The kept file's are what all names have afterwards.
+    /// The kept file's are what all names have afterwards. A move to another file system goes on without
+    /// what cannot be had there, and names it.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names
     #[arg(add = Configurable, long, value_name = "N")]
     pub max_links: Option<u64>,
-    /// Where to record the steps, instead of $XDG_CACHE_HOME/bc
+    /// Where to record the steps, instead of a new file in $XDG_STATE_HOME/bc
+    ///
+    /// An existing journal is continued if it is yours and nobody else may write it.
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report instead of scanning; everything is checked again
@@ -228,14 +231,24 @@ pub struct PruneArgs {
 
 /// Arguments of `bc dup undo`.
 #[derive(Args)]
-#[command(after_long_help = "Example:\n  bc dup undo ~/.cache/bc/prune-20250101T120000Z.jsonl")]
+#[command(after_long_help = "\
+Examples:
+  bc dup undo --last                                 the newest journal of $XDG_STATE_HOME/bc
+  bc dup undo --dry-run steps.jsonl
+
+A journal is refused if another user owns it or may write it, or if it names a file outside of the
+directories that its run worked in. What cannot be given back is named, and the exit code is 1.")]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["journal", "last"]))]
 pub struct UndoArgs {
     /// Say what would be restored, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Take the journal of the last prune that had no --journal, from $XDG_STATE_HOME/bc
+    #[arg(long)]
+    pub last: bool,
     /// The journal that prune wrote
     #[arg(value_name = "JOURNAL")]
-    pub journal: PathBuf,
+    pub journal: Option<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod html;
+mod journals;
 mod prune;
 mod summary;
 

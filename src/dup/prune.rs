@@ -2,7 +2,7 @@
 //! question before them and the totals after.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bc_dup::prune::{
     Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
@@ -16,6 +16,7 @@ use crate::progress::size;
 use crate::run::{Outcome, Session};
 
 use super::args::{PruneArgs, UndoArgs};
+use super::journals;
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
@@ -73,10 +74,14 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         },
         force: if args.force { Force::Yes } else { Force::No },
         max_links: args.max_links,
+        earlier: journals::earlier(args),
         ..Options::new(args.action.clone())
     };
     let mut journal = match mode {
-        Mode::Execute if !groups.is_empty() => Some(open_journal(&session, args)?),
+        Mode::Execute if !groups.is_empty() => match journals::open(&session, args, &groups)? {
+            None => return Ok(session.end(Exit::Done)),
+            opened => opened,
+        },
         _ => None,
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());
@@ -133,35 +138,6 @@ fn confirmed(args: &PruneArgs, groups: &[Group]) -> bool {
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// The journal asked for, or one beside the cache, named by the time.
-fn open_journal(session: &Session, args: &PruneArgs) -> Outcome<Journal> {
-    let path = match &args.journal {
-        Some(path) => path.clone(),
-        None => {
-            let Some(dir) = crate::config::cache_dir() else {
-                return Err(session.fatal("no place for the journal: neither XDG_CACHE_HOME nor HOME is set; name one with --journal"));
-            };
-            if let Err(error) = std::fs::create_dir_all(&dir) {
-                return Err(session.fatal(&format!(
-                    "{}: mkdir: {error}; name another place with --journal",
-                    dir.display()
-                )));
-            }
-            dir.join(journal_name())
-        }
-    };
-    Journal::create(&path, &args.action).map_err(|error| session.fatal(&error.to_string()))
-}
-
-fn journal_name() -> PathBuf {
-    let now: String = crate::metrics::now()
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric())
-        .take(15)
-        .collect();
-    format!("prune-{now}Z-{}.jsonl", std::process::id()).into()
-}
-
 /// Runs the engine; a line to stdout for each step, failures to stderr.
 fn act(
     session: &Session,
@@ -187,7 +163,16 @@ fn act(
                         session.report.note(1, &format!("{step}: skipped: {skip}"));
                     }
                 }
-                Event::Step(step, StepOutcome::Done { .. } | StepOutcome::Would { .. }) => {
+                Event::Step(
+                    step,
+                    done @ (StepOutcome::Done { .. } | StepOutcome::Would { .. }),
+                ) => {
+                    if let StepOutcome::Done { lost, .. } = done
+                        && !lost.is_empty()
+                    {
+                        let lost = lost.join("; ");
+                        session.report.warning(&format!("{step}: without {lost}"));
+                    }
                     // A reader that left must not stop work that was asked for.
                     if !quiet && printed.is_ok() {
                         printed = writeln!(output, "{step}");
@@ -235,6 +220,9 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");
     }
+    if summary.incomplete > 0 {
+        text += &format!("; {} of them not with all they had", summary.incomplete);
+    }
     if summary.leftovers > 0 {
         text += &format!(
             "; {} temporaries of a killed run {would}removed",
@@ -245,17 +233,17 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     if let (Some(journal), true) = (journal, summary.changed > 0) {
         session.report.summary(&format!(
             "journal: {}; 'bc dup undo' takes it back",
-            journal.display()
+            bc_fs::escape(journal.as_os_str().as_encoded_bytes())
         ));
     }
 }
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "undo", &args.common, Some(&args.journal))?;
-    if std::fs::metadata(&args.journal).is_ok_and(|meta| !meta.is_file()) {
-        let shown = bc_fs::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
-        return Err(session.fatal(&format!("{shown}: open: not a regular file")));
-    }
+    let session = Session::start("dup", "undo", &args.common, args.journal.as_deref())?;
+    let journal = match &args.journal {
+        Some(path) => path.clone(),
+        None => journals::newest(&session)?,
+    };
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun
@@ -263,7 +251,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
         Mode::Execute
     };
     let mut printed = Ok(());
-    let undone = bc_dup::prune::undo(&args.journal, mode, &session.cancel, &mut |event| {
+    let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
         let path = bc_fs::escape(event.path);
         let words = match event.outcome {
             UndoOutcome::Restored { lost } if lost.is_empty() => {
@@ -272,7 +260,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
             UndoOutcome::Restored { lost } => {
                 session
                     .report
-                    .problem(&format!("{path}: restored without {}", lost.join(", ")));
+                    .problem(&format!("{path}: restored without {}", lost.join("; ")));
                 format!("restored {path} ({}), incomplete", event.action)
             }
             UndoOutcome::Would => format!("restore {path} ({})", event.action),
@@ -300,12 +288,18 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let mut text = format!("{} {would}restored", summary.restored);
     for (count, what) in [
         (summary.incomplete, "of them incomplete"),
-        (summary.unneeded, "were separate files already"),
+        (summary.unneeded, "in place already"),
         (summary.failed, "not restored"),
     ] {
         if count > 0 {
             text += &format!(", {count} {what}");
         }
+    }
+    if summary.leftovers > 0 {
+        text += &format!(
+            "; {} temporaries of a killed run {would}removed",
+            summary.leftovers
+        );
     }
     session.report.summary(&text);
     session

@@ -207,7 +207,7 @@ fn delete_asks_and_keeps_by_rule() {
         .code(0)
         .stdout_is("delete ./a/small (kept: ./z)\n");
     assert!(t.exists("z") && !t.exists("a/small"));
-    let journals = std::fs::read_dir(t.scratch("home/.cache/bc"))
+    let journals = std::fs::read_dir(t.scratch("home/.local/state/bc"))
         .unwrap()
         .count();
     assert_eq!(journals, 1, "the journal has a place of its own");

@@ -136,7 +136,7 @@ fn every_option_in_every_layer() {
             }
             continue;
         }
-        let refusal = format!("can only be given on the command line");
+        let refusal = "can only be given on the command line";
         by_file
             .code(2)
             .stdout_is("")

@@ -35,6 +35,7 @@ mod multicall;
 mod options;
 mod outputs;
 mod own_output;
+mod prune_journals;
 mod readme_integrity;
 mod signals;
 mod terminal;

@@ -195,6 +195,11 @@ pub const CASES: &[Case] = &[
             .stderr_is("bc dup: 5 restored\n");
         assert_ne!(inode(g, "d/large.c"), inode(g, "d/large2.c"));
     }),
+    ("dup undo", "last", |g| {
+        g.bc("dup prune --action=hardlink d").code(0);
+        g.bc("dup undo --last").code(0).stdout_has("large2.c");
+        assert_ne!(inode(g, "d/large.c"), inode(g, "d/large2.c"));
+    }),
 ];
 
 /// Files that changed a moment ago are not remembered: they might change again unseen.

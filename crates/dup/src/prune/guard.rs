@@ -105,6 +105,30 @@ fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
 }
 
 impl Held {
+    /// Holds whatever regular file the name leads to now.
+    pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<Held, Skip> {
+        let file = sys::open_file(dir, name, Access::Read)?;
+        let (stat, atime_ns) = full_stat(&file)?;
+        if stat.kind() != Kind::File {
+            return Err(Skip::NotRegular);
+        }
+        let dir = dir.try_clone().map_err(|error| Skip::System {
+            op: "dup",
+            errno: error.raw_os_error().unwrap_or_default(),
+        })?;
+        Ok(Held {
+            path: path.to_vec(),
+            dir,
+            name: name.clone(),
+            file,
+            links: stat.nlink,
+            stat,
+            atime_ns,
+            settled: false,
+            leased: false,
+        })
+    }
+
     /// Proves that the file is still in the state it was opened in and that
     /// its name still leads to it.
     pub(crate) fn check(&self) -> Result<(), Skip> {
@@ -249,8 +273,14 @@ pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option
     }
 }
 
-/// Bytes compared at a time, per file.
-const PIECE: usize = 256 << 10;
+/// Bytes read at a time, per file.
+const PIECE: u64 = 256 << 10;
+
+/// How much to read at a time of a file that should have `size` bytes: one
+/// byte more than it has, so that a longer file shows. Never 0.
+pub(crate) fn piece(size: u64) -> usize {
+    size.saturating_add(1).min(PIECE) as usize
+}
 
 /// Compares two open files byte for byte over `size` bytes and proves that both
 /// end there. Gives the XXH128 of what was compared, for the journal.
@@ -271,8 +301,7 @@ pub(crate) fn compare_while(
     cancel: &Cancel,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<Digest, Skip> {
-    // One byte more than the file has, so that a longer file shows.
-    let piece = (size + 1).min(PIECE as u64) as usize;
+    let piece = piece(size);
     let (mut a, mut b) = (vec![0; piece], vec![0; piece]);
     let mut hasher = Hasher::new(Algorithm::Xxh128);
     let mut offset = 0;
@@ -316,6 +345,12 @@ const UNSTABLE: &[u64] = &[
     0x786f_4256, // VirtualBox shared folders
     0xbacb_acbc, // VMware shared folders
 ];
+
+/// Whether other machines may work on the file system too, without a lock
+/// taken here keeping them off.
+pub(crate) fn is_remote(dir: &OwnedFd) -> bool {
+    sys::file_system(dir).map_or(true, |magic| UNSTABLE.contains(&magic))
+}
 
 /// An overlay shows files of other file systems under numbers of its own.
 const OVERLAY: u64 = 0x794c_7630;

@@ -7,6 +7,7 @@
 //! the scan's, compare the bytes, check both again, write the journal, act.
 //! A dry run goes the same way and stops before the journal.
 
+mod claim;
 mod copy;
 mod delete;
 mod fail;
@@ -15,6 +16,7 @@ mod hardlink;
 pub(crate) mod journal;
 mod leftover;
 mod meta;
+mod moving;
 mod plan;
 mod prove;
 mod reflink;

@@ -138,9 +138,10 @@ impl Run<'_> {
             StepKind::Move(to) => {
                 self.outside_destination(held)?;
                 self.distinct(keeper, held)?;
+                self.sweep_destination(to);
                 match rustix::fs::lstat(to.as_slice()) {
-                    Ok(_) => Err(Skip::DestinationExists),
-                    Err(_) => Ok(Room::Free),
+                    Ok(_) if !self.is_unfinished(to, held)? => Err(Skip::DestinationExists),
+                    _ => Ok(Room::Free),
                 }
             }
             StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),

@@ -2,16 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::path::PathBuf;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
+use super::claim::{self, Blocked};
 use super::guard::{self, Held};
 use super::journal::Journal;
+use super::moving::Unfinished;
 use super::plan::{FileRef, Group, Rules};
 use super::prove::{Ready, Refusal};
-use super::relocate::{self, Loss};
+use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
@@ -62,6 +65,10 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
+    /// Journals of earlier runs. What is in the way of a move is taken back if
+    /// one of them says that it is a copy that its run was killed over; they
+    /// are read only if something is in the way.
+    pub earlier: Vec<PathBuf>,
 }
 
 impl Options {
@@ -74,6 +81,7 @@ impl Options {
             metadata: Owners::default(),
             force: Force::default(),
             max_links: None,
+            earlier: Vec::new(),
         }
     }
 }
@@ -116,9 +124,11 @@ pub fn prune(
         observer,
         summary: Summary::default(),
         temps: Temps::new(),
+        blocked: Blocked::default(),
         swept: HashSet::new(),
         destination: None,
         told_unwatched: false,
+        unfinished: None,
     };
     for group in groups {
         if cancel.is_cancelled() {
@@ -138,11 +148,14 @@ pub fn prune(
 
 pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
-    journal: Option<&'a mut Journal>,
+    pub(super) journal: Option<&'a mut Journal>,
     pub(super) cancel: &'a Cancel,
     observer: &'a mut dyn FnMut(Event<'_>),
     summary: Summary,
-    temps: Temps,
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
+    /// Copies that earlier runs were killed over, once that was asked.
+    pub(super) unfinished: Option<Unfinished>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
@@ -160,6 +173,11 @@ pub(super) struct State {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
+    /// How many names of the file at hand are still to be dealt with, with the
+    /// one that is being dealt with.
+    pub(super) pending: u64,
+    /// The file whose name arrived last on another file system, and where.
+    pub(super) arrived: Option<(Identity, Arrived)>,
 }
 
 impl Run<'_> {
@@ -191,16 +209,18 @@ impl Run<'_> {
             if unusable.contains(&inode.id) {
                 continue;
             }
+            let names = inode.names.iter().map(|index| &group.files[*index]);
+            let allowed = |name: &&FileRef| self.options.rules.allow(keeper_ref, name);
+            state.pending = names.filter(allowed).count() as u64 + 1;
             for index in &inode.names {
                 let target = &group.files[*index];
-                let left_over = leftover::is_dead(target.name()) && !target.protected;
+                let left_over = leftover::is_ours(target.name()) && !target.protected;
+                let allowed = self.options.rules.allow(keeper_ref, target);
+                state.pending = state.pending.saturating_sub(u64::from(allowed));
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if target.path == keeper.path
-                    || stays && !left_over
-                    || !left_over && !self.options.rules.allow(keeper_ref, target)
-                {
+                if target.path == keeper.path || stays && !left_over || !left_over && !allowed {
                     continue;
                 }
                 let promoted = if left_over {
@@ -236,8 +256,10 @@ impl Run<'_> {
 
     fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
-            Outcome::Done { freed } | Outcome::Would { freed } => {
+            Outcome::Done { freed, .. } | Outcome::Would { freed } => {
                 self.summary.freed += freed;
+                let lost = matches!(outcome, Outcome::Done { lost, .. } if !lost.is_empty());
+                self.summary.incomplete += u64::from(lost);
                 match step.kind {
                     StepKind::Leftover => self.summary.leftovers += 1,
                     _ => self.summary.changed += 1,
@@ -315,6 +337,8 @@ impl Run<'_> {
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
+        let _claim = self.claim(kind, keeper, &ready.held)?;
+        let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -334,20 +358,21 @@ impl Run<'_> {
             keeper.wait_for_tick();
         }
         let keeper_stands = || keeper.outlives(target);
+        let mut lost = Vec::new();
         let acted = match (kind, &self.options.action) {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
             (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
-            (StepKind::Move(to), Action::Move(dir)) => {
-                let loss = match self.options.metadata {
-                    Owners::Refuse => Loss::Refuse,
-                    Owners::Ignore => Loss::Accept,
-                };
-                let (temps, cancel) = (&mut self.temps, self.cancel);
-                relocate::act(target, dir, to, loss, temps, cancel, keeper_stands).map(|_| ())
-            }
+            (StepKind::Move(to), _) => self
+                .relocate(place, target, to, number, state, keeper_stands)
+                .map(|found| lost = found),
             _ => delete::act(keeper, target, &mut self.temps),
         };
+        if let Err(Skip::Left { errno, .. }) = acted
+            && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(errno)
+        {
+            self.blocked.block(&target.dir);
+        }
         if let (Some(number), Some(journal)) = (number, &mut self.journal)
             && let Err(skip) = journal.end(number, &acted)
         {
@@ -363,7 +388,28 @@ impl Run<'_> {
             state.stamps.insert(id, ready.held.stat.stamp);
             state.links.insert(id, ready.held.stat.nlink);
         }
-        acted.map(|()| Outcome::Done { freed: ready.freed })
+        let freed = ready.freed;
+        acted.map(|()| Outcome::Done { freed, lost })
+    }
+
+    /// Claims the target's directory for a temporary name; a move does so for
+    /// both directories once it knows that it has to copy.
+    fn claim(
+        &mut self,
+        kind: &StepKind,
+        keeper: &Held,
+        target: &Held,
+    ) -> Result<Option<claim::Claim>, Skip> {
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            return Ok(None);
+        }
+        let claim = self.blocked.claim(&target.dir, self.cancel)?;
+        if matches!(kind, StepKind::Hardlink) {
+            // Its temporary name is one of the kept file.
+            claim.check_removable(keeper.stat.uid)?;
+            claim.check_removable(target.stat.uid)?;
+        }
+        Ok(Some(claim))
     }
 
     /// A regular file that a killed run left under a temporary name: removed
@@ -403,6 +449,10 @@ impl Run<'_> {
                 freed = guard::own_bytes(&held.file, &held.stat);
             }
         }
+        if leftover::is_seen(file.name()) {
+            return Err(Skip::InUse);
+        }
+        let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == Mode::DryRun {
             return Ok(Outcome::Would { freed });
         }
@@ -415,7 +465,7 @@ impl Run<'_> {
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
-        Ok(Outcome::Done { freed })
+        Ok(Outcome::done(freed))
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
@@ -423,7 +473,8 @@ impl Run<'_> {
         if !self.swept.insert(*id) {
             return;
         }
-        for name in leftover::disposable(dir) {
+        let remove = self.options.mode == Mode::Execute;
+        for (name, removed) in leftover::clear(dir, remove) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());
             let step = Step {
@@ -432,12 +483,10 @@ impl Run<'_> {
                 keeper: Vec::new(),
                 size: 0,
             };
-            let outcome = match self.options.mode {
-                Mode::DryRun => Outcome::Would { freed: 0 },
-                Mode::Execute => match sys::unlink(dir, &name) {
-                    Ok(()) => Outcome::Done { freed: 0 },
-                    Err(failed) => Outcome::Skipped(failed.into()),
-                },
+            let outcome = match removed {
+                Ok(()) if remove => Outcome::done(0),
+                Ok(()) => Outcome::Would { freed: 0 },
+                Err(failed) => Outcome::Skipped(failed.into()),
             };
             self.tell(&step, &outcome);
         }

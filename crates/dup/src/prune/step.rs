@@ -110,6 +110,10 @@ pub enum Outcome {
     Done {
         /// Bytes of allocated blocks that no file uses any more.
         freed: u64,
+        /// What the file has no longer, each with the reason: an owner, an
+        /// attribute, its other names. Empty but for moves to another file
+        /// system.
+        lost: Vec<String>,
     },
     /// A dry run: it would be done now.
     Would {
@@ -118,6 +122,14 @@ pub enum Outcome {
     },
     /// It was not done.
     Skipped(Skip),
+}
+
+impl Outcome {
+    /// Done, with nothing lost.
+    pub(crate) fn done(freed: u64) -> Outcome {
+        let lost = Vec::new();
+        Outcome::Done { freed, lost }
+    }
 }
 
 /// Why a step was not done.
@@ -169,6 +181,8 @@ pub enum Skip {
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
+    /// A temporary name that another run may be using.
+    InUse,
     /// The run was cancelled.
     Cancelled,
     /// The journal could not be written; nothing is done without it.
@@ -206,6 +220,7 @@ impl Skip {
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
+                | Skip::InUse
         )
     }
 
@@ -229,6 +244,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists => "destination exists",
             Skip::Left { .. } => "temporary file left",
+            Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
             Skip::Journal(_) => "journal not writable",
             Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
@@ -281,6 +297,7 @@ impl fmt::Display for Skip {
                 "changed by another process; what was there is now {}",
                 Escaped(path)
             ),
+            Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
@@ -312,6 +329,8 @@ pub struct Summary {
     /// Bytes of disk space freed: those of files whose last name went, less
     /// what they shared with other files.
     pub freed: u64,
+    /// Of those, how many lost something that is not content.
+    pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,
     /// Steps not done, by reason.
