@@ -152,6 +152,16 @@ impl Layers {
 
     /// Arguments to insert for options that the user did not give.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Vec<OsString> {
+        let by_user = |arg: &clap::Arg| {
+            given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+        };
+        // What cannot stand beside something that the user wrote gives way to it.
+        let out_of_place: Vec<&clap::Id> = command
+            .get_arguments()
+            .filter(|arg| by_user(arg))
+            .flat_map(|arg| command.get_arg_conflicts_with(arg))
+            .map(clap::Arg::get_id)
+            .collect();
         let mut extra = Vec::new();
         for setting in &self.settings {
             let Some(arg) = command
@@ -160,7 +170,7 @@ impl Layers {
             else {
                 continue; // an option of another subcommand
             };
-            if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            if by_user(arg) || out_of_place.contains(&arg.get_id()) {
                 continue;
             }
             for value in &setting.values {

@@ -3,6 +3,9 @@
 mod args;
 mod html;
 mod prune;
+mod question;
+mod references;
+mod saved;
 mod summary;
 
 use std::ffi::OsString;
@@ -11,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Kernels};
-use bc_dup::Cache;
 use bc_dup::report::Report;
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
+use bc_dup::{Cache, Subtrees};
 use bc_walk::{Listing, Metadata};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -88,6 +91,7 @@ struct Found {
     algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
+    references: Arc<Subtrees>,
     started_at: String,
 }
 
@@ -113,22 +117,14 @@ fn search(
     output: Option<&Path>,
 ) -> Outcome<Found> {
     let started_at = crate::metrics::now();
-    // Files below a --reference directory belong to that root, whichever PATH
-    // reaches them: the innermost root owns what is below it.
-    let mut roots: Vec<OsString> = paths.to_vec();
-    let mut reference_roots = Vec::new();
     if walk.files_from.is_some() && !search.reference.is_empty() {
         return Err(session.fatal("--reference needs PATHs; it does not go with --files-from"));
     }
-    for reference in &search.reference {
-        reference_roots.push(match roots.iter().position(|root| root == reference) {
-            Some(at) => at,
-            None => {
-                roots.push(reference.clone());
-                roots.len() - 1
-            }
-        });
-    }
+    let mut references = references::open(session, &references::bytes(&search.reference))?;
+    // References are searched as well; one that is a PATH too, by whichever
+    // name, is that root.
+    let mut roots: Vec<OsString> = paths.to_vec();
+    let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
     if paths.is_empty() {
         roots.clear();
     }
@@ -145,7 +141,9 @@ fn search(
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
     let mut walk_options =
         session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
-    walk_options.min_size = walk.min_size.unwrap_or(args::LEAST).0;
+    (walk_options.min_size, _) = session.sizes(walk, args::LEAST.0)?;
+    references::survey(session, &mut references, walk)?;
+    let references = Arc::new(references);
     let listing = session.listing(&roots, walk, &walk_options)?;
     display.phase("search", 0, 0);
 
@@ -166,7 +164,7 @@ fn search(
         } else {
             HardLinks::OneFile
         },
-        reference_roots: reference_roots.clone(),
+        references: Arc::clone(&references),
         span: if search.across_roots {
             Span::AcrossRoots
         } else {
@@ -221,6 +219,7 @@ fn search(
         algorithm,
         roots,
         reference_roots,
+        references,
         started_at,
     })
 }

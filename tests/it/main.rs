@@ -6,6 +6,11 @@
 mod common;
 mod denied;
 mod dup;
+mod dup_destination;
+mod dup_question;
+mod dup_recipes;
+mod dup_reference;
+mod dup_saved;
 mod every_option;
 mod examples;
 mod hash;

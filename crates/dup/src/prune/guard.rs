@@ -27,6 +27,8 @@ pub(crate) struct Held {
     pub(crate) links: u64,
     /// Whether its content is known to be on the disk.
     pub(crate) settled: bool,
+    /// Whether it is a reference's.
+    pub(crate) protected: bool,
 }
 
 /// Opens the directory that holds `file`: its root as given, no links below it.
@@ -62,6 +64,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
         stat,
         atime_ns,
         settled: false,
+        protected: file.protected,
     };
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::guard::{self, Held};
 use super::plan::FileRef;
 use super::run::{Force, Owners, Run, State};
-use super::step::{Action, Skip, StepKind};
+use super::step::{Skip, StepKind};
 use super::{reflink, symlink, sys};
 
 /// A target that passed every proof.
@@ -110,13 +110,10 @@ impl Run<'_> {
                 self.distinct(keeper, held)?;
                 Ok(Room::Free)
             }
-            StepKind::Move(to) => {
-                self.outside_destination(held)?;
-                match rustix::fs::lstat(to.as_slice()) {
-                    Ok(_) => Err(Skip::DestinationExists),
-                    Err(_) => Ok(Room::Free),
-                }
-            }
+            StepKind::Move(to) => match rustix::fs::lstat(to.as_slice()) {
+                Ok(_) => Err(Skip::DestinationExists),
+                Err(_) => Ok(Room::Free),
+            },
             StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
         }
     }
@@ -125,27 +122,6 @@ impl Run<'_> {
         match self.options.force {
             Force::Yes => Ok(()),
             Force::No => guard::check_distinct(keeper, held),
-        }
-    }
-
-    /// Files that were moved before are not moved again.
-    fn outside_destination(&mut self, held: &Held) -> Result<(), Skip> {
-        let Action::Move(dir) = &self.options.action else {
-            return Ok(());
-        };
-        if self.destination.is_none() {
-            // While it does not exist, nothing lies in it.
-            let Ok(opened) = sys::open_root(dir) else {
-                return Ok(());
-            };
-            self.destination = sys::real_path(&opened);
-        }
-        match (&self.destination, sys::real_path(&held.dir)) {
-            (Some(destination), Some(at)) => match at.strip_prefix(destination.as_slice()) {
-                Some([] | [b'/', ..]) => Err(Skip::InDestination),
-                _ => Ok(()),
-            },
-            _ => Ok(()),
         }
     }
 }

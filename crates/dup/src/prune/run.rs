@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::sync::Arc;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
@@ -10,11 +11,13 @@ use rustix::io::Errno;
 use super::guard::{self, Held};
 use super::journal::Journal;
 use super::plan::{FileRef, Group, Rules};
+use super::protect::Places;
 use super::prove::{Ready, Refusal};
 use super::relocate::{self, Loss};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
+use crate::subtrees::Subtrees;
 
 /// Whether anything is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,6 +65,9 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
+    /// What is never changed, whatever the groups say of it. Groups need not
+    /// know: files in there are marked as the run comes to them.
+    pub references: Arc<Subtrees>,
 }
 
 impl Options {
@@ -74,6 +80,7 @@ impl Options {
             metadata: Owners::default(),
             force: Force::default(),
             max_links: None,
+            references: Arc::default(),
         }
     }
 }
@@ -113,13 +120,16 @@ pub fn prune(
         summary: Summary::default(),
         temps: Temps::new(),
         swept: HashSet::new(),
-        destination: None,
+        places: Places::new(&options.references, &options.action, cancel),
     };
-    for group in groups {
+    for mut group in groups {
         if cancel.is_cancelled() {
             break;
         }
         run.summary.groups += 1;
+        for _ in 0..run.places.sort_out(&mut group) {
+            run.summary.skip(&Skip::InDestination);
+        }
         run.group(&group);
     }
     if let Some(journal) = &mut run.journal
@@ -140,8 +150,7 @@ pub(super) struct Run<'a> {
     temps: Temps,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
-    /// The real path of the directory that files are moved to.
-    pub(super) destination: Option<Vec<u8>>,
+    places: Places<'a>,
 }
 
 /// What this run did to the files of one group.
@@ -180,7 +189,6 @@ impl Run<'_> {
             return;
         };
         for inode in &inodes {
-            let stays = inode.id == keeper.stat.id || inode.protected;
             if unusable.contains(&inode.id) {
                 continue;
             }
@@ -190,10 +198,7 @@ impl Run<'_> {
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if target.path == keeper.path
-                    || stays && !left_over
-                    || !left_over && !self.options.rules.allow(keeper_ref, target)
-                {
+                if !self.options.rules.acts_on(inode, keeper_ref, target) {
                     continue;
                 }
                 let promoted = if left_over {
@@ -240,6 +245,7 @@ impl Run<'_> {
             kind,
             target: target.path.clone(),
             keeper: keeper.path.clone(),
+            reference: keeper.protected,
             size: keeper.stat.stamp.size,
         }
     }
@@ -292,12 +298,14 @@ impl Run<'_> {
             state.links.insert(id, ready.links_left);
         }
         if self.options.mode == Mode::DryRun {
+            self.places.check(&ready.held)?;
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
+        self.places.check(&ready.held)?;
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -375,6 +383,7 @@ impl Run<'_> {
             stamp
         };
         let held = guard::open(file, stamp)?;
+        self.places.check(&held)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
         let mut freed = 0;
@@ -417,6 +426,7 @@ impl Run<'_> {
                 kind: StepKind::Leftover,
                 target: path,
                 keeper: Vec::new(),
+                reference: false,
                 size: 0,
             };
             let outcome = match self.options.mode {

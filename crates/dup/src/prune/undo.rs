@@ -179,6 +179,7 @@ impl Found {
             stat,
             atime_ns: 0,
             settled: false,
+            protected: false,
         })
     }
 }

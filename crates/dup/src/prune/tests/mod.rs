@@ -4,6 +4,7 @@
 mod actions;
 mod crash;
 mod faults;
+mod protect;
 mod race;
 mod reflink;
 mod refusals;
