@@ -10,8 +10,8 @@ use crate::common::BC;
 /// The commands of the recipe.
 fn recipe() -> Vec<String> {
     let readme = include_str!("../../README.md");
-    let text = readme.split("**Empty an inbox of what the archive has already.**");
-    let block = text.skip(1).next().unwrap().split("```").nth(1).unwrap();
+    let mut text = readme.split("**Empty an inbox of what the archive has already.**");
+    let block = text.nth(1).unwrap().split("```").nth(1).unwrap();
     let lines = block.lines().skip(1).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     assert!(lines.len() >= 2 && lines.iter().all(|line| line.starts_with("bc dup")));
