@@ -145,6 +145,9 @@ fn search(
     references::survey(session, &mut references, walk)?;
     let references = Arc::new(references);
     let listing = session.listing(&roots, walk, &walk_options)?;
+    references
+        .check()
+        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
     display.phase("search", 0, 0);
 
     let algorithm = match search.algorithm {

@@ -341,6 +341,11 @@ fn mounts_lead_to_protected_files() {
             "m in/m in",
         ),
         ("mount --bind archive/p.jpg in/bound", "in/bound in"),
+        // The destination holds the archive.
+        (
+            "mkdir -p ../moved/in/deep; mount --bind archive/sub ../moved/in/deep",
+            "in",
+        ),
     ] {
         for action in ACTIONS {
             let t = tree();

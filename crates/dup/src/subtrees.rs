@@ -106,6 +106,21 @@ impl Subtrees {
         Ok(())
     }
 
+    /// Proves that the paths still lead to what was opened. A search goes by the paths: what it
+    /// found below another directory of the name would not be protected.
+    ///
+    /// # Errors
+    /// Of the first path that leads elsewhere or nowhere.
+    pub fn check(&self) -> Result<(), Error> {
+        for top in &self.tops {
+            if Top::open(top.path.clone())?.id != top.id {
+                let path = top.path.clone();
+                return Err(Error::of_kind(path, "open", ErrorKind::Changed));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether nothing was named.
     pub fn is_empty(&self) -> bool {
         self.tops.is_empty()
@@ -281,6 +296,19 @@ mod tests {
             marked(&tree, &["d"], Files::All, &["elsewhere"]),
             ["elsewhere"]
         );
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_meanwhile_are_noticed() {
+        let tree = TestTree::new();
+        tree.dir("d").dir("e").write("f", "").symlink("d", "link");
+        let named = ["d", "e", "f", "link"].map(|path| bytes(&tree, path));
+        let found = Subtrees::open(named).unwrap();
+        found.check().unwrap();
+        tree.remove("link").symlink("e", "link");
+        assert!(found.check().unwrap_err().to_string().contains("link"));
+        std::fs::rename(tree.join("e"), tree.join("gone")).unwrap();
+        assert!(found.check().unwrap_err().to_string().contains("/e: open"));
     }
 
     #[test]

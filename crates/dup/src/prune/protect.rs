@@ -56,6 +56,8 @@ impl<'a> Places<'a> {
                 .survey(Symlinks::Skip, Files::Named, 1.into(), cancel)
                 .is_ok()
         {
+            // Nor is anything put into a reference that is mounted in there.
+            places.barred |= trees.dirs().any(|id| references.has_dir(id));
             places.opened.extend(trees.dirs());
         }
         places

@@ -106,7 +106,11 @@ impl fmt::Display for Step {
                 write!(f, "move {target} to {to} (kept: {keeper}{beside})")
             }
             StepKind::Leftover => {
-                write!(f, "remove {target}, left over by a run that was killed")
+                write!(f, "remove {target}, left over by a run that was killed")?;
+                match self.keeper.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, " (kept: {keeper}{beside})"),
+                }
             }
         }
     }
@@ -349,6 +353,11 @@ mod tests {
         assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
         step.kind = StepKind::Move(b"d/b/x".to_vec());
         assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+        step.kind = StepKind::Leftover;
+        assert_eq!(
+            step.to_string(),
+            "remove b/x\\n, left over by a run that was killed (kept: a/x)"
+        );
         step.reference = true;
         for (kind, text) in [
             (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
