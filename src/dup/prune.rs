@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bc_dup::Subtrees;
 use bc_dup::prune::{
-    Action, Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners,
-    Roots, Rules, Summary, UndoOutcome,
+    Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
+    Rules, Summary, UndoOutcome,
 };
 
 use crate::exit::Exit;
@@ -107,7 +107,7 @@ fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtr
     let mut named = references::bytes(&args.search.reference);
     let Some(report) = &args.from else {
         // Before the search, which may take hours.
-        check_destination(session, &args.action, &references::open(session, &named)?)?;
+        references::check_destination(session, &args.action, &references::open(session, &named)?)?;
         let found = super::search(session, &args.paths, &args.search, &args.walk, None)?;
         return Ok((found.report().groups().collect(), found.references));
     };
@@ -123,26 +123,8 @@ fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtr
     for error in references.errors() {
         session.report.failure(error);
     }
-    check_destination(session, &args.action, &references)?;
+    references::check_destination(session, &args.action, &references)?;
     Ok((saved.groups, Arc::new(references)))
-}
-
-/// Files are not moved into a reference, where nothing is to change; nor to where the files that
-/// they equal would count as moved already.
-fn check_destination(session: &Session, action: &Action, references: &Subtrees) -> Outcome<()> {
-    let Action::Move(dir) = action else {
-        return Ok(());
-    };
-    let refused =
-        |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
-    let below = bc_dup::prune::lies_below(dir, references);
-    let above = bc_dup::prune::lies_above(dir, references);
-    match (below, above) {
-        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),
-        (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
-        (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
-        _ => Ok(()),
-    }
 }
 
 /// Asks, where there is something to ask about.

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 
+use bc_dup::prune::Action;
 use bc_dup::{Files, Subtrees};
 use bc_walk::{Identity, Symlinks};
 
@@ -79,4 +80,22 @@ pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> 
     references
         .survey(symlinks, files, session.walk_workers(), &session.cancel)
         .map_err(|panic| session.defect(&panic))
+}
+
+/// Files are not moved into a reference, where nothing is to change; nor to where the files that
+/// they equal would count as moved already.
+pub fn check_destination(session: &Session, action: &Action, references: &Subtrees) -> Outcome<()> {
+    let Action::Move(dir) = action else {
+        return Ok(());
+    };
+    let refused =
+        |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
+    let below = bc_dup::prune::lies_below(dir, references);
+    let above = bc_dup::prune::lies_above(dir, references);
+    match (below, above) {
+        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),
+        (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
+        (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
+        _ => Ok(()),
+    }
 }

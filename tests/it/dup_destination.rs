@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
+use crate::dup_reference::where_it_may_mount;
 
 fn tree() -> TestTree {
     let t = TestTree::new();
@@ -110,6 +111,29 @@ fn a_destination_that_is_a_root_holds_what_was_moved() {
         .code(0)
         .stdout_is("move c/y to a/c/y (kept: b/y)\n");
     assert!(t.exists("a/x") && t.exists("b/x") && t.exists("b/y"));
+}
+
+/// Files that were moved, shown in another place by a mount, are still files that were moved.
+#[test]
+fn mounts_lead_to_the_destination() {
+    for (mount, paths) in [
+        ("mount --bind trash m", "a b m"),
+        ("mount --bind trash/b m", "a b m"),
+        ("mount --bind trash/b a/m", "a b a/m"),
+        ("mount --bind . m", "a b m/trash"),
+    ] {
+        let t = tree();
+        t.dir("m").dir("a/m");
+        run(&t, "trash", "a b c").code(0);
+        let once = names(t.path());
+        let script =
+            format!("{mount}; \"$BC\" dup prune --yes --action=move:trash --keep=last {paths}");
+        let Some(out) = where_it_may_mount(&t, &script) else {
+            return;
+        };
+        out.code(0).stdout_is("").stderr_has("nothing to do");
+        assert_eq!(names(t.path()), once, "{script}");
+    }
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn steps_say_that_the_kept_file_is_a_reference() {
 
 /// Runs a shell script where it may mount things, `$BC` being the program; `None` where that
 /// is not allowed.
-fn where_it_may_mount(t: &TestTree, script: &str) -> Option<bc_testkit::Outcome> {
+pub fn where_it_may_mount(t: &TestTree, script: &str) -> Option<bc_testkit::Outcome> {
     for flags in ["-m", "-rm"] {
         let probe = t
             .run("unshare")
@@ -314,7 +314,7 @@ fn where_it_may_mount(t: &TestTree, script: &str) -> Option<bc_testkit::Outcome>
                 flags,
                 "sh",
                 "-c",
-                "mkdir ../probe && mount --bind archive ../probe",
+                "mkdir ../probe && mount --bind . ../probe",
             ])
             .command()
             .output();

@@ -160,6 +160,13 @@ fn references_of_the_search_hold() {
         .go()
         .code(2)
         .stderr_has("--reference=archive/: open: No such file");
+    let report = String::from_utf8(t.read("../r.json")).unwrap();
+    let report = report.replace("\"reference_roots\":[", "\"reference_roots\":[9,");
+    t.write("../bad.json", report);
+    t.bc_line("dup prune --action=delete --yes --from=../bad.json")
+        .go()
+        .code(2)
+        .stderr_has("no such root as a reference");
 }
 
 #[test]

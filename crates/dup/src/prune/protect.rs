@@ -49,8 +49,10 @@ impl<'a> Places<'a> {
             known: HashMap::new(),
         };
         places.open_destination();
-        // Directories in it are known wherever else they are mounted.
+        // Directories in it are known wherever else they are mounted. To read a whole disk for
+        // that is worth it only where something is.
         if let Some(dir) = destination
+            && may_be_mounted_twice(dir)
             && let Ok(mut trees) = Subtrees::open([dir.to_vec()])
             && trees
                 .survey(Symlinks::Skip, Files::Named, 1.into(), cancel)
@@ -133,6 +135,46 @@ impl<'a> Places<'a> {
             Ok(())
         }
     }
+}
+
+/// Whether parts of a directory may show up in another place, or other places in it, because of
+/// a mount: there is one below it, or its file system is mounted more than once. Yes, if that
+/// cannot be told.
+fn may_be_mounted_twice(dir: &[u8]) -> bool {
+    let Ok(opened) = sys::open_root(dir) else {
+        return false;
+    };
+    let (Ok(stat), Some(path)) = (sys::stat(&opened), sys::real_path(&opened)) else {
+        return true;
+    };
+    let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
+        return true;
+    };
+    let dev = FileStat::from(&stat).id.dev;
+    let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    mounted_twice(&table, dev.as_bytes(), &path)
+}
+
+/// The same from the table of proc_pid_mountinfo(5).
+fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
+    let mut below = Vec::new();
+    for byte in path.strip_suffix(b"/").unwrap_or(path) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => below.extend(format!("\\{byte:03o}").bytes()),
+            _ => below.push(*byte),
+        }
+    }
+    below.push(b'/');
+    let mut same = 0;
+    for line in table.split(|byte| *byte == b'\n') {
+        let mut fields = line.split(|byte| *byte == b' ');
+        same += usize::from(fields.nth(2) == Some(dev));
+        if fields.nth(1).is_some_and(|point| point.starts_with(&below)) {
+            return true;
+        }
+    }
+    // None at all: a subvolume, whose number the table does not have.
+    same != 1
 }
 
 /// So many directories deep nothing lies that was opened by a path of a system call or two;
@@ -230,4 +272,31 @@ fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> {
         }
     }
     Ok((at, missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mounted_twice;
+
+    #[test]
+    fn mounts_that_matter_are_told_from_others() {
+        let table = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            23 22 0:5 / /proc rw - proc proc rw\n\
+            24 22 8:2 / /mnt/a\\040disk rw shared:1 - ext4 /dev/sda2 rw\n\
+            25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n\
+            26 22 8:3 /archive/sub /home/x rw - ext4 /dev/sda3 rw\n";
+        for (dev, path, expected) in [
+            ("8:1", "/var/trash", false),
+            ("8:1", "/", true),
+            ("8:1", "/mnt", true),
+            ("8:1", "/mnt/a", false),
+            ("8:2", "/mnt/a disk", false),
+            ("8:1", "/mnt/a disk/..", false),
+            ("8:3", "/srv/trash", true),
+            ("0:99", "/btrfs/subvolume", true),
+        ] {
+            let found = mounted_twice(table, dev.as_bytes(), path.as_bytes());
+            assert_eq!(found, expected, "{dev} {path}");
+        }
+    }
 }

@@ -130,7 +130,9 @@ pub fn prune(
         for _ in 0..run.places.sort_out(&mut group) {
             run.summary.skip(&Skip::InDestination);
         }
-        run.group(&group);
+        if group.files.len() > 1 {
+            run.group(&group);
+        }
     }
     if let Some(journal) = &mut run.journal
         && let Err(skip) = journal.sync()
