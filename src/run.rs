@@ -118,6 +118,7 @@ impl Session {
         let globs = |which: &str, patterns: &[OsString]| {
             crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))
         };
+        let (min_size, max_size) = self.sizes(args, 0)?;
         Ok(bc_walk::Options {
             hidden: if args.no_hidden {
                 bc_walk::Hidden::Skip
@@ -137,8 +138,8 @@ impl Session {
             max_depth: args.max_depth,
             include: globs("--include", &args.include)?,
             exclude: globs("--exclude", &args.exclude)?,
-            min_size: args.min_size.map_or(0, |s| s.0),
-            max_size: args.max_size.map(|s| s.0),
+            min_size,
+            max_size,
             ignore_files: if args.ignore_files {
                 bc_walk::IgnoreFiles::Honour
             } else {
@@ -151,6 +152,23 @@ impl Session {
                 .collect(),
             ..bc_walk::Options::default()
         })
+    }
+
+    /// The least and the largest size wanted; `least` is the least where the user names none.
+    /// That no file can be both is refused, instead of finding none without a word.
+    pub fn sizes(&self, args: &WalkArgs, least: u64) -> Outcome<(u64, Option<u64>)> {
+        let most = args.max_size.map(|size| size.0);
+        let wanted = args.min_size.map_or(least, |size| size.0);
+        match (args.min_size, most) {
+            (Some(_), Some(most)) if wanted > most => Err(self.fatal(&format!(
+                "--min-size is {wanted} bytes, --max-size {most}: no file can be both"
+            ))),
+            (None, Some(most)) if wanted > most => Err(self.fatal(&format!(
+                "--max-size is {most} bytes, but smaller files than {wanted} take part only with \
+                 --min-size={most}"
+            ))),
+            _ => Ok((wanted, most)),
+        }
     }
 
     /// Walks the roots, or takes the paths of `--files-from`; reports every

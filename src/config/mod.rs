@@ -140,6 +140,15 @@ impl Layers {
 
     /// Arguments to insert for options that the user did not give.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, String> {
+        let by_user =
+            |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        // What cannot stand beside something that the user wrote gives way to it.
+        let out_of_place: Vec<&clap::Id> = command
+            .get_arguments()
+            .filter(|arg| by_user(arg))
+            .flat_map(|arg| command.get_arg_conflicts_with(arg))
+            .map(Arg::get_id)
+            .collect();
         let mut extra = Vec::new();
         for setting in &self.settings {
             let option = command
@@ -149,7 +158,7 @@ impl Layers {
             let Some(arg) = option.filter(|arg| is_configurable(arg)) else {
                 continue;
             };
-            if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            if by_user(arg) || out_of_place.contains(&arg.get_id()) {
                 continue;
             }
             let blame = |text: String| match &setting.origin {

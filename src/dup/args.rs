@@ -98,9 +98,11 @@ pub struct SearchArgs {
     /// Report hard links to one file as duplicates of each other
     #[arg(add = Configurable, long)]
     pub match_hardlinks: bool,
-    /// Never change files below DIR; they are listed first and kept (repeatable)
+    /// Never change DIR or a file below it, by whichever path it is reached; such files are kept (repeatable)
     ///
-    /// DIR is searched even if no PATH names it.
+    /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
+    /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
+    /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,
     /// Only duplicates that lie under different PATHs
@@ -176,11 +178,12 @@ pub struct SummaryArgs {
 Examples:
   bc dup prune --action=hardlink --dry-run DIR       the steps, in the words of the real run
   bc dup prune --action=delete --keep=oldest --yes DIR
-  bc dup prune --action=delete --reference=/srv/master /srv/inbox /srv/master
+  bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
   bc dup prune --action=move:/srv/trash --from report.json
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
-hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.")]
+hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.
+Nothing below DIR of move:DIR is moved or kept instead of another, so a second run changes nothing.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
     ///
@@ -216,7 +219,10 @@ pub struct PruneArgs {
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report instead of scanning; everything is checked again
-    #[arg(long, value_name = "REPORT.json")]
+    ///
+    /// --reference, --across-roots, --min-size, --max-size, --include, --exclude and --no-hidden hold for its
+    /// files as well, and so do the references that it was made with.
+    #[arg(long, value_name = "REPORT.json", conflicts_with_all = SEARCHES)]
     pub from: Option<PathBuf>,
     /// Files and directories
     #[arg(value_name = "PATH")]
@@ -255,6 +261,20 @@ pub struct UndoArgs {
 
 /// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
 pub const LEAST: Size = Size(1);
+
+/// What only a search can answer: refused beside a report.
+const SEARCHES: [&str; 10] = [
+    "algorithm",
+    "verify_bytes",
+    "match_hardlinks",
+    "cache",
+    "ignore_files",
+    "max_depth",
+    "files_from",
+    "null",
+    "follow_symlinks",
+    "one_file_system",
+];
 
 fn action(text: &str) -> Result<bc_dup::prune::Action, String> {
     bc_dup::prune::Action::parse(text.as_bytes())

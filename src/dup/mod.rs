@@ -4,6 +4,9 @@ mod args;
 mod html;
 mod journals;
 mod prune;
+mod question;
+mod references;
+mod saved;
 mod summary;
 
 use std::ffi::OsString;
@@ -14,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::{Algorithm, Batch, Kernels};
 use bc_dup::report::{Names, Report};
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
-use bc_dup::{Cache, Location};
+use bc_dup::{Cache, Location, Subtrees};
 use bc_walk::{Listing, Metadata};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -96,6 +99,7 @@ struct Found {
     algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
+    references: Arc<Subtrees>,
     started_at: String,
 }
 
@@ -121,22 +125,14 @@ fn search(
     output: Option<&Path>,
 ) -> Outcome<Found> {
     let started_at = crate::metrics::now();
-    // Files below a --reference directory belong to that root, whichever PATH
-    // reaches them: the innermost root owns what is below it.
-    let mut roots: Vec<OsString> = paths.to_vec();
-    let mut reference_roots = Vec::new();
     if walk.files_from.is_some() && !search.reference.is_empty() {
         return Err(session.fatal("--reference needs PATHs; it does not go with --files-from"));
     }
-    for reference in &search.reference {
-        reference_roots.push(match roots.iter().position(|root| root == reference) {
-            Some(at) => at,
-            None => {
-                roots.push(reference.clone());
-                roots.len() - 1
-            }
-        });
-    }
+    let mut references = references::open(session, &references::bytes(&search.reference))?;
+    // References are searched as well; one that is a PATH too, by whichever
+    // name, is that root.
+    let mut roots: Vec<OsString> = paths.to_vec();
+    let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
     if paths.is_empty() {
         roots.clear();
     }
@@ -153,8 +149,13 @@ fn search(
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
     let mut walk_options =
         session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
-    walk_options.min_size = walk.min_size.unwrap_or(args::LEAST).0;
+    (walk_options.min_size, _) = session.sizes(walk, args::LEAST.0)?;
+    references::survey(session, &mut references, walk)?;
+    let references = Arc::new(references);
     let listing = session.listing(&roots, walk, &walk_options)?;
+    references
+        .check()
+        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
     display.phase("search", 0, 0);
 
     let algorithm = match search.algorithm {
@@ -174,7 +175,7 @@ fn search(
         } else {
             HardLinks::OneFile
         },
-        reference_roots: reference_roots.clone(),
+        references: Arc::clone(&references),
         span: if search.across_roots {
             Span::AcrossRoots
         } else {
@@ -229,6 +230,7 @@ fn search(
         algorithm,
         roots,
         reference_roots,
+        references,
         started_at,
     })
 }

@@ -1,22 +1,23 @@
 //! `bc dup prune` and `bc dup undo`: the words around the engine's steps, the
 //! question before them and the totals after.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use bc_dup::Subtrees;
 use bc_dup::prune::{
     Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
     Rules, Summary, UndoOutcome,
 };
 
 use crate::exit::Exit;
-use crate::input::Input;
 use crate::output::Output;
 use crate::progress::size;
 use crate::run::{Outcome, Session};
 
 use super::args::{PruneArgs, UndoArgs};
-use super::journals;
+use super::{journals, question, references, saved};
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
@@ -28,7 +29,9 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         Mode::Execute
     };
     let asks = mode == Mode::Execute && args.action.needs_confirmation() && !args.yes;
-    if asks && !std::io::stdin().is_terminal() {
+    // Where the question would not be seen, nobody can answer it.
+    let on_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if asks && !on_terminal {
         let name = args.action.name();
         return Err(session.fatal(&format!(
             "--action={name} asks on a terminal first; without one it needs --yes"
@@ -38,23 +41,8 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let keep: Vec<Keep> = keep
         .collect::<Result<_, _>>()
         .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
-    let groups: Vec<Group> = match &args.from {
-        Some(_) if !args.paths.is_empty() => {
-            return Err(session.fatal("--from names the files; give no PATH beside it"));
-        }
-        Some(report) => {
-            session.while_reading(report.as_os_str(), || from_report(&session, report))?
-        }
-        None => {
-            let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
-            found.report().groups().collect()
-        }
-    };
+    let (groups, references) = groups(&session, args)?;
     if session.cancel.is_cancelled() {
-        return Ok(session.end(Exit::Done));
-    }
-    if asks && !groups.is_empty() && !confirmed(args, &groups) {
-        session.report.summary("nothing was changed");
         return Ok(session.end(Exit::Done));
     }
     let options = Options {
@@ -75,8 +63,15 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         force: if args.force { Force::Yes } else { Force::No },
         max_links: args.max_links,
         earlier: journals::earlier(args),
+        references,
         ..Options::new(args.action.clone())
     };
+    if asks && !confirmed(&session, &groups, &options) {
+        if !session.cancel.is_cancelled() {
+            session.report.summary("nothing was changed");
+        }
+        return Ok(session.end(Exit::Done));
+    }
     let mut journal = match mode {
         Mode::Execute if !groups.is_empty() => match journals::open(&session, args, &groups)? {
             None => return Ok(session.end(Exit::Done)),
@@ -86,11 +81,12 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());
     let summary = act(&session, groups, &options, journal.as_mut())?;
-    for rule in &options.rules.keep {
-        if let Some(text) = rule.unmatched() {
-            session
-                .report
-                .warning(&format!("--keep={text}: no file matched"));
+    for text in options.rules.keep.iter().filter_map(Keep::unmatched) {
+        // Without duplicates there was nothing that could have matched.
+        if summary.groups > 0 {
+            let text = bc_fs::escape(text.as_bytes()).into_owned();
+            let words = format!("--keep={text}: none of the duplicates matches");
+            session.report.warning(&words);
         }
     }
     say_totals(&session, &summary, mode, path.as_deref());
@@ -112,30 +108,40 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-fn from_report(session: &Session, report: &Path) -> Outcome<Vec<Group>> {
-    let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
-    let input =
-        Input::open(report.as_os_str(), &session.cancel).map_err(|text| session.fatal(&text))?;
-    let text = input
-        .read_whole()
-        .map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
-    bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))
+/// What to act on, and what to keep off: found by a search, or read from a report.
+fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtrees>)> {
+    let mut named = references::bytes(&args.search.reference);
+    let Some(report) = &args.from else {
+        // Before the search, which may take hours.
+        references::check_destination(session, &args.action, &references::open(session, &named)?)?;
+        let found = super::search(session, &args.paths, &args.search, &args.walk, None)?;
+        return Ok((found.report().groups().collect(), found.references));
+    };
+    if !args.paths.is_empty() {
+        return Err(session.fatal("--from names the files; give no PATH beside it"));
+    }
+    let saved = session.while_reading(report.as_os_str(), || {
+        saved::read(session, report, &args.walk)
+    })?;
+    named.extend(saved.references);
+    let mut references = references::open(session, &named)?;
+    references::survey(session, &mut references, &args.walk)?;
+    for error in references.errors() {
+        session.report.failure(error);
+    }
+    references::check_destination(session, &args.action, &references)?;
+    Ok((saved.groups, Arc::new(references)))
 }
 
-/// Asks once, with what is at stake.
-fn confirmed(args: &PruneArgs, groups: &[Group]) -> bool {
-    let files: usize = groups
-        .iter()
-        .map(|group| group.files.len().saturating_sub(1))
-        .sum();
-    crate::report::ask(&format!(
-        "{} up to {files} files of {} groups? [y/N] ",
-        args.action.name(),
-        groups.len(),
-    ));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+/// Asks, where there is something to ask about.
+fn confirmed(session: &Session, groups: &[Group], options: &Options) -> bool {
+    let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
+    let references = !options.references.is_empty()
+        || groups
+            .iter()
+            .any(|group| group.files.iter().any(|file| file.protected));
+    !session.cancel.is_cancelled()
+        && (stake.files == 0 || question::asked(session, options, &stake, references))
 }
 
 /// Runs the engine; a line to stdout for each step, failures to stderr.
@@ -207,7 +213,7 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     } else {
         ""
     };
-    let mut text = if summary.changed == 0 && summary.skipped.is_empty() {
+    let mut text = if summary.changed == 0 && summary.is_clean() {
         "nothing to do".to_owned()
     } else {
         format!(

@@ -141,13 +141,13 @@ fn every_option_in_every_layer() {
             .code(2)
             .stdout_is("")
             .stderr_has("conf:3: ")
-            .stderr_has(&refusal);
+            .stderr_has(refusal);
         if long != "config" {
             by_variable
                 .code(2)
                 .stdout_is("")
                 .stderr_has(&variable)
-                .stderr_has(&refusal);
+                .stderr_has(refusal);
         }
     }
 }

@@ -105,7 +105,7 @@ pub const CASES: &[Case] = &[
         g.bc("dup prune --action=hardlink --dry-run --reference=outside d/sub outside")
             .code(0)
             .stdout_is(
-                "hardlink d/sub/b.c to outside/x.c\nhardlink d/sub/deep/c.o to outside/x.c\n",
+                "hardlink d/sub/b.c to outside/x.c (reference)\nhardlink d/sub/deep/c.o to outside/x.c (reference)\n",
             );
     }),
     ("dup prune", "across-roots", |g| {

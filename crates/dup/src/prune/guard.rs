@@ -30,6 +30,8 @@ pub(crate) struct Held {
     pub(crate) links: u64,
     /// Whether its content is known to be on the disk.
     pub(crate) settled: bool,
+    /// Whether it is a reference's.
+    pub(crate) protected: bool,
     /// Whether `file` has a read lease.
     pub(crate) leased: bool,
 }
@@ -76,6 +78,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
         atime_ns,
         settled: false,
         leased: false,
+        protected: file.protected,
     };
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);
@@ -126,6 +129,7 @@ impl Held {
             atime_ns,
             settled: false,
             leased: false,
+            protected: false,
         })
     }
 

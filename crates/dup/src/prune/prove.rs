@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::guard::{self, Held, Watched};
 use super::plan::FileRef;
 use super::run::{Force, Owners, Run, State};
-use super::step::{Action, Skip, StepKind};
+use super::step::{Skip, StepKind};
 use super::{reflink, symlink, sys};
 
 /// A target that passed every proof.
@@ -136,7 +136,6 @@ impl Run<'_> {
                 Ok(Room::Free)
             }
             StepKind::Move(to) => {
-                self.outside_destination(held)?;
                 self.distinct(keeper, held)?;
                 self.sweep_destination(to);
                 match rustix::fs::lstat(to.as_slice()) {
@@ -152,27 +151,6 @@ impl Run<'_> {
         match self.options.force {
             Force::Yes => Ok(()),
             Force::No => guard::check_distinct(keeper, held),
-        }
-    }
-
-    /// Files that were moved before are not moved again.
-    fn outside_destination(&mut self, held: &Held) -> Result<(), Skip> {
-        let Action::Move(dir) = &self.options.action else {
-            return Ok(());
-        };
-        if self.destination.is_none() {
-            // While it does not exist, nothing lies in it.
-            let Ok(opened) = sys::open_root(dir) else {
-                return Ok(());
-            };
-            self.destination = sys::real_path(&opened);
-        }
-        match (&self.destination, sys::real_path(&held.dir)) {
-            (Some(destination), Some(at)) => match at.strip_prefix(destination.as_slice()) {
-                Some([] | [b'/', ..]) => Err(Skip::InDestination),
-                _ => Ok(()),
-            },
-            _ => Ok(()),
         }
     }
 }

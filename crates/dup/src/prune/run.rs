@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
@@ -13,11 +14,13 @@ use super::guard::{self, Held};
 use super::journal::Journal;
 use super::moving::Unfinished;
 use super::plan::{FileRef, Group, Rules};
+use super::protect::Places;
 use super::prove::{Ready, Refusal};
 use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
+use crate::subtrees::Subtrees;
 
 /// Whether anything is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -69,6 +72,9 @@ pub struct Options {
     /// one of them says that it is a copy that its run was killed over; they
     /// are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
+    /// What is never changed, whatever the groups say of it. Groups need not
+    /// know: files in there are marked as the run comes to them.
+    pub references: Arc<Subtrees>,
 }
 
 impl Options {
@@ -82,6 +88,7 @@ impl Options {
             force: Force::default(),
             max_links: None,
             earlier: Vec::new(),
+            references: Arc::default(),
         }
     }
 }
@@ -126,16 +133,21 @@ pub fn prune(
         temps: Temps::new(),
         blocked: Blocked::default(),
         swept: HashSet::new(),
-        destination: None,
         told_unwatched: false,
         unfinished: None,
+        places: Places::new(&options.references, &options.action, cancel),
     };
-    for group in groups {
+    for mut group in groups {
         if cancel.is_cancelled() {
             break;
         }
         run.summary.groups += 1;
-        run.group(&group);
+        for _ in 0..run.places.sort_out(&mut group) {
+            run.summary.skip(&Skip::InDestination);
+        }
+        if group.files.len() > 1 {
+            run.group(&group);
+        }
     }
     if let Some(journal) = &mut run.journal
         && let Err(skip) = journal.sync()
@@ -158,10 +170,9 @@ pub(super) struct Run<'a> {
     pub(super) unfinished: Option<Unfinished>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
-    /// The real path of the directory that files are moved to.
-    pub(super) destination: Option<Vec<u8>>,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
+    places: Places<'a>,
 }
 
 /// What this run did to the files of one group.
@@ -205,24 +216,23 @@ impl Run<'_> {
             return;
         };
         for inode in &inodes {
-            let stays = inode.id == keeper.stat.id || inode.protected;
             if unusable.contains(&inode.id) {
                 continue;
             }
+            let rules = &self.options.rules;
             let names = inode.names.iter().map(|index| &group.files[*index]);
-            let allowed = |name: &&FileRef| self.options.rules.allow(keeper_ref, name);
-            state.pending = names.filter(allowed).count() as u64 + 1;
+            let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
+            state.pending = acted.count() as u64 + 1;
             for index in &inode.names {
                 let target = &group.files[*index];
-                let left_over = leftover::is_ours(target.name()) && !target.protected;
-                let allowed = self.options.rules.allow(keeper_ref, target);
-                state.pending = state.pending.saturating_sub(u64::from(allowed));
+                let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if target.path == keeper.path || stays && !left_over || !left_over && !allowed {
+                if !self.options.rules.acts_on(inode, keeper_ref, target) {
                     continue;
                 }
+                state.pending = state.pending.saturating_sub(1);
                 let promoted = if left_over {
                     self.left_over(&mut keeper, target, &mut state);
                     None
@@ -275,6 +285,7 @@ impl Run<'_> {
             kind,
             target: target.path.clone(),
             keeper: keeper.path.clone(),
+            reference: keeper.protected,
             size: keeper.stat.stamp.size,
         }
     }
@@ -331,12 +342,14 @@ impl Run<'_> {
             state.links.insert(id, ready.links_left);
         }
         if self.options.mode == Mode::DryRun {
+            self.places.check(&ready.held)?;
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
+        self.places.check(&ready.held)?;
         let _claim = self.claim(kind, keeper, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {
@@ -437,6 +450,7 @@ impl Run<'_> {
             stamp
         };
         let mut held = guard::open(file, stamp)?;
+        self.places.check(&held)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
         let mut freed = 0;
@@ -481,6 +495,7 @@ impl Run<'_> {
                 kind: StepKind::Leftover,
                 target: path,
                 keeper: Vec::new(),
+                reference: false,
                 size: 0,
             };
             let outcome = match removed {

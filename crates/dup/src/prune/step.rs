@@ -65,6 +65,8 @@ pub struct Step {
     pub target: Vec<u8>,
     /// The file that stays.
     pub keeper: Vec<u8>,
+    /// Whether that is a reference's file.
+    pub reference: bool,
     /// Bytes of the content.
     pub size: u64,
 }
@@ -90,14 +92,25 @@ pub enum StepKind {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        let (alone, beside) = match self.reference {
+            true => (" (reference)", ", reference"),
+            false => ("", ""),
+        };
         match &self.kind {
-            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}"),
-            StepKind::Reflink => write!(f, "reflink {target} from {keeper}"),
-            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}"),
-            StepKind::Delete => write!(f, "delete {target} (kept: {keeper})"),
-            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Escaped(to)),
+            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}{alone}"),
+            StepKind::Reflink => write!(f, "reflink {target} from {keeper}{alone}"),
+            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}{alone}"),
+            StepKind::Delete => write!(f, "delete {target} (kept: {keeper}{beside})"),
+            StepKind::Move(to) => {
+                let to = Escaped(to);
+                write!(f, "move {target} to {to} (kept: {keeper}{beside})")
+            }
             StepKind::Leftover => {
-                write!(f, "remove {target}, left over by a run that was killed")
+                write!(f, "remove {target}, left over by a run that was killed")?;
+                match self.keeper.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, " (kept: {keeper}{beside})"),
+                }
             }
         }
     }
@@ -144,6 +157,8 @@ pub enum Skip {
     SameName,
     /// It is in the directory that files are moved to.
     InDestination,
+    /// It lies at or below a reference by now, or the destination does.
+    Protected,
     /// The kept file has as many names as it can; this file is kept as well,
     /// and the next ones are linked to it.
     NewKeeper,
@@ -231,6 +246,7 @@ impl Skip {
             Skip::AlreadyShared => "already shared",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
+            Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
@@ -269,6 +285,7 @@ impl fmt::Display for Skip {
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
+            Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
@@ -361,11 +378,34 @@ mod tests {
             kind: StepKind::Hardlink,
             target: b"b/x\n".to_vec(),
             keeper: b"a/x".to_vec(),
+            reference: false,
             size: 3,
         };
         assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
         step.kind = StepKind::Move(b"d/b/x".to_vec());
         assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+        step.kind = StepKind::Leftover;
+        assert_eq!(
+            step.to_string(),
+            "remove b/x\\n, left over by a run that was killed (kept: a/x)"
+        );
+        step.reference = true;
+        for (kind, text) in [
+            (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
+            (StepKind::Reflink, "reflink b/x\\n from a/x (reference)"),
+            (
+                StepKind::Symlink(Vec::new()),
+                "symlink b/x\\n to a/x (reference)",
+            ),
+            (StepKind::Delete, "delete b/x\\n (kept: a/x, reference)"),
+            (
+                StepKind::Move(b"d/x".to_vec()),
+                "move b/x\\n to d/x (kept: a/x, reference)",
+            ),
+        ] {
+            step.kind = kind;
+            assert_eq!(step.to_string(), text);
+        }
     }
 
     #[test]

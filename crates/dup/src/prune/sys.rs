@@ -55,6 +55,40 @@ pub(crate) fn open_root(path: &[u8]) -> Result<OwnedFd> {
     Ok(at)
 }
 
+/// Opens the directory above an open one.
+pub(crate) fn open_parent(dir: impl AsFd) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, c"..", DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens the directory that one name of an open one leads to, links followed.
+pub(crate) fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, name, DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens what a path leads to, links followed: a directory so that it could be read, anything
+/// else as a place alone, which neither waits nor has effects.
+pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
+    let read = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let directory = open_root(path).and_then(|at| {
+        call("open directory", || {
+            fs::openat(&at, c".", read, Mode::empty())
+        })
+    });
+    match directory {
+        Err(Failed {
+            errno: Errno::NOTDIR,
+            ..
+        }) if path.len() <= CHUNK => call("open", || {
+            fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        }),
+        opened => opened,
+    }
+}
+
 /// Opens the directory `path` below `root`; a symbolic link anywhere in it is
 /// an error (ELOOP, or ENOTDIR from kernels before 5.6).
 pub(crate) fn open_below(root: OwnedFd, path: &[u8]) -> Result<OwnedFd> {

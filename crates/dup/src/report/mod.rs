@@ -15,7 +15,7 @@ use bc_walk::{EntryId, Listing};
 use crate::prune;
 use crate::scan::{self, Scan};
 
-pub use json::{ReadError, read};
+pub use json::{ReadError, Saved, read};
 
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,7 +56,7 @@ pub struct Report<'a> {
     pub algorithm: Algorithm,
     /// The root arguments in order.
     pub roots: &'a [Vec<u8>],
-    /// Which of them are never changed.
+    /// Which of them are references, whose files are never changed.
     pub reference_roots: &'a [usize],
     /// RFC 3339.
     pub started_at: &'a str,
@@ -98,7 +98,7 @@ impl Report<'_> {
     }
 
     fn is_reference(&self, id: EntryId) -> bool {
-        self.reference_roots.contains(&self.listing.root(id))
+        self.scan.is_reference(self.listing, id)
     }
 
     /// The groups as prune takes them.

@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use bc_walk::EntryId;
+
 use super::{Names, Report};
 
 const HEAD: &str = r#"#!/bin/sh
@@ -37,8 +39,15 @@ pub(super) fn script(report: &Report<'_>, how: Names, out: &mut dyn Write) -> io
     for group in report.scan.groups() {
         writeln!(out, "\n# {} bytes each", group.size)?;
         let names = report.names(group);
+        let identity = |id: &EntryId| report.listing.identity(*id);
+        // A name elsewhere of a reference's file stays too.
+        let kept: Vec<_> = names
+            .iter()
+            .filter(|id| report.is_reference(**id))
+            .map(identity)
+            .collect();
         for id in &names[1..] {
-            if report.is_reference(*id) {
+            if kept.contains(&identity(id)) {
                 continue;
             }
             line.clear();

@@ -7,6 +7,7 @@ mod faults;
 mod locks;
 mod moves;
 mod open;
+mod protect;
 mod race;
 mod reflink;
 mod refusals;

@@ -213,6 +213,7 @@ impl Found {
             atime_ns: 0,
             settled: false,
             leased: false,
+            protected: false,
         })
     }
 }
