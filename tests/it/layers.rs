@@ -136,18 +136,18 @@ fn every_option_in_every_layer() {
             }
             continue;
         }
-        let refusal = format!("can only be given on the command line");
+        let refusal = "can only be given on the command line";
         by_file
             .code(2)
             .stdout_is("")
             .stderr_has("conf:3: ")
-            .stderr_has(&refusal);
+            .stderr_has(refusal);
         if long != "config" {
             by_variable
                 .code(2)
                 .stdout_is("")
                 .stderr_has(&variable)
-                .stderr_has(&refusal);
+                .stderr_has(refusal);
         }
     }
 }
