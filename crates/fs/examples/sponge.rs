@@ -1,6 +1,8 @@
 //! Writes standard input to FILE, which appears whole or not at all:
 //! `sort names | sponge names`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::io::{Write, stdin};
 use std::path::Path;
