@@ -42,12 +42,12 @@ impl Patient {
 
 impl Write for Patient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if crate::run::interrupted().is_some() {
-            // Nobody is to be told anything more.
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
         if bytes.len() <= PIPE_BUF && self.is_ready() {
             return self.to.write(bytes);
+        }
+        if crate::run::interrupted().is_some() {
+            // What would have to wait is not to be told any more.
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         let turn = self.turn.get_or_insert_with(watched);
         turn.fetch_add(1, Ordering::Relaxed);

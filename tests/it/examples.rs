@@ -24,6 +24,10 @@ impl Example<'_> {
 }
 
 const CASES: &[Case] = &[
+    ("bc-fs", "sponge", |e| {
+        e.run("new", "abc").code(0).stdout_is("3 bytes\n");
+        assert_eq!(e.t.read("new"), b"abc");
+    }),
     ("bc-digest", "many_messages", |e| {
         e.run("", "abc\n\nabc\n")
             .code(0)
