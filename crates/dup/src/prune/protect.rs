@@ -284,7 +284,7 @@ mod tests {
             23 22 0:5 / /proc rw - proc proc rw\n\
             24 22 8:2 / /mnt/a\\040disk rw shared:1 - ext4 /dev/sda2 rw\n\
             25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n\
-            26 22 8:3 /archive/sub /home/x rw - ext4 /dev/sda3 rw\n";
+            26 22 8:3 /archive/sub /copy/x rw - ext4 /dev/sda3 rw\n";
         for (dev, path, expected) in [
             ("8:1", "/var/trash", false),
             ("8:1", "/", true),
