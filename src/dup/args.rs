@@ -201,7 +201,7 @@ pub struct PruneArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Delete on file systems without stable inode numbers too
+    /// Delete, move and make symbolic links on file systems without stable inode numbers too
     #[arg(long)]
     pub force: bool,
     /// Link files although owner, mode, ACL or attributes differ

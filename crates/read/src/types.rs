@@ -171,7 +171,7 @@ pub trait Consumer {
 
     /// The entry is done: its last piece was consumed and the file was read to
     /// its end unchanged, or something failed. After an error before `begin`,
-    /// `slot` means nothing.
+    /// no file is in `slot`.
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId);
 }
 
