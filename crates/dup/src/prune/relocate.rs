@@ -181,7 +181,9 @@ impl Move<'_> {
         match sys::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
                 let moved = match identity_at(to_dir, name) {
-                    Ok(Some(id)) if id == target.stat.id => target.check_content(),
+                    Ok(Some(id)) if id == target.stat.id => {
+                        target.check_content().and_then(|()| proof())
+                    }
                     Ok(_) => Err(Skip::Changed),
                     Err(skip) => Err(skip),
                 };
