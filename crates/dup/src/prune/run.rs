@@ -68,7 +68,7 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken back if
+    /// Journals of earlier runs. What is in the way of a move is taken up if
     /// one of them says that it is a copy that its run was killed over; they
     /// are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
