@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Batch, Kernels};
 use bc_hash::Progress;
-use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Reading, RootCheck, Trust, Work};
+use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
 
 use crate::exit::Exit;
 use crate::progress::Display;
@@ -121,4 +121,22 @@ pub fn now() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Who writes a manifest: the host's name and the machine's id (machine-id(5)), which tells apart
+/// hosts of one name.
+pub fn origin() -> Origin {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())
+        .map(|id| id.trim().to_owned())
+        .filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    Origin {
+        host: Some(host),
+        machine,
+    }
 }

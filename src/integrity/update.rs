@@ -3,14 +3,14 @@
 use bc_integrity::change::Class;
 use bc_integrity::compare::Detail;
 use bc_integrity::report::{Format as ReportFormat, Report};
-use bc_integrity::{Damaged, Reread, Summary, Update};
+use bc_integrity::{Damaged, Reread, Update};
 
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::UpdateArgs;
-use super::job::{Stop, now, open, stopped, trust, working};
+use super::job::{Stop, now, open, origin, stopped, trust, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
@@ -27,6 +27,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mut report = Report::new(&mut output, ReportFormat::Text);
     let (trust, root_check) = trust(args.force);
+    let origin = origin();
     let what = Update {
         root: &args.root,
         manifest: &args.manifest,
@@ -44,13 +45,15 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         trust,
         root_check,
         now: now(),
+        origin: &origin,
     };
     // What was edited is in the new manifest; quiet leaves what is wrong.
     let quiet = session.common.quiet;
     let wrong = |class| matches!(class, Class::Damaged | Class::Unreadable);
     let updated = working(&session, Some(algorithm), "update", |work| {
         Ok(bc_integrity::update(&what, work, &mut |change| {
-            if quiet && !wrong(change.class) {
+            let unread = change.class == Class::Added && change.reason.is_some();
+            if quiet && !wrong(change.class) && !unread {
                 return Ok(());
             }
             report.change(change)
@@ -80,14 +83,10 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     // Bringing a manifest up to date is what was asked for: only damage and
     // what could not be read are worth an exit code.
     let exit = conclude_with(&mut session, output, &updated.summary);
-    let exit = if exit == Exit::Differs && unread(&updated.summary) == 0 {
+    let exit = if exit == Exit::Differs && updated.summary.unread() == 0 {
         Exit::Done
     } else {
         exit
     };
     Ok(session.end(exit))
-}
-
-fn unread(summary: &Summary) -> u64 {
-    summary.count(Class::Unreadable)
 }

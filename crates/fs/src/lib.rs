@@ -3,11 +3,12 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
 //! - [`lease`] notices writers of a file while it is read.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show.
+//! - [`file_system_uuid`] names the file system that a file is on.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`] alone.
+//! - Unsafe code stands in [`lease`] and in `uuid` alone, for calls that have no safe form.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -20,6 +21,8 @@ pub mod atomic;
 mod escape;
 pub mod lease;
 mod size;
+mod uuid;
 
 pub use escape::{Escaped, escape};
 pub use size::{Size, SizeError};
+pub use uuid::file_system_uuid;

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         tree: Default::default(),
         algorithm: Algorithm::Blake3,
         created_at: 0,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {

@@ -44,7 +44,7 @@ pub fn create_with(
         tree,
         algorithm,
         created_at: THEN,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     with_work(workers, |work| {
@@ -162,6 +162,10 @@ pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
         trust: Trust::Checked,
         root_check: RootCheck::Careful,
         now: THEN + 1_000_000_000,
+        origin: &bc_integrity::Origin {
+            host: None,
+            machine: None,
+        },
     }
 }
 
@@ -190,6 +194,16 @@ pub fn entry(manifest: &[u8], path: &str) -> serde_json::Value {
         .into_iter()
         .find(|line| line["path"] == path)
         .unwrap()
+}
+
+/// The line of one path without what a failed attempt at its content leaves there.
+pub fn recorded(manifest: &[u8], path: &str) -> serde_json::Value {
+    let mut entry = entry(manifest, path);
+    let fields = entry.as_object_mut().unwrap();
+    for key in ["tried_at", "found"] {
+        fields.remove(key);
+    }
+    entry
 }
 
 /// A manifest with its entry lines changed by `change` and a new, right trailer.
