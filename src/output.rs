@@ -85,9 +85,17 @@ impl Output {
         Ok(output)
     }
 
-    /// Identity of the file being written, which may have a name already; see [`identity`].
+    /// Identity of the file being written, which may have a name already; see [`identity`]. Of
+    /// standard output the file behind it, if there is one.
     pub fn own_identity(&self) -> Option<Identity> {
-        let meta = self.pending.as_ref()?.file().metadata().ok()?;
+        let meta = match &self.pending {
+            Some(pending) => pending.file().metadata().ok()?,
+            None => {
+                let stdout = rustix::stdio::stdout().try_clone_to_owned().ok()?;
+                let meta = File::from(stdout).metadata().ok()?;
+                meta.is_file().then_some(meta)?
+            }
+        };
         Some(Identity {
             dev: meta.dev(),
             ino: meta.ino(),

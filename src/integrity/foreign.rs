@@ -1,9 +1,6 @@
 //! `bc integrity export` and `import`: the formats of other tools.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::io::BufReader;
 
 use bc_integrity::Import;
 use bc_manifest::compress::Compressor;
@@ -13,6 +10,7 @@ use crate::output::{Output, Written};
 use crate::run::{Outcome, Session};
 
 use super::args::{ExportArgs, Foreign, ImportArgs};
+use super::input::{self, Input};
 use super::job::{Stop, done_or, is_compressed, now, open as open_manifest, trust};
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
@@ -55,7 +53,10 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
 
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let session = Session::start("integrity", "import", &args.common, args.output.as_deref())?;
-    let input = open(&args.file).map_err(|text| session.fatal(&text))?;
+    // A FIFO that nobody writes to waits here.
+    let opened = session.while_reading(args.file.as_os_str(), || input::open(&args.file));
+    let opened = opened.map_err(|text| session.fatal(&text))?;
+    let input = BufReader::with_capacity(256 << 10, Input::new(opened, &session.cancel));
     let what = Import {
         name: args.file.as_os_str().as_encoded_bytes(),
         algorithm: args.algorithm,
@@ -85,17 +86,4 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         Err(text) => session.fatal(&text),
     };
     Ok(session.end(exit))
-}
-
-fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
-    if path.as_os_str() == OsStr::new("-") {
-        return Ok(Box::new(BufReader::new(io::stdin())));
-    }
-    let file = File::open(path).map_err(|error| {
-        format!(
-            "{}: open: {error}",
-            bc_fs::escape(path.as_os_str().as_encoded_bytes())
-        )
-    })?;
-    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
 }

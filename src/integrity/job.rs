@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Batch, Kernels};
 use bc_hash::Progress;
+use bc_integrity::change::Change;
 use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
 
 use crate::exit::Exit;
@@ -72,6 +73,7 @@ pub fn working<T>(
         Ok(result) => Ok(Some(result)),
         Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
         Err(stop) if stop.is_broken_pipe() => Ok(None),
+        Err(_) if session.cancel.is_cancelled() => Ok(None),
         Err(stop) => Err(stopped(session, &stop)),
     }
 }
@@ -84,7 +86,8 @@ pub fn stopped(session: &Session, stop: &Stop) -> Exit {
 }
 
 pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
-    if stop.is_broken_pipe() {
+    // A signal ends reading with an error that says nothing more.
+    if stop.is_broken_pipe() || session.cancel.is_cancelled() {
         Ok(session.end(Exit::Done))
     } else {
         Err(stopped(&session, &stop))
@@ -99,7 +102,22 @@ pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
             ManifestFile::open(path)
         }
     });
-    opened.map_err(|error| session.fatal(&error.to_string()))
+    opened
+        .map(|manifest| manifest.cancelled_by(&session.cancel))
+        .map_err(|error| session.fatal(&error.to_string()))
+}
+
+/// Gives changes to `report` until a signal comes.
+pub fn until_cancelled<'a>(
+    session: &'a Session,
+    mut report: impl FnMut(&Change) -> io::Result<()> + 'a,
+) -> impl FnMut(&Change) -> io::Result<()> + 'a {
+    move |change| {
+        if session.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        report(change)
+    }
 }
 
 pub fn trust(force: bool) -> (Trust, RootCheck) {

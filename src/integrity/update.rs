@@ -3,14 +3,14 @@
 use bc_integrity::change::Class;
 use bc_integrity::compare::Detail;
 use bc_integrity::report::{Format as ReportFormat, Report};
-use bc_integrity::{Damaged, Reread, Update};
+use bc_integrity::{Damaged, ManifestFile, Reread, Update};
 
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::UpdateArgs;
-use super::job::{Stop, now, open, origin, stopped, trust, working};
+use super::job::{Stop, now, origin, stopped, trust, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
@@ -21,10 +21,11 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
         None => Reread::None,
     };
-    let algorithm = open(&session, &args.manifest)?
-        .algorithm()
+    let algorithm = ManifestFile::open_to_replace(&args.manifest)
+        .and_then(|manifest| manifest.algorithm())
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let leave_out: Vec<_> = output.own_identity().into_iter().collect();
     let mut report = Report::new(&mut output, ReportFormat::Text);
     let (trust, root_check) = trust(args.force);
     let origin = origin();
@@ -46,6 +47,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         root_check,
         now: now(),
         origin: &origin,
+        leave_out: &leave_out,
     };
     // What was edited is in the new manifest; quiet leaves what is wrong.
     let quiet = session.common.quiet;

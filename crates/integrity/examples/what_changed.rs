@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         detail: Default::default(),
         trust: Default::default(),
         root_check: Default::default(),
+        leave_out: &[],
     };
     let mut report = Report::new(std::io::stdout(), Format::Text);
     let done = verify(&what, &work, &mut |change| report.change(change))?;

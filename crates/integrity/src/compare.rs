@@ -155,6 +155,17 @@ impl<'a> Comparison<'a> {
         self.report(change)
     }
 
+    /// A path of the old side that the new side was not to look at.
+    pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        self.summary.add(Class::Ok);
+        match self.detail {
+            Detail::All => self.report(Change::new(Class::Ok, path, kind)),
+            Detail::Changes | Detail::First => Ok(()),
+        }
+    }
+
     /// A path of the old side that lies where a file system is not mounted any more. Only the
     /// mount point itself has a `reason`, which is reported; those below it are counted.
     pub(crate) fn unmounted(

@@ -69,6 +69,7 @@
 //!     detail: Default::default(),
 //!     trust: Default::default(),
 //!     root_check: Default::default(),
+//!     leave_out: &[],
 //! };
 //! let mut report = Report::new(Vec::new(), Format::Text);
 //! let done = verify(&what, &work, &mut |change| report.change(change))?;

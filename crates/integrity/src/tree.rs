@@ -22,6 +22,8 @@ pub(crate) struct Tree {
     pub(crate) real: Option<PathBuf>,
     /// All mounts after the walk; `None` where the kernel does not list them.
     pub(crate) mounts: Option<Mounts>,
+    /// Files that were left out of the walk, of which nothing is said.
+    left_out: Vec<Identity>,
     /// Directories where a file system is mounted, with its source: those below which there is
     /// anything listed, since nothing else can be missed.
     mounted: BTreeMap<EntryId, String>,
@@ -76,6 +78,7 @@ impl Tree {
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: Mounts::read(),
+            left_out: leave_out.to_vec(),
             mounted: BTreeMap::new(),
         };
         tree.place_errors(root.as_bytes());
@@ -233,6 +236,23 @@ impl Tree {
             view.dev = Some(stat.id.dev);
         }
         view
+    }
+
+    /// Is the file at a path that is not in the listing one of those left out: what is written to?
+    pub(crate) fn is_left_out(&self, path: &[u8]) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        // Nearly always there is none.
+        if self.listing.skipped().left_out == 0 {
+            return false;
+        }
+        let found = self.real.as_ref().and_then(|real| {
+            let meta = real.join(OsStr::from_bytes(path)).symlink_metadata().ok()?;
+            Some(Identity {
+                dev: meta.dev(),
+                ino: meta.ino(),
+            })
+        });
+        found.is_some_and(|found| self.left_out.contains(&found))
     }
 
     /// Why nothing can be said about a path that is not in the listing: the

@@ -19,7 +19,7 @@ use std::time::Instant;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, Skipped};
+use bc_walk::{EntryId, FileStats, Identity, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::hash_options;
@@ -39,7 +39,7 @@ use crate::unmounted::Unmounted;
 use crate::verify::{
     RootCheck, refuse_if_empty, refuse_part, refused, report_failed, tree_options,
 };
-use bc_fs::atomic::lock;
+use bc_fs::atomic::{lock, remove_leftovers};
 use merge::Merge;
 use output::Output;
 use plan::Plan;
@@ -75,6 +75,8 @@ pub struct Update<'a> {
     pub now: i64,
     /// For the header: who writes it.
     pub origin: &'a Origin,
+    /// Files of which nothing is said, beside the manifest: those written to.
+    pub leave_out: &'a [Identity],
 }
 
 /// How it ended.
@@ -111,6 +113,8 @@ const EVERYTHING: Rules = Rules {
 /// running. The old manifest is then as it was.
 pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
+    // Locking opens it, which would wait for the other end of a pipe.
+    ManifestFile::open_to_replace(what.manifest)?;
     let _lock = lock(what.manifest).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::at(
             ErrorKind::Refused,
@@ -119,7 +123,9 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         ),
         _ => Error::io(name, "open", &error),
     })?;
-    let manifest = ManifestFile::open(what.manifest)?;
+    // Before the walk, which would list them.
+    remove_leftovers(what.manifest);
+    let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
     let Some(identity) = manifest.identity() else {
         return Err(Error::at(
             ErrorKind::Usage,
@@ -137,7 +143,8 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = manifest.algorithm_of(&header)?;
     refuse_part(&manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = Tree::walk(what.root, &options, FileStats::Walked, &[identity], work);
+    let leave_out = [&[identity], what.leave_out].concat();
+    let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;

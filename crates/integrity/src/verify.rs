@@ -46,8 +46,10 @@ pub struct Verify<'a> {
     pub detail: Detail,
     /// What to do with a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root.
+    /// What to do with a suspicious root, or mount points below it.
     pub root_check: RootCheck,
+    /// Files of which nothing is said, beside the manifest: those written to.
+    pub leave_out: &'a [Identity],
 }
 
 /// How it ended.
@@ -83,7 +85,8 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = what.manifest.algorithm_of(&header)?;
     refuse_part(what.manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let leave_out: Vec<Identity> = what.manifest.identity().into_iter().collect();
+    let own = what.manifest.identity();
+    let leave_out: Vec<Identity> = own.iter().chain(what.leave_out).copied().collect();
     let reads = what.rules.compares(Field::Digest, Kind::File);
     let file_stats = if reads {
         FileStats::Left
@@ -263,6 +266,9 @@ fn gone(
             comparison.unseen(&entry.path, &view, &reason)
         }
         None => match unmounted.see(entry, None) {
+            Lost::No if tree.is_left_out(&entry.path) => {
+                comparison.left_out(&entry.path, entry.kind)
+            }
             Lost::No => comparison.removed(&entry.path, &view),
             lost => lose(comparison, entry, lost, Here::Nothing),
         },

@@ -152,6 +152,9 @@ impl Merge<'_, '_> {
             self.comparison.unseen(&entry.path, &view, &reason)
         } else {
             match self.unmounted.see(entry, None) {
+                Lost::No if self.tree.is_left_out(&entry.path) => {
+                    self.comparison.left_out(&entry.path, entry.kind)
+                }
                 Lost::No => {
                     let removed = self.comparison.removed(&entry.path, &view);
                     return removed.map_err(|error| report_failed(&error));

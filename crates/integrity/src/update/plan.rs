@@ -113,6 +113,9 @@ impl<'a> Plan<'a> {
                 self.tell = true;
                 return;
             }
+            if self.tree.is_left_out(&entry.path) {
+                return;
+            }
             self.renames.removed(entry);
         }
         self.differs = true;

@@ -115,6 +115,7 @@ pub fn verify_with(
         detail: how.detail,
         trust: how.trust,
         root_check: how.root_check,
+        leave_out: &[],
     };
     let mut out = Vec::new();
     let mut report = Report::new(&mut out, format);
@@ -166,6 +167,7 @@ pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
             host: None,
             machine: None,
         },
+        leave_out: &[],
     }
 }
 
