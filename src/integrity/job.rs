@@ -78,7 +78,11 @@ pub fn working<T>(
     }
 }
 
+/// Says what ended the command, unless a signal did.
 pub fn stopped(session: &Session, stop: &Stop) -> Exit {
+    if let Some(signal) = session.cancel.reason() {
+        return Exit::Signal(signal as i32);
+    }
     match stop {
         Stop::Engine(error) => session.fatal(&error.to_string()),
         Stop::Write(error) => session.fatal(&format!("output: write: {error}")),
@@ -104,7 +108,7 @@ pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
     });
     opened
         .map(|manifest| manifest.cancelled_by(&session.cancel))
-        .map_err(|error| session.fatal(&error.to_string()))
+        .map_err(|error| stopped(session, &Stop::Engine(error)))
 }
 
 /// Gives changes to `report` until a signal comes.

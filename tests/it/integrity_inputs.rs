@@ -47,13 +47,11 @@ fn devices_are_refused() {
     }
 }
 
-/// A child that reads `input` without end, until it is killed; nothing of it comes back but how
-/// it ended.
-fn ends(child: Child, by: Signal) {
+/// Waits until a child that would never end has read so many bytes, and ends it by a signal.
+fn ends(child: Child, read: u64, by: Signal) {
     let mut child = child;
     let pid = Pid::from_child(&child);
-    // It has begun to read when its handlers are there, and all its commands handle both.
-    while !handles_signals(&child) {
+    while !handles_signals(&child) || read_by(&child) < read {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
@@ -63,6 +61,13 @@ fn ends(child: Child, by: Signal) {
     eprintln!("ended after {:?}: {status}", begun.elapsed());
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(by.as_raw()));
+}
+
+/// Bytes that a process has read so far.
+fn read_by(child: &Child) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+    let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn handles_signals(child: &Child) -> bool {
@@ -103,7 +108,7 @@ fn pipes_that_give_nothing_are_left_on_a_signal() {
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
-            ends(child.spawn().unwrap(), Signal::TERM);
+            ends(child.spawn().unwrap(), 0, Signal::TERM);
         }
     }
     std::fs::remove_file(fifo).unwrap();
@@ -115,12 +120,7 @@ fn pipes_without_end() {
     let t = TestTree::new();
     t.write("a", "1");
     let m = record(&t);
-    for source in [
-        "yes",
-        "yes ''",
-        "cat /dev/zero",
-        "yes '{\"type\":\"entry\"}'",
-    ] {
+    for source in ["yes", "cat /dev/zero"] {
         for command in [
             "verify . -",
             "diff $M -",
@@ -152,10 +152,12 @@ fn pipes_with_valid_lines_without_end_are_left_on_a_signal() {
     let header = std::fs::read(&m).unwrap();
     let header = &header[..=header.iter().position(|byte| *byte == b'\n').unwrap()];
     let digest = format!("{}  name\n", crate::common::ABC);
+    let empty = b"\n";
     for (command, first, line) in [
         ("integrity verify . -", header, &b"x\n"[..]),
         ("integrity diff - -", header, b"x\n"),
         ("integrity import -", digest.as_bytes(), digest.as_bytes()),
+        ("integrity import -", empty, empty),
     ] {
         let mut run = t.bc_line(command).command();
         let child = run
@@ -172,7 +174,7 @@ fn pipes_with_valid_lines_without_end_are_left_on_a_signal() {
                 written = stdin.write_all(&line);
             }
         });
-        ends(child, Signal::TERM);
+        ends(child, 1 << 20, Signal::TERM);
         writer.join().unwrap();
     }
 }
@@ -207,7 +209,11 @@ fn files_of_one_endless_line() {
     let manifest = std::fs::read(&m).unwrap();
     let header = manifest.iter().position(|byte| *byte == b'\n').unwrap();
     assert!(make(&manifest[..=header]));
-    for command in COMMANDS {
+    // To an import it is one line of another format.
+    for command in COMMANDS
+        .iter()
+        .filter(|command| !command.contains("import"))
+    {
         for threads in ["--threads=1", "--threads=4"] {
             for signal in [Signal::TERM, Signal::INT] {
                 let line = command.replace("{}", huge_name).replace("{m}", &m);
@@ -216,7 +222,7 @@ fn files_of_one_endless_line() {
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())
                     .stderr(Stdio::null());
-                ends(child.spawn().unwrap(), signal);
+                ends(child.spawn().unwrap(), 40 << 20, signal);
             }
         }
     }

@@ -100,7 +100,10 @@ impl<'a> Comparison<'a> {
         let mut change = Change::new(class, path, new.kind);
         match class {
             Class::Ok => {}
-            Class::Unreadable => change.reason = Some(view::reason(old, new)),
+            Class::Unreadable => {
+                self.summary.readable_now += u64::from(new.error.is_none());
+                change.reason = Some(view::reason(old, new));
+            }
             _ => change.differences = view::differences(old, new, self.rules),
         }
         if class == Class::Damaged {

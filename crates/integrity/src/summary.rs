@@ -53,6 +53,8 @@ pub struct Summary {
     pub unseen: u64,
     /// Added paths that could not be read: files without content, directories without a listing.
     pub added_unread: u64,
+    /// Unreadable paths of which only the old side could not be read.
+    pub readable_now: u64,
     /// Files read to their end.
     pub files_read: u64,
     /// Bytes read.
@@ -85,9 +87,10 @@ impl Summary {
         self.add(class);
     }
 
-    /// Paths that could not be read: unreadable ones, and those that are new.
+    /// Paths that could not be read: unreadable ones, and those that are new; not those that
+    /// were read now and could not be before.
     pub fn unread(&self) -> u64 {
-        self.count(Class::Unreadable) + self.added_unread
+        self.count(Class::Unreadable) + self.added_unread - self.readable_now
     }
 
     /// Paths of a class; a move is one, damaged or not.
