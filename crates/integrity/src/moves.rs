@@ -174,10 +174,11 @@ mod tests {
         Candidate::new(side, path.as_bytes(), &view, record)
     }
 
-    /// Removed, added, damaged.
-    type Found = Vec<(u64, u64, bool)>;
+    /// Inode, size, mtime.
+    type File = (u64, u64, i64);
 
-    fn files(files: &[(Side, &[u8], (u64, u64, i64))]) -> Found {
+    /// The pairs of these: removed, added, damaged.
+    fn files(files: &[(Side, &[u8], File)]) -> Vec<(u64, u64, bool)> {
         let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
         let found = pair((0..).zip(files).filter_map(of).collect());
         found
