@@ -85,7 +85,7 @@ fn first_line(input: &mut impl Read) -> Result<Vec<u8>, Failed> {
         // A pipe gives what is there.
         let mut chunk = [0; 64 << 10];
         match input.read(&mut chunk) {
-            Ok(0) => return Ok(bytes),
+            Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Failed::Io(error)),
