@@ -208,8 +208,8 @@ fn a_mount_point_that_vanished_and_force() {
     let script = r#"
         fill "$S/two"
         up two net/host
-        bc manifest --output="$M" .
         touch -d @1000 net
+        bc manifest --output="$M" .
         umount net/host; rmdir net/host; touch -d @1000 net
         bc verify --quiet . "$M"
         bc update --quiet . "$M"
@@ -275,8 +275,7 @@ fn manifests_without_mounts_gain_them() {
     );
 }
 
-/// A file system with other files where the recorded one was is an edit of that many files, but
-/// an empty one is one that is missing.
+/// An empty file system where one with files was is a missing one.
 #[test]
 fn an_empty_disk_in_its_place_is_a_missing_one() {
     let t = TestTree::new();
@@ -294,6 +293,50 @@ fn an_empty_disk_in_its_place_is_a_missing_one() {
         return;
     };
     says(&outcome, &["exit 0", "?? disk: *", "exit 1", "3"]);
+}
+
+/// Nor do the files of another disk take the place of those that are recorded, if none is the same.
+#[test]
+fn another_disk_in_its_place_is_not_taken_for_it() {
+    let t = TestTree::new();
+    t.dir("disk");
+    let script = r#"
+        fill "$S/one"
+        mkdir "$S/two/other"; echo 1 >"$S/two/other/x"; echo 2 >"$S/two/a"
+        mount -t tmpfs this disk
+        fill disk
+        bc manifest --output="$M" .
+        umount disk
+        up two disk
+        bc update --quiet . "$M"
+        count disk/
+        umount disk
+        mount -t tmpfs that disk
+        cp -a "$S/one/a" disk/new
+        bc update --quiet . "$M"
+        count disk/
+        bc update --quiet --force . "$M"
+        count disk/
+        bc verify . "$M"
+    "#;
+    let Some(outcome) = mounting(&t, script) else {
+        return;
+    };
+    says(
+        &outcome,
+        &[
+            "exit 0",
+            "?? disk: *",
+            "exit 1",
+            "3",
+            "?? disk: *",
+            "exit 1",
+            "3",
+            "exit 0",
+            "1",
+            "exit 0",
+        ],
+    );
 }
 
 /// What `--one-file-system` or a filter kept out is not missed.

@@ -12,6 +12,8 @@ pub(crate) struct Unmounted {
     check: RootCheck,
     /// With a closing slash, in order; none is below another.
     below: Vec<Vec<u8>>,
+    /// Mount points where another file system is mounted than was, and nothing in it matches.
+    foreign: Vec<Vec<u8>>,
 }
 
 /// What an entry of the manifest has to do with them.
@@ -30,6 +32,19 @@ impl Unmounted {
         Unmounted {
             check,
             below: Vec::new(),
+            foreign: Vec::new(),
+        }
+    }
+
+    /// Those of `replaced` count as well.
+    pub(crate) fn with(check: RootCheck, replaced: &Replaced) -> Unmounted {
+        let foreign = replaced
+            .0
+            .iter()
+            .filter(|one| one.leaves > 0 && one.matches == 0);
+        Unmounted {
+            foreign: foreign.map(|one| one.path.clone()).collect(),
+            ..Unmounted::new(check)
         }
     }
 
@@ -39,7 +54,8 @@ impl Unmounted {
             return Lost::Below;
         }
         // One that cannot be listed is an error of its own, which keeps what is below as well.
-        let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some());
+        let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some())
+            && !self.foreign.contains(&old.path);
         let missed = old.mount.is_some() && !mounted && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
             return Lost::No;
@@ -59,6 +75,51 @@ impl Unmounted {
     }
 }
 
+/// Mount points where another file system is mounted than was, with what a look at names and
+/// times found in them.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced(Vec<Place>);
+
+#[derive(Debug)]
+struct Place {
+    path: Vec<u8>,
+    /// Old entries of files and links, and how many are as recorded.
+    leaves: u64,
+    matches: u64,
+}
+
+impl Replaced {
+    /// A path of both sides, in path order.
+    pub(crate) fn see(&mut self, old: &Entry, new: &Present<'_>) {
+        if let (Some(was), Some(is)) = (old.mount.as_deref(), new.mount)
+            && was != is
+            && old.path != ROOT
+        {
+            self.0.push(Place {
+                path: old.path.clone(),
+                leaves: 0,
+                matches: 0,
+            });
+        }
+    }
+
+    /// A file or link of the manifest.
+    pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
+        for place in &mut self.0 {
+            let below = path.strip_prefix(&place.path[..]);
+            if below.is_some_and(|below| below.starts_with(b"/")) {
+                place.leaves += 1;
+                place.matches += u64::from(matches);
+            }
+        }
+    }
+
+    /// Is there one of which nothing matches?
+    pub(crate) fn any(&self) -> bool {
+        self.0.iter().any(|one| one.leaves > 0 && one.matches == 0)
+    }
+}
+
 /// What is said of one.
 pub(crate) fn reason(old: &Entry) -> String {
     let source = match old.mount.as_deref() {
@@ -66,7 +127,7 @@ pub(crate) fn reason(old: &Entry) -> String {
         Some(source) => format!(" ({source})"),
     };
     format!(
-        "a file system{source} with files was mounted here, now none is, or an empty one: not mounted? --force to go on"
+        "a file system{source} with files was mounted here, now none is, or an empty or another one: not mounted? --force to go on"
     )
 }
 

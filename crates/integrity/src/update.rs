@@ -282,7 +282,7 @@ impl Updater<'_> {
             comparison: Comparison::new(Rules::default(), what.detail, sink),
             output: Output::create(what.manifest, &self.header, plan.differs)?,
             devices: Devices::default(),
-            unmounted: Unmounted::new(what.root_check),
+            unmounted: Unmounted::with(what.root_check, &plan.replaced),
         };
         let mut old = self.manifest.again(what.trust)?;
         let mut looker = Looker::new(

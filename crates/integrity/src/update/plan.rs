@@ -14,7 +14,7 @@ use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
-use crate::unmounted::{Lost, Unmounted};
+use crate::unmounted::{Lost, Replaced, Unmounted};
 use crate::view::{View, judge};
 
 /// What the first pass found out.
@@ -30,6 +30,8 @@ pub(super) struct Plan<'a> {
     /// Is there anything to report, even if there is nothing to write? What is
     /// known to be damaged or unreadable, and mount points that are none.
     pub(super) tell: bool,
+    /// Mount points with another file system than they had.
+    pub(super) replaced: Replaced,
     /// New names of files that lost theirs.
     pub(super) renames: Renames,
     /// Old entries of files and links, and how many of them are as recorded.
@@ -47,6 +49,7 @@ impl<'a> Plan<'a> {
             seen: 0,
             differs: false,
             tell: false,
+            replaced: Replaced::default(),
             renames: Renames::default(),
             leaves: 0,
             matches: 0,
@@ -102,6 +105,7 @@ impl<'a> Plan<'a> {
         while let Some(entry) = old.take()? {
             self.gone(entry, &mut unmounted);
         }
+        self.tell |= self.replaced.any();
         self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();
         Ok(())
@@ -119,7 +123,10 @@ impl<'a> Plan<'a> {
             self.renames.removed(entry);
         }
         self.differs = true;
-        self.leaves += u64::from(matches!(entry.kind, Kind::File | Kind::Symlink));
+        if matches!(entry.kind, Kind::File | Kind::Symlink) {
+            self.leaves += 1;
+            self.replaced.leaf(&entry.path, false);
+        }
     }
 
     fn both(&mut self, entry: &Entry, new: &Present<'_>, made: i64, what: &Update<'_>) {
@@ -130,11 +137,13 @@ impl<'a> Plan<'a> {
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
+        self.replaced.see(entry, new);
         if !matches!(entry.kind, Kind::File | Kind::Symlink) {
             return;
         }
         self.leaves += 1;
         self.matches += u64::from(same);
+        self.replaced.leaf(&entry.path, same);
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
             return;
         };

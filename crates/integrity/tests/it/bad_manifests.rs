@@ -45,8 +45,8 @@ fn refused(tree: &TestTree, manifest: &[u8], why: &str) {
 fn cut_off_anywhere() {
     let (tree, manifest) = sample();
     for keep in 0..manifest.len() {
-        let file = ManifestFile::from_reader(b"m", &manifest[..keep]).unwrap();
-        assert!(file.check().is_err(), "cut at {keep}");
+        let file = ManifestFile::from_reader(b"m", &manifest[..keep]);
+        assert!(file.and_then(|file| file.check()).is_err(), "cut at {keep}");
     }
     refused(&tree, &manifest[..manifest.len() / 2], "truncated");
     refused(&tree, b"", "empty");
