@@ -1,6 +1,6 @@
 //! `bc integrity update`: bring a manifest up to date.
 
-use bc_integrity::change::Class;
+use bc_integrity::change::{Change, Class};
 use bc_integrity::compare::Detail;
 use bc_integrity::report::{Format as ReportFormat, Report};
 use bc_integrity::{Damaged, ManifestFile, Reread, Update};
@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::UpdateArgs;
-use super::job::{Stop, now, origin, stopped, trust, working};
+use super::job::{Stop, now, origin, stopped, trust, until_cancelled, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
@@ -53,13 +53,18 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let quiet = session.common.quiet;
     let wrong = |class| matches!(class, Class::Damaged | Class::Unreadable);
     let updated = working(&session, Some(algorithm), "update", |work| {
-        Ok(bc_integrity::update(&what, work, &mut |change| {
+        let told = |change: &Change| {
             let unread = change.class == Class::Added && change.reason.is_some();
             if quiet && !wrong(change.class) && !unread {
                 return Ok(());
             }
             report.change(change)
-        })?)
+        };
+        Ok(bc_integrity::update(
+            &what,
+            work,
+            &mut until_cancelled(&session, told),
+        )?)
     })?;
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));

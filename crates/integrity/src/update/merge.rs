@@ -110,7 +110,9 @@ impl Merge<'_, '_> {
             }
             (compared.digest, compared.error) = (now.digest, now.error);
         }
-        if let (Some(found), false, None) = (entry.found, tried, now.error) {
+        if let (Some(found), false, None) = (entry.found, tried, now.error)
+            && now.kind == entry.kind
+        {
             self.comparison
                 .known(new.path, &before, &compared, (found, entry.tried_at))
                 .map_err(|error| report_failed(&error))?;

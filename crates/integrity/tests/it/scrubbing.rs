@@ -137,6 +137,26 @@ fn what_was_damaged_is_cleared_once_it_is_right() {
     assert_eq!((&text[..], outcome), ("", Outcome::Same));
 }
 
+#[test]
+fn what_was_damaged_and_is_something_else_now_is_no_longer_known() {
+    let (tree, _) = sample();
+    let manifest = record(&tree);
+    for path in ["a", "c", "e"] {
+        decay(&tree, &manifest, path);
+    }
+    let all = Reread::Fraction(1.0);
+    night(&tree, &manifest, all, THEN + SECOND);
+    tree.remove("a").remove("c").write("c/d", "in a directory");
+    tree.write("e", "an edit");
+    let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 2 * SECOND);
+    for line in ["- a\n", "~t c file -> dir\n", "~c e\n"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(outcome, Outcome::Different);
+    let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
+    assert_eq!((&text[..], outcome), ("", Outcome::Same));
+}
+
 /// A file that cannot be read although nothing about it changed, as on a failing disk: its
 /// permissions are taken away and the recorded ctime follows.
 #[test]

@@ -6,7 +6,8 @@ use bc_integrity::{Damaged, Outcome, Reread, Update};
 use bc_testkit::TestTree;
 
 use crate::support::{
-    How, THEN, an_update, entry, manifest_of, record, recorded, rot, updated, verified,
+    How, THEN, an_update, entry, manifest_of, record, recorded, rot, updated, updated_once,
+    verified,
 };
 
 fn sample() -> TestTree {
@@ -214,7 +215,7 @@ fn one_update_at_a_time() {
     let tree = sample();
     let manifest = record(&tree);
     let held = bc_fs::atomic::lock(&manifest).unwrap();
-    let error = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap_err();
+    let error = updated_once(&an_update(tree.path().as_os_str(), &manifest)).unwrap_err();
     assert!(error.to_string().contains("another update"), "{error}");
     drop(held);
     updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
