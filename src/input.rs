@@ -10,6 +10,8 @@ use std::path::Path;
 
 use bc_fs::streams::{self, Stream};
 use bc_pool::Cancel;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// Bytes of a device that are read before it is taken for one without an end.
 const MOST_OF_A_DEVICE: u64 = 16 << 20;
@@ -19,6 +21,12 @@ const MOST_OF_A_PIPE: u64 = 64 << 30;
 const MAX_LINE: u64 = 16 << 20;
 /// What has to be in memory as a whole.
 const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// How long a signal may wait for a pipe that gives nothing.
+const GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// An open input.
 pub struct Input {
@@ -30,11 +38,27 @@ pub struct Input {
 impl Input {
     /// Opens FILE, or standard input for `-`. Errors say path, operation and reason.
     pub fn open(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+        Input::of(open(Path::new(name))?, name, cancel)
+    }
+
+    /// The same; devices are refused, before they are opened, since that may do something already.
+    pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
         let path = Path::new(name);
+        let device = || format!("{}: is a device", shown(path));
+        if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
+            return Err(device());
+        }
         let file = open(path)?;
+        if file.metadata().is_ok_and(|meta| is_device(&meta)) && !rustix::termios::isatty(&file) {
+            return Err(device());
+        }
+        Input::of(file, name, cancel)
+    }
+
+    fn of(file: File, name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
         let kind = file
             .metadata()
-            .map_err(|error| format!("{}: stat: {error}", shown(path)))?
+            .map_err(|error| format!("{}: stat: {error}", shown(Path::new(name))))?
             .file_type();
         let left = if kind.is_file() {
             u64::MAX
@@ -50,6 +74,35 @@ impl Input {
         })
     }
 
+    /// No more than `most` bytes, unless it is a file, which has an end.
+    #[must_use]
+    pub fn within(mut self, most: u64) -> Input {
+        if self.left != u64::MAX {
+            self.left = self.left.min(most);
+        }
+        self
+    }
+
+    /// Waits until there is something to read, in short steps.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            if self.cancel.is_cancelled() {
+                // Not of the kind `Interrupted`, after which everybody tries again.
+                return Err(io::Error::other("interrupted"));
+            }
+            // Files never wait, and a call for each piece of one would be for nothing.
+            if self.left == u64::MAX {
+                return Ok(());
+            }
+            let mut fds = [PollFd::new(&self.from, PollFlags::IN)];
+            match poll(&mut fds, Some(&GLANCE)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                // What cannot be polled is read.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
     /// All of it.
     ///
     /// # Errors
@@ -57,6 +110,11 @@ impl Input {
     pub fn read_whole(mut self) -> io::Result<Vec<u8>> {
         read_whole(&mut self)
     }
+}
+
+fn is_device(meta: &std::fs::Metadata) -> bool {
+    let kind = meta.file_type();
+    kind.is_char_device() || kind.is_block_device()
 }
 
 /// Standard input. Errors name it.
@@ -130,10 +188,7 @@ pub fn pieces(mut input: impl BufRead, end: u8) -> io::Result<Vec<Vec<u8>>> {
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            // Not of the kind `Interrupted`, after which everybody tries again.
-            return Err(io::Error::other("interrupted"));
-        }
+        self.wait()?;
         let read = self.from.read(buffer)?;
         self.left = self
             .left

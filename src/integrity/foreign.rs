@@ -1,12 +1,12 @@
 //! `bc integrity export` and `import`: the formats of other tools.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::io::BufReader;
 
 use bc_integrity::Import;
 use bc_manifest::compress::Compressor;
 
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::output::{Output, Written};
 use crate::run::{Outcome, Session};
 
@@ -51,9 +51,16 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
+/// Most bytes that are imported from a pipe: all paths are held in memory, and a pipe may never end.
+const MOST: u64 = 1 << 30;
+
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let session = Session::start("integrity", "import", &args.common, args.output.as_deref())?;
-    let input = open(&args.file).map_err(|text| session.fatal(&text))?;
+    // A FIFO that nobody writes to waits here.
+    let name = args.file.as_os_str();
+    let opened = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
+    let input = opened.map_err(|text| session.fatal(&text))?;
+    let input = BufReader::with_capacity(256 << 10, input.within(MOST));
     let what = Import {
         name: args.file.as_os_str().as_encoded_bytes(),
         algorithm: args.algorithm,
@@ -84,9 +91,4 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         Err(text) => session.fatal(&text),
     };
     Ok(session.end(exit))
-}
-
-fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
-    let file = crate::input::open(path)?;
-    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
 }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 use args::{DiffArgs, Format, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
-use job::{Stop, done_or, open, stopped, trust, working};
+use job::{Stop, done_or, open, stopped, trust, until_cancelled, working};
 use manifest::manifest;
 use output::Changes;
 use update::update;
@@ -80,6 +80,8 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = in_format(output, args.format);
+    let replaced = crate::output::identity(args.output.as_deref());
+    let leave_out: Vec<_> = replaced.into_iter().chain(output.own_identity()).collect();
     let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,
@@ -101,10 +103,15 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         detail,
         trust,
         root_check,
+        leave_out: &leave_out,
     };
     let verified = working(&session, Some(algorithm), "verify", |work| {
         report.begin(&header).map_err(Stop::Write)?;
-        let verified = bc_integrity::verify(&what, work, &mut |change| report.change(change))?;
+        let verified = bc_integrity::verify(
+            &what,
+            work,
+            &mut until_cancelled(&session, |change| report.change(change)),
+        )?;
         report
             .end(&verified.summary, &verified.problems)
             .map_err(Stop::Write)?;
@@ -162,7 +169,10 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     };
     let compared = (|| {
         report.begin(&header).map_err(Stop::Write)?;
-        let diffed = bc_integrity::diff(&what, &mut |change| report.change(change))?;
+        let diffed = bc_integrity::diff(
+            &what,
+            &mut until_cancelled(&session, |change| report.change(change)),
+        )?;
         report
             .end(&diffed.summary, &diffed.problems)
             .map_err(Stop::Write)?;

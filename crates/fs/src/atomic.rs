@@ -220,6 +220,14 @@ impl Drop for AtomicFile {
     }
 }
 
+/// Removes what killed writers of `target` left under temporary names, as
+/// [`AtomicFile::create`] does: for those who list the directory before they write.
+pub fn remove_leftovers(target: &Path) {
+    if let Ok(place) = Place::find(target) {
+        remove_abandoned(&place);
+    }
+}
+
 /// Locks an existing file against a second writer until the handle is dropped.
 ///
 /// # Errors
@@ -399,6 +407,9 @@ mod tests {
         let living = all(&target);
         let mut dead = prefix(b"m");
         dead.push("1-0.tmp");
+        std::fs::write(dir.path().join(&dead), "half").unwrap();
+        remove_leftovers(&target);
+        assert!(!dir.path().join(&dead).exists());
         std::fs::write(dir.path().join(&dead), "half").unwrap();
         let mut foreign = prefix(b"other");
         foreign.push("1-0.tmp");

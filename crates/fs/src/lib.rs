@@ -6,11 +6,12 @@
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
 //! - [`streams`] opens the standard streams and knows which were closed.
+//! - [`file_system_uuid`] names the file system that a file is on.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`] and [`streams`] alone.
+//! - Unsafe code stands in [`lease`], [`streams`] and `uuid` alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -26,6 +27,8 @@ pub mod place;
 pub mod safe;
 mod size;
 pub mod streams;
+mod uuid;
 
 pub use escape::{Escaped, escape};
 pub use size::{Size, SizeError};
+pub use uuid::file_system_uuid;

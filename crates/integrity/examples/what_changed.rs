@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         tree: Default::default(),
         algorithm: Algorithm::Blake3,
         created_at: 0,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {
@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         detail: Default::default(),
         trust: Default::default(),
         root_check: Default::default(),
+        leave_out: &[],
     };
     let mut report = Report::new(std::io::stdout(), Format::Text);
     let done = verify(&what, &work, &mut |change| report.change(change))?;
