@@ -44,6 +44,7 @@ impl Input {
     /// The same; devices are refused, before they are opened, since that may do something already.
     pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
         let path = Path::new(name);
+        check(path)?;
         let device = || format!("{}: is a device", shown(path));
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
             return Err(device());

@@ -98,8 +98,12 @@ impl Session {
         Ok(session)
     }
 
-    /// Reports a fatal failure.
+    /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
+    /// input that gives no more, fails because of it.
     pub fn fatal(&self, text: &str) -> Exit {
+        if let Some(signal) = self.cancel.reason() {
+            return Exit::Signal(signal as i32);
+        }
         crate::report::fatal(&format!("bc {}", self.report.applet()), text)
     }
 

@@ -205,7 +205,11 @@ fn wanted(long: &str, value: &str) -> String {
 /// Would the command take these arguments, whatever else it needs?
 fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
     let name = std::iter::once(OsString::from(command.get_name()));
+    let groups: Vec<clap::Id> = command.get_groups().map(|g| g.get_id().clone()).collect();
     let alone = command.clone().mut_args(|arg| arg.required(false));
+    let alone = groups.into_iter().fold(alone, |alone, group| {
+        alone.mut_group(group, |group| group.required(false))
+    });
     match alone.try_get_matches_from(name.chain(arguments.iter().cloned())) {
         Ok(_) => Ok(()),
         Err(error) => {

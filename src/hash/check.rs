@@ -129,27 +129,15 @@ fn one(
     if args.unlisted {
         listed.extend(loaded.wanted.iter().map(|w| normal(&w.path).to_vec()));
     }
+    // Before a file is read, what does not fit is refused.
+    reading(session, &loaded.wanted)?;
     trial::settle(session, &shown, &mut loaded.wanted, &loaded.guessed)?;
     display.phase("check", loaded.wanted.len() as u64, 0);
-    let workers = session.workers(
-        loaded.wanted.len(),
-        None,
-        loaded.wanted.first().map(|w| w.expected[0].0),
-    );
-    let widest = loaded
-        .wanted
-        .iter()
-        .flat_map(|w| w.expected.iter().map(|e| e.0))
-        .collect::<HashSet<_>>();
-    let width = widest
-        .iter()
-        .map(|a| Batch::new(&[*a], Kernels::detect()).width())
-        .max()
-        .unwrap_or(1);
+    let (workers, read) = reading(session, &loaded.wanted)?;
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
-        read: session.read_options(workers, width, bc_hash::check::memory(&loaded.wanted))?,
+        read,
         workers,
     };
     let (verdicts, totals) =
@@ -180,6 +168,23 @@ fn one(
     // The lines before their totals.
     let result = result.and_then(|()| output.flush());
     Ok((summary(args, session, &shown, &loaded, &counts), result))
+}
+
+/// By how many workers the files are read, and how, within the memory budget.
+fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Options)> {
+    let first = wanted.first().map(|w| w.expected[0].0);
+    let workers = session.workers(wanted.len(), None, first);
+    let algorithms: HashSet<_> = wanted
+        .iter()
+        .flat_map(|w| w.expected.iter().map(|e| e.0))
+        .collect();
+    let width = algorithms
+        .iter()
+        .map(|a| Batch::new(&[*a], Kernels::detect()).width())
+        .max()
+        .unwrap_or(1);
+    let memory = bc_hash::check::memory(wanted);
+    Ok((workers, session.read_options(workers, width, memory)?))
 }
 
 fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
@@ -224,6 +229,9 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
 
 /// An unreadable manifest is unusable input, but the other manifests are still done.
 fn fail(session: &Session, text: &str) -> Exit {
+    if session.cancel.is_cancelled() {
+        return session.fatal(text);
+    }
     session.report.problem(text);
     Exit::Fatal
 }

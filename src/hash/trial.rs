@@ -93,7 +93,10 @@ fn matching(
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
-        read: session.read_options(1, width, bc_hash::check::memory(&tries))?,
+        // The whole list fits, so the few tried of it do.
+        read: session
+            .fit(1, width, bc_hash::check::memory(&tries))
+            .unwrap_or_default(),
         workers: 1,
     };
     let (verdicts, _) =
