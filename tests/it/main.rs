@@ -49,3 +49,4 @@ mod readme_integrity;
 mod signals;
 mod terminal;
 mod tour;
+mod undo_reused_inodes;
