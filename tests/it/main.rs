@@ -12,6 +12,7 @@ mod denied;
 mod depth;
 mod dup;
 mod dup_destination;
+mod dup_leftovers;
 mod dup_question;
 mod dup_recipes;
 mod dup_reference;
