@@ -12,7 +12,7 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use bc_walk::{FileStat, Kind};
+use bc_walk::{FileStat, Identity, Kind};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::process::getpid;
 
@@ -120,8 +120,13 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, Kind) -> bool) -> Vec<CStrin
 }
 
 /// Removes what is [`disposable`] while nobody is at work in `dir`; only says
-/// so where `remove` is `false`. Each name and how it went.
-pub(crate) fn clear(dir: &OwnedFd, remove: bool) -> Vec<(CString, sys::Result<()>)> {
+/// so where `remove` is `false`. What is `protected` stays. Each name and how it
+/// went.
+pub(crate) fn clear(
+    dir: &OwnedFd,
+    remove: bool,
+    protected: impl Fn(Identity) -> bool,
+) -> Vec<(CString, sys::Result<()>)> {
     if disposable(dir).is_empty() {
         return Vec::new();
     }
@@ -131,6 +136,9 @@ pub(crate) fn clear(dir: &OwnedFd, remove: bool) -> Vec<(CString, sys::Result<()
     // Again: now nobody can make one.
     disposable(dir)
         .into_iter()
+        .filter(|name| {
+            sys::stat_at(dir, name).is_ok_and(|stat| !protected(FileStat::from(&stat).id))
+        })
         .map(|name| {
             let done = if remove {
                 sys::unlink(dir, &name)

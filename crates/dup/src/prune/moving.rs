@@ -33,9 +33,15 @@ impl Unfinished {
 }
 
 impl Run<'_> {
-    /// Removes leftovers from where a file is to be moved to, if that is there.
+    /// Removes leftovers from where a file is to be moved to, if that is there:
+    /// the way there follows links as little as the move itself.
     pub(super) fn sweep_destination(&mut self, to: &[u8]) {
-        if let Ok(dir) = sys::open_root(split(to).0)
+        let Action::Move(given) = &self.options.action else {
+            return;
+        };
+        let below = split(to.get(given.len()..).unwrap_or_default()).0;
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        if let Ok(dir) = sys::open_root(given).and_then(|root| sys::open_below(root, below))
             && let Ok(stat) = sys::stat(&dir)
         {
             self.sweep(&dir, &FileStat::from(&stat).id, to);

@@ -119,6 +119,12 @@ impl<'a> Places<'a> {
         Ok(place)
     }
 
+    /// Whether the directory is a reference or lies below one, or that cannot be seen: then
+    /// nothing is cleared away there either.
+    pub(super) fn protect(&mut self, dir: &OwnedFd) -> bool {
+        !self.references.is_empty() && self.place(dir).map_or(true, |place| place.reference)
+    }
+
     /// Proves right before a file is changed that it lies in none of the places now, wherever
     /// it was when it was found.
     pub(super) fn check(&mut self, held: &Held) -> Result<(), Skip> {

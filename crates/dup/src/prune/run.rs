@@ -484,11 +484,12 @@ impl Run<'_> {
 
     /// Removes dead runs' links and unfinished copies from a directory.
     pub(super) fn sweep(&mut self, dir: &std::os::fd::OwnedFd, id: &Identity, beside: &[u8]) {
-        if !self.swept.insert(*id) {
+        if !self.swept.insert(*id) || self.places.protect(dir) {
             return;
         }
         let remove = self.options.mode == Mode::Execute;
-        for (name, removed) in leftover::clear(dir, remove) {
+        let protected = |id| self.options.references.has_file(id);
+        for (name, removed) in leftover::clear(dir, remove, protected) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());
             let step = Step {

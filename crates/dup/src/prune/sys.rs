@@ -349,5 +349,12 @@ pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     let path = fs::readlinkat(CWD, link, Vec::new()).ok()?.into_bytes();
-    (path.first() == Some(&b'/') && !path.ends_with(b" (deleted)")).then_some(path)
+    // A directory may be called like that.
+    let there = || -> Result<bool> {
+        let (named, open) = (stat_through(CWD, &name(&path)?)?, stat(&file)?);
+        Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino))
+    };
+    let leads =
+        path.first() == Some(&b'/') && (!path.ends_with(b" (deleted)") || there().unwrap_or(false));
+    leads.then_some(path)
 }

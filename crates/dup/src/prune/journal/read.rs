@@ -29,6 +29,9 @@ pub(crate) struct Place {
     offset: u64,
     length: u32,
     step: u64,
+    /// Which of the runs that the journal tells of made it: an inode number
+    /// means one file within a run only, the next may find it given again.
+    pub(crate) run: u64,
     pub(crate) took_effect: Option<bool>,
 }
 
@@ -61,7 +64,8 @@ pub(super) enum Stop {
 /// The run whose lines are being read.
 #[derive(Default)]
 struct Run {
-    started: bool,
+    /// Which one it is; 0 while none has started.
+    number: u64,
     roots: Option<HashSet<Vec<u8>>>,
     /// Whether a step of it has begun.
     any: bool,
@@ -91,7 +95,7 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
         index.line(text, &mut run).map_err(bad)?;
         index.complete += length as u64;
     }
-    if run.started {
+    if run.number > 0 {
         Ok(index)
     } else {
         Err(Stop::Refused(NOT_ONE.to_owned()))
@@ -105,15 +109,15 @@ impl Index {
         let json = |error: serde_json::Error| error.to_string();
         let probe: Probe = match serde_json::from_slice(text) {
             Ok(probe) => probe,
-            Err(_) if !run.started => return Err(NOT_ONE.to_owned()),
+            Err(_) if run.number == 0 => return Err(NOT_ONE.to_owned()),
             Err(error) => return Err(json(error)),
         };
         if probe.journal.is_some() {
             let header: Header = serde_json::from_slice(text).map_err(json)?;
-            *run = begin(&header)?;
+            *run = begin(&header, run.number + 1)?;
             return Ok(());
         }
-        if !run.started {
+        if run.number == 0 {
             return Err(NOT_ONE.to_owned());
         }
         if probe.done.is_some() {
@@ -137,6 +141,7 @@ impl Index {
                 // At most LONGEST.
                 length: text.len() as u32,
                 step: entry.step,
+                run: run.number,
                 took_effect: None,
             });
             run.any = true;
@@ -162,7 +167,7 @@ impl Index {
     }
 }
 
-fn begin(header: &Header) -> Result<Run, String> {
+fn begin(header: &Header, number: u64) -> Result<Run, String> {
     if header.journal != MAGIC || !(1..=SCHEMA).contains(&header.schema) {
         return Err("written by another program or version".to_owned());
     }
@@ -171,7 +176,7 @@ fn begin(header: &Header) -> Result<Run, String> {
         .filter(|roots| roots.iter().all(|root| root.starts_with(b"/")))
         .ok_or("a root that is no absolute path")?;
     Ok(Run {
-        started: true,
+        number,
         roots: (header.schema > 1).then_some(roots),
         any: false,
     })

@@ -99,6 +99,7 @@ pub fn undo(
         temps: Temps::new(),
         blocked: Blocked::default(),
         leftovers: Leftovers::default(),
+        run: 0,
         restored: HashMap::new(),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
@@ -115,9 +116,10 @@ pub fn undo(
         let Some(path) = entry.target.path() else {
             continue;
         };
+        undo.run = place.run;
         undo.leftovers.look(&entry, mode);
         let outcome = undo
-            .entry(&entry, copy, &path)
+            .entry(&entry, place.took_effect, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
             && mode == Mode::Execute
@@ -150,9 +152,20 @@ struct Undo<'a> {
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
+    /// Which of the journal's runs made the step at hand.
+    run: u64,
     /// Where files that had several names were restored: by what they were,
     /// what they are now and a name.
-    restored: HashMap<Identity, (Identity, Vec<u8>)>,
+    restored: HashMap<Original, (Identity, Vec<u8>)>,
+}
+
+/// A file before its step. The inode number alone does not tell: a journal may
+/// be continued, and what one run gave up is given to other files by the next.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+struct Original {
+    run: u64,
+    id: Identity,
+    digest: Option<Digest>,
 }
 
 /// What a name leads to, not followed.
@@ -222,23 +235,28 @@ impl Undo<'_> {
     fn entry(
         &mut self,
         entry: &Entry,
+        took_effect: Option<bool>,
         copy: Option<Identity>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let found = find(path, &entry.target)?;
         if let Some(stat) = &found.stat
             && stat.id == entry.target.id()
-            && entry.action != "move"
+            && !matches!(entry.action.as_str(), "move" | "reflink")
         {
-            // A step that was never finished, or changed no name: reflinked
-            // files are separate files as they are.
-            return Ok(UndoOutcome::Unneeded);
+            // A step that was never finished. After one that was, the name leads to another
+            // file, which was given the number that became free.
+            return match took_effect {
+                Some(true) => self.separate(entry, &found.hold(path)?),
+                _ => Ok(UndoOutcome::Unneeded),
+            };
         }
         match entry.action.as_str() {
             "hardlink" => self.unlink(entry, path, found),
             "symlink" => self.unlink(entry, path, found),
             "delete" => self.recreate(entry, path, found),
             "move" => self.move_back(entry, copy, path, found),
+            // It changed no name: reflinked files are separate files as they are.
             "reflink" => Ok(UndoOutcome::Unneeded),
             // Reading the journal let nothing else through.
             _ => Err(Skip::Changed),
@@ -317,7 +335,7 @@ impl Undo<'_> {
         mut lost: Vec<String>,
     ) -> UndoOutcome {
         self.restored
-            .entry(entry.target.id())
+            .entry(self.original(entry))
             .or_insert_with(|| (id, path.to_vec()));
         let names = plan::split(path).1;
         let names = sys::name(names)
@@ -337,6 +355,14 @@ impl Undo<'_> {
         UndoOutcome::Restored { lost }
     }
 
+    fn original(&self, entry: &Entry) -> Original {
+        Original {
+            run: self.run,
+            id: entry.target.id(),
+            digest: entry.digest(),
+        }
+    }
+
     fn would(&self) -> Option<UndoOutcome> {
         (self.mode == Mode::DryRun).then_some(UndoOutcome::Would)
     }
@@ -350,7 +376,7 @@ impl Undo<'_> {
         dir: &OwnedFd,
         there: Option<&Held>,
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
-        if let Some((id, path)) = self.restored.get(&entry.target.id())
+        if let Some((id, path)) = self.restored.get(&self.original(entry))
             && let Ok(other) = find(path, &entry.target)
             && other.stat.as_ref().is_some_and(|stat| stat.id == *id)
             && let Ok(temp) = self

@@ -56,7 +56,7 @@ impl Undo<'_> {
         let (metadata, lost) = metadata.entitled(&held.stat);
         let with = self
             .restored
-            .get(&entry.target.id())
+            .get(&self.original(entry))
             .and_then(|(id, other)| {
                 let other = find(other, &entry.target).ok()?;
                 let found = other.stat.as_ref().is_some_and(|stat| stat.id == *id);

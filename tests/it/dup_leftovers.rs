@@ -1,0 +1,60 @@
+//! What killed runs left is removed where a run comes by, but nothing of a reference's is, and
+//! nothing to which only a link within the destination leads.
+
+use bc_testkit::TestTree;
+
+use crate::common::Bc;
+
+/// A name as a run gives it; no process has that number.
+const PART: &str = ".bc-dup.4194305.7.0.part";
+
+#[test]
+fn nothing_of_a_reference_is_cleared_away() {
+    for (reference, link) in [("ref", true), ("ref", false), ("in/PART", false)] {
+        let t = TestTree::new();
+        t.write("ref/a", "same").write("in/x", "same");
+        let left = match reference {
+            "ref" => format!("ref/in/{PART}"),
+            _ => format!("in/{PART}"),
+        };
+        t.write(&left, "half").dir("D");
+        match link {
+            true => t.symlink("../ref/in", "D/in"),
+            false => t.dir("D/in"),
+        };
+        let reference = format!("--reference={}", reference.replace("PART", PART));
+        for action in ["move:D", "delete"] {
+            for dry in ["--dry-run", "--yes"] {
+                let action = format!("--action={action}");
+                let run = t
+                    .bc()
+                    .args(["dup", "prune", &action, dry, &reference, "--journal=../j"])
+                    .args(["in", "ref/a"])
+                    .go();
+                assert!(!run.text().contains("remove "), "{action} {dry}: {run:?}");
+                assert_eq!(t.read(&left), b"half", "{action} {dry}");
+            }
+        }
+    }
+}
+
+#[test]
+fn links_within_the_destination_lead_nowhere() {
+    let t = TestTree::new();
+    t.write("a", "same").write("in/x", "same").dir("D");
+    t.write(format!("else/{PART}"), "half")
+        .symlink("../else", "D/in");
+    t.bc_line("dup prune --action=move:D --keep=first --yes --journal=../j a in")
+        .go()
+        .code(1)
+        .stderr_has("symbolic links");
+    assert!(t.exists("in/x"));
+    assert_eq!(t.read(format!("else/{PART}")), b"half");
+    // What lies where the move goes is removed.
+    t.remove("D/in").write(format!("D/in/{PART}"), "half");
+    t.bc_line("dup prune --action=move:D --keep=first --yes --journal=../j a in")
+        .go()
+        .code(0)
+        .stdout_has("remove ");
+    assert!(!t.exists(format!("D/in/{PART}")) && t.exists("D/in/x"));
+}
