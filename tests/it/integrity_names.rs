@@ -170,3 +170,19 @@ fn what_is_replaced_by_a_file_is_read() {
             .stdout_has("!! x: ");
     }
 }
+
+#[test]
+fn a_manifest_below_a_path_of_any_length_is_updated() {
+    let (t, _) = recorded();
+    let script = "n=$(printf 'd%.0s' $(seq 250)); \
+        for i in $(seq 18); do mkdir $n && cd -P ./$n || exit 9; done; \
+        \"$0\" integrity manifest --output=m \"$1\" && echo x > \"$1/new\" && \
+        exec \"$0\" integrity update \"$1\" m";
+    t.dir("deep");
+    let deep = t.run("bash").current_dir(t.join("deep"));
+    let root = t.join("d");
+    deep.args(["-c", script, crate::common::BC, root.to_str().unwrap()])
+        .go()
+        .code(0)
+        .stdout_has("+ new\n");
+}
