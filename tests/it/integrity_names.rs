@@ -136,7 +136,8 @@ fn damage_is_found_where_names_were_taken() {
 
 #[test]
 fn what_is_replaced_by_a_file_is_read() {
-    let kinds: [(&str, fn(&TestTree)); 4] = [
+    type Make = fn(&TestTree);
+    let kinds: [(&str, Make); 4] = [
         ("dir", |t| std::fs::create_dir(t.join("x")).unwrap()),
         ("fifo", |t| {
             t.fifo("x");
