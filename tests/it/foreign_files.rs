@@ -94,6 +94,39 @@ fn links_and_files_of_others_are_refused() {
     }
 }
 
+/// Journals are new files, which another user's link could let appear anywhere.
+#[test]
+fn journals_do_not_appear_where_links_of_others_lead() {
+    if !is_root() {
+        return left_out("only root can make files of other users");
+    }
+    for mode in [0o1777, 0o777, 0o775] {
+        let t = open_tree(mode);
+        t.write("data/copy", "abc").dir("elsewhere");
+        symlink("../elsewhere/new", t.join("open/link")).unwrap();
+        symlink("../elsewhere", t.join("open/way")).unwrap();
+        t.write("open/file", "");
+        for name in ["link", "way", "file"] {
+            give_to_nobody(&t.join(format!("open/{name}")));
+        }
+        let prune = "dup prune --action=hardlink --journal=open";
+        for name in ["link", "way/new", "file"] {
+            t.bc_line(&format!("{prune}/{name} data"))
+                .go()
+                .code(2)
+                .stderr_has("belongs to user 65534");
+        }
+        assert_eq!(t.read("open/file"), b"");
+        assert_eq!(std::fs::read_dir(t.join("elsewhere")).unwrap().count(), 0);
+        assert_eq!(std::fs::metadata(t.join("data/copy")).unwrap().nlink(), 1);
+        // His own lead where he wants them.
+        symlink("../elsewhere/new", t.join("open/own")).unwrap();
+        t.bc_line(&format!("{prune}/own data")).go().code(0);
+        let journal = std::fs::metadata(t.join("elsewhere/new")).unwrap();
+        assert_eq!(journal.mode() & 0o777, 0o600);
+    }
+}
+
 #[test]
 fn pipes_of_others_are_refused() {
     if !is_root() {

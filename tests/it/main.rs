@@ -37,6 +37,7 @@ mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
 mod integrity_mounts;
+mod integrity_names;
 mod integrity_places;
 mod integrity_trouble;
 mod integrity_update;

@@ -56,6 +56,31 @@ fn a_failed_write_names_the_output() {
     }
 }
 
+/// A disk that is full before the new manifest is whole: here a limit, which needs no disk.
+#[test]
+fn an_update_that_cannot_be_written_names_its_manifest_and_keeps_it() {
+    for manifest in ["m.jsonl", "m.jsonl.zst"] {
+        let t = TestTree::new();
+        for file in 0..300 {
+            t.write(format!("src/{file}"), file.to_string());
+        }
+        t.bc_line(&format!("integrity manifest --output={manifest} src"))
+            .go()
+            .code(0);
+        let before = t.read(manifest);
+        t.write("src/new", "x");
+        let limited = "trap '' XFSZ; ulimit -f 2; exec \"$0\" integrity update src \"$1\"";
+        t.run("sh")
+            .args(["-c", limited, crate::common::BC, manifest])
+            .go()
+            .code(2)
+            .stderr_has(format!("bc integrity: {manifest}: write: "));
+        assert!(t.read(manifest) == before, "{manifest}");
+        let names = std::fs::read_dir(t.path()).unwrap().count();
+        assert_eq!(names, 2, "nothing but the tree and its manifest");
+    }
+}
+
 #[test]
 fn a_home_that_holds_no_settings_is_no_obstacle() {
     let t = TestTree::new();

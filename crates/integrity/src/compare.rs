@@ -109,6 +109,11 @@ impl<'a> Comparison<'a> {
         if class == Class::Damaged {
             change.ctime = Some(view::ctime_hint(old, new));
         }
+        let waits = self.detail != Detail::First && self.may_be_renamed(&change, old, new);
+        if waits {
+            self.spool.push(&with_identity(change, old, new));
+            return Ok(class);
+        }
         self.report(change).map(|()| class)
     }
 
@@ -192,6 +197,28 @@ impl<'a> Comparison<'a> {
         let mut change = Change::new(Class::Unreadable, path, kind);
         change.reason = Some(reason);
         self.report(change)
+    }
+
+    /// Does another file have the name than had it? Either may be damaged under another name:
+    /// the one that had it where it is now, and the one that has it against where it was.
+    fn may_be_renamed(&mut self, change: &Change, old: &View<'_>, new: &View<'_>) -> bool {
+        if !matches!(change.class, Class::Modified | Class::Replaced)
+            || !self.rules.compares(Field::Digest, Kind::File)
+            || old.ino.is_none()
+            || new.ino.is_none()
+            || old.ino == new.ino
+        {
+            return false;
+        }
+        let before = self.candidates.len();
+        for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
+            if file.kind == Kind::File {
+                let candidate = Candidate::new(side, &change.path, file, self.spool.len());
+                self.candidates
+                    .extend(candidate.map(Candidate::of_a_kept_name));
+            }
+        }
+        self.candidates.len() > before
     }
 
     fn one_sided(&mut self, side: Side, path: &[u8], entry: &View<'_>) -> io::Result<()> {
@@ -308,12 +335,21 @@ impl<'a> Comparison<'a> {
             }
         });
         confirmed?;
+        let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
+            pairs.into_iter().partition(|pair| pair.kept_name);
+        renamed.sort_unstable_by_key(|pair| pair.added);
         let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
         for waiting in spool.iter() {
             let (offset, change) = waiting?;
             if targets.next_if_eq(&offset).is_some() {
+                continue;
+            }
+            if let Ok(at) = renamed.binary_search_by_key(&offset, |pair| pair.added) {
+                let was = spool.get(renamed[at].removed)?;
+                self.summary.damaged(change.class);
+                (self.sink)(&renamed_change(&was, &change))?;
                 continue;
             }
             let moved = pairs.next_if(|pair| pair.removed == offset);
@@ -331,7 +367,7 @@ impl<'a> Comparison<'a> {
                         self.rules,
                     ))?;
                 }
-                None => (self.sink)(&change)?,
+                None => (self.sink)(&without_identity(change, self.rules))?,
             }
             if self.detail == Detail::First {
                 break;
@@ -348,8 +384,7 @@ fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
     }
     let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
     let same = |field| {
-        let before = removed.differences.iter().find(|d| d.field == field);
-        let after = added.differences.iter().find(|d| d.field == field);
+        let (before, after) = (found(&removed, field), found(&added, field));
         matches!((before, after), (Some(before), Some(after)) if before.old == after.new)
     };
     Ok([Field::Ino, Field::Size, Field::Mtime]
@@ -361,23 +396,7 @@ fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
 fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
     let mut change = Change::new(class, &removed.path, added.kind);
     if class == Class::Damaged {
-        let time = |differences: &[Difference]| {
-            differences
-                .iter()
-                .find_map(|d| match (d.field, &d.old, &d.new) {
-                    (Field::Ctime, Value::Time(time), _) | (Field::Ctime, _, Value::Time(time)) => {
-                        Some(*time)
-                    }
-                    _ => None,
-                })
-        };
-        change.ctime = Some(
-            match (time(&removed.differences), time(&added.differences)) {
-                (Some(old), Some(new)) if old == new => Ctime::Same,
-                (Some(_), Some(_)) => Ctime::Other,
-                _ => Ctime::Unknown,
-            },
-        );
+        change.ctime = Some(ctime_of(&removed, &added));
     }
     for before in removed.differences {
         let after = added
@@ -395,5 +414,71 @@ fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> C
         }
     }
     change.to = Some(added.path);
+    change
+}
+
+/// What is damaged under a name that another file had, or under a new one while another file has
+/// the old.
+fn renamed_change(was: &Change, is: &Change) -> Change {
+    let mut change = Change::new(Class::Damaged, &is.path, is.kind);
+    change.ctime = Some(ctime_of(was, is));
+    change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
+    if let (Some(before), Some(after)) = (found(was, Field::Digest), found(is, Field::Digest)) {
+        change.differences.push(Difference {
+            field: Field::Digest,
+            old: before.old.clone(),
+            new: after.new.clone(),
+        });
+    }
+    change
+}
+
+fn found(change: &Change, field: Field) -> Option<&Difference> {
+    change.differences.iter().find(|d| d.field == field)
+}
+
+/// The ctimes of one file, of its two changes.
+fn ctime_of(was: &Change, is: &Change) -> Ctime {
+    let before = found(was, Field::Ctime).map(|d| &d.old);
+    let after = found(is, Field::Ctime).map(|d| &d.new);
+    match (before, after) {
+        (Some(Value::Time(old)), Some(Value::Time(new))) if old == new => Ctime::Same,
+        (Some(Value::Time(_)), Some(Value::Time(_))) => Ctime::Other,
+        _ => Ctime::Unknown,
+    }
+}
+
+/// What tells one file from another, and its digest.
+const IDENTITY: [Field; 5] = [
+    Field::Size,
+    Field::Mtime,
+    Field::Ctime,
+    Field::Ino,
+    Field::Digest,
+];
+
+/// With all that tells which file is meant on either side, equal or not.
+fn with_identity(mut change: Change, old: &View<'_>, new: &View<'_>) -> Change {
+    change.differences.retain(|d| !IDENTITY.contains(&d.field));
+    change
+        .differences
+        .extend(IDENTITY.into_iter().map(|field| Difference {
+            field,
+            old: old.value(field),
+            new: new.value(field),
+        }));
+    change
+}
+
+/// What of that is a difference that counts.
+fn without_identity(mut change: Change, rules: Rules) -> Change {
+    if matches!(change.class, Class::Modified | Class::Replaced) {
+        let kind = change.kind;
+        change.differences.retain(|d| {
+            let known = d.old != Value::None && d.new != Value::None;
+            known && d.old != d.new && rules.compares(d.field, kind)
+        });
+        change.differences.sort_by_key(|d| d.field);
+    }
     change
 }

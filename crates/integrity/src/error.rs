@@ -61,6 +61,12 @@ impl Error {
         }
     }
 
+    /// The same about `path`, if it is not about another.
+    pub(crate) fn about(mut self, path: &[u8]) -> Error {
+        self.path.get_or_insert_with(|| path.to_vec());
+        self
+    }
+
     /// A failed write of a result, whose path only the caller knows.
     pub(crate) fn output(error: &std::io::Error) -> Error {
         Error {

@@ -128,7 +128,15 @@ impl ManifestFile {
         let beside = real
             .as_deref()
             .and_then(Path::parent)
-            .and_then(|dir| dir.metadata().ok());
+            .and_then(|dir| dir.metadata().ok())
+            .map(|meta| (meta.dev(), meta.ino()))
+            // Where the way from the root is too long for a name.
+            .or_else(|| {
+                let place = bc_fs::place::Place::find(path).ok()?;
+                let stat = rustix::fs::fstat(place.directory()).ok()?;
+                Some((stat.st_dev, stat.st_ino))
+            })
+            .map(|(dev, ino)| Identity { dev, ino });
         let identity = |meta: &std::fs::Metadata| Identity {
             dev: meta.dev(),
             ino: meta.ino(),
@@ -136,7 +144,7 @@ impl ManifestFile {
         Ok(ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
-            identity: beside.map(|dir| (identity(&meta), identity(&dir))),
+            identity: beside.map(|dir| (identity(&meta), dir)),
             cancel: Cancel::new(),
         })
     }

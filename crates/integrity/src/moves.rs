@@ -1,5 +1,7 @@
 //! Pairs removed with added files that are one file moved: of the same content,
 //! or of the same inode, size and mtime with other content, which is damage.
+//! For that it does not matter whether other files have the names as well:
+//! names are swapped, and taken over as logs do when they rotate.
 //!
 //! Many to many: of equal digests the pairs with the same base name come
 //! first, the rest in path order; what is left over stays removed or added.
@@ -18,7 +20,8 @@ pub(crate) struct Candidate {
     name: u64,
     /// Hash of inode, size and mtime: which file it was, whatever its content.
     file: u64,
-    /// Which record of the report it is, twice, and 1 more on the added side.
+    /// Which record of the report it is, four times, 2 more for a name that both sides have, and
+    /// 1 more on the added side.
     record: u64,
 }
 
@@ -47,8 +50,20 @@ impl Candidate {
             key,
             name: hash_of(base),
             file: hash_of((file.ino, size, file.mtime_ns)),
-            record: record * 2 + u64::from(side == Side::Added),
+            record: record * 4 + u64::from(side == Side::Added),
         })
+    }
+
+    /// One whose name another file had before or has now: no move, but it may be damaged.
+    pub(crate) fn of_a_kept_name(self) -> Candidate {
+        Candidate {
+            record: self.record | 2,
+            ..self
+        }
+    }
+
+    fn has_a_kept_name(&self) -> bool {
+        self.record & 2 != 0
     }
 
     fn side(&self) -> Side {
@@ -60,7 +75,7 @@ impl Candidate {
     }
 
     fn record(&self) -> u64 {
-        self.record / 2
+        self.record / 4
     }
 }
 
@@ -71,6 +86,8 @@ pub(crate) struct Pair {
     pub(crate) added: u64,
     /// With other content: the hash has to be confirmed.
     pub(crate) damaged: bool,
+    /// Another file has the old name now, or had the new one.
+    pub(crate) kept_name: bool,
 }
 
 /// Fixed keys: the same pairs on every run.
@@ -83,6 +100,7 @@ fn hash_of(value: impl Hash) -> u64 {
 /// The pairs, in order of the removed side's record.
 pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
     let mut pairs = take_damaged(&mut candidates);
+    candidates.retain(|candidate| !candidate.has_a_kept_name());
     candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
     let mut rest = [Vec::new(), Vec::new()];
     for same in candidates.chunk_by(|a, b| a.key == b.key) {
@@ -119,13 +137,16 @@ fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
             continue;
         }
         let (removed, added) = (without(removed, added), without(added, removed));
-        for pair in zip(&removed, &added) {
-            taken.extend([pair.removed * 2, pair.added * 2 + 1]);
-            pairs.push(Pair {
-                damaged: true,
-                ..pair
-            });
-        }
+        taken.extend(
+            removed
+                .iter()
+                .zip(&added)
+                .flat_map(|(r, a)| [r.record, a.record]),
+        );
+        pairs.extend(zip(&removed, &added).map(|pair| Pair {
+            damaged: true,
+            ..pair
+        }));
     }
     taken.sort_unstable();
     candidates.retain(|c| taken.binary_search(&c.record).is_err());
@@ -137,6 +158,7 @@ fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<It
         removed: r.record(),
         added: a.record(),
         damaged: false,
+        kept_name: r.has_a_kept_name() || a.has_a_kept_name(),
     };
     removed.iter().zip(added).map(pair)
 }

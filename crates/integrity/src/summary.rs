@@ -37,7 +37,8 @@ impl Outcome {
 
 /// How many paths fell into each class.
 ///
-/// `old` is the sum of all classes without added; `new` the sum of all without
+/// `old` is the sum of all classes without added and
+/// [`damaged_added`](Self::damaged_added); `new` the sum of all without
 /// removed and [`unseen`](Self::unseen). A move counts once on each side, and so
 /// does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -53,6 +54,8 @@ pub struct Summary {
     pub unseen: u64,
     /// Added paths that could not be read: files without content, directories without a listing.
     pub added_unread: u64,
+    /// Damaged paths that only the new side has: another file has the old name by now.
+    pub damaged_added: u64,
     /// Unreadable paths of which only the old side could not be read.
     pub readable_now: u64,
     /// Files read to their end.
@@ -87,6 +90,13 @@ impl Summary {
         self.add(class);
     }
 
+    /// What seemed to be something else is damaged: a file of which another had, or has, the name.
+    pub(crate) fn damaged(&mut self, class: Class) {
+        self.counts[class as usize] -= 1;
+        self.damaged_added += u64::from(class == Class::Added);
+        self.add(Class::Damaged);
+    }
+
     /// Paths that could not be read: unreadable ones, and those that are new; not those that
     /// were read now and could not be before.
     pub fn unread(&self) -> u64 {
@@ -109,7 +119,7 @@ impl Summary {
     /// and callers may assert it.
     pub fn reconciles(&self) -> bool {
         let all: u64 = self.counts.iter().sum();
-        all - self.count(Class::Added) == self.old
+        all - self.count(Class::Added) - self.damaged_added == self.old
             && all - self.count(Class::Removed) - self.unseen == self.new
     }
 

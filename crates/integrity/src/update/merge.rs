@@ -52,22 +52,32 @@ impl Merge<'_, '_> {
         }
         let mut fresh = to_entry(new, &mut self.devices);
         fresh.verified_at = fresh.digest.map(|_| self.what.now);
-        if let Some(was) = new.id.and_then(|id| self.plan.renames.was(id)) {
-            let found = match fresh.digest {
-                Some(digest) if was.iter().any(|was| was.digest == digest) => None,
-                Some(_) if self.what.damaged == Damaged::Accept => None,
-                Some(_) => Some(Found::Damaged),
-                None => Some(Found::Unreadable),
-            };
-            if let (Some(found), Some(was)) = (found, was.first()) {
-                // Under its new name it stays what it was, so that later runs find it again.
-                fresh.digest = Some(was.digest);
-                fresh.verified_at = was.verified_at;
-                fresh.error = None;
-                (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
-            }
-        }
+        self.renamed(new.id, &mut fresh);
         self.output.put(&fresh)
+    }
+
+    /// A file that had another name stays what it was there, so that later runs find again what
+    /// is wrong with it.
+    fn renamed(&self, id: Option<EntryId>, fresh: &mut Entry) {
+        let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
+            return;
+        };
+        let found = match fresh.digest {
+            Some(digest) if was.iter().any(|was| was.digest == digest) => None,
+            Some(_) if self.what.damaged == Damaged::Accept => None,
+            Some(_) => Some(Found::Damaged),
+            None => Some(Found::Unreadable),
+        };
+        if let (Some(found), Some(was)) = (found, was.first()) {
+            fresh.digest = Some(was.digest);
+            fresh.verified_at = was.verified_at;
+            // With a new one it would look like bitrot from now on.
+            if let (Some(meta), Some(ctime_ns)) = (&mut fresh.meta, was.ctime_ns) {
+                meta.ctime_ns = ctime_ns;
+            }
+            fresh.error = None;
+            (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
+        }
     }
 
     fn both(&mut self, entry: &Entry, new: &Present<'_>) -> Result<(), Error> {
@@ -136,6 +146,9 @@ impl Merge<'_, '_> {
                 fresh.tried_at = entry.tried_at.filter(|_| !tried);
             }
             fresh.extra.clone_from(&entry.extra);
+            if matches!(class, Class::Modified | Class::Replaced) {
+                self.renamed(new.id, &mut fresh);
+            }
             return self.output.put(&fresh);
         }
         let mut kept = entry.clone();

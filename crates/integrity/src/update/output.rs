@@ -12,7 +12,7 @@ use crate::error::Error;
 use bc_fs::atomic::AtomicFile;
 
 /// The new manifest beside the old one, or nothing.
-pub(super) struct Output(Option<(Writer<Encoder>, AtomicFile)>);
+pub(super) struct Output(Option<(Writer<Encoder>, AtomicFile, Vec<u8>)>);
 
 enum Encoder {
     Plain(BufWriter<std::fs::File>),
@@ -51,25 +51,31 @@ impl Output {
             _ => Encoder::Plain(out),
         };
         Ok(Output(Some((
-            Writer::new(encoder, header).map_err(writing)?,
+            Writer::new(encoder, header)
+                .map_err(|error| writing(error).about(path.as_os_str().as_bytes()))?,
             file,
+            path.as_os_str().as_bytes().to_vec(),
         ))))
     }
 
     pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Error> {
         match &mut self.0 {
-            Some((writer, _)) => writer.write(entry).map_err(writing),
+            Some((writer, _, path)) => writer
+                .write(entry)
+                .map_err(|error| writing(error).about(path)),
             None => Ok(()),
         }
     }
 
     pub(super) fn finish(self, path: &Path) -> Result<Option<Trailer>, Error> {
-        let Some((writer, file)) = self.0 else {
+        let Some((writer, file, name)) = self.0 else {
             return Ok(None);
         };
         let failed =
             |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
-        let (encoder, trailer) = writer.finish().map_err(writing)?;
+        let (encoder, trailer) = writer
+            .finish()
+            .map_err(|error| writing(error).about(&name))?;
         match encoder {
             Encoder::Plain(mut out) => out.flush().map_err(failed)?,
             Encoder::Zstd(out) => out

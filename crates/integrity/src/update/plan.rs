@@ -138,6 +138,19 @@ impl<'a> Plan<'a> {
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         self.replaced.see(entry, new);
+        let renamed = is_another(&old, &new.view);
+        if renamed {
+            self.renames.removed(entry);
+        }
+        if let (Some(id), Kind::File) = (new.id, new.view.kind) {
+            if renamed {
+                self.renames.added(id, &new.view);
+            }
+            if old.kind != Kind::File {
+                // Where a directory was, or a pipe, there is no digest to keep.
+                self.read(id);
+            }
+        }
         if !matches!(entry.kind, Kind::File | Kind::Symlink) {
             return;
         }
@@ -172,6 +185,12 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     let times = [Some(verified), entry.tried_at];
     let over = times.into_iter().flatten().filter(|time| *time <= now);
     over.max().unwrap_or(verified)
+}
+
+/// Is it another file that has the name now, with other content as well: no restored copy?
+fn is_another(old: &View<'_>, new: &View<'_>) -> bool {
+    let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
+    old.ino.is_some() && old.ino != new.ino && !untouched
 }
 
 /// May the file keep its digest unread?

@@ -1,5 +1,5 @@
 //! Files that are there under a new name: same inode, size and mtime as an entry whose path is
-//! gone. What their content should be is what that entry says.
+//! gone or has become another file's; the new name may have been another's too. What their content should be is what that entry says.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ type Key = (u64, u64, i64);
 pub(super) struct Was {
     pub(super) digest: Digest,
     pub(super) verified_at: Option<i64>,
+    pub(super) ctime_ns: Option<i64>,
 }
 
 /// Collected in the first pass: 40 bytes for each file that only one side has, and what the
@@ -37,12 +38,12 @@ fn key(view: &View<'_>) -> Option<Key> {
 }
 
 impl Renames {
-    /// A file that the old manifest does not have.
+    /// A file that the old manifest does not have, or had another for.
     pub(super) fn added(&mut self, id: EntryId, view: &View<'_>) {
         self.added.extend(key(view).map(|key| (key, id)));
     }
 
-    /// An entry that the tree does not have.
+    /// An entry that the tree does not have, or has another file for.
     pub(super) fn removed(&mut self, entry: &Entry) {
         if entry.digest.is_some() {
             self.removed.extend(key(&View::from(entry)));
@@ -77,6 +78,7 @@ impl Renames {
                 known.push(Was {
                     digest,
                     verified_at: entry.verified_at,
+                    ctime_ns: View::from(entry).ctime_ns,
                 });
             }
         }

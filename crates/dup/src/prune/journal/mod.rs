@@ -18,7 +18,7 @@ mod trust;
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
@@ -27,6 +27,8 @@ use bc_digest::Digest;
 use bc_manifest::time::format_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Identity;
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use self::record::{Copied, End, Header, Inode, MAGIC, SCHEMA};
@@ -39,6 +41,7 @@ use super::run::Mode;
 use super::step::{Action, Skip};
 use crate::json::JsonPath;
 use bc_fs::Escaped;
+use bc_fs::place::Place;
 
 pub(crate) use self::read::{Steps, unfinished};
 pub(crate) use self::record::{Entry, Recorded};
@@ -256,27 +259,27 @@ pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     }
 }
 
-/// Opens the journal to be written, creating it if there is none.
+/// Opens the journal to be written, creating it if there is none, through a link to nothing yet as
+/// well; not through another user's in a directory where others may write.
 fn open(path: &Path) -> Result<File, JournalError> {
     let fail = |error: io::Error| JournalError::new(path, "open", error);
-    let mut options = File::options();
-    options
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(trust::FLAGS.bits() as i32);
-    match options.clone().create_new(true).open(path) {
+    let place = Place::find(path).map_err(fail)?;
+    let open = |more: OFlags| {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | trust::FLAGS | more;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::openat(place.directory(), place.name(), flags, mode).map(File::from)
+    };
+    match open(OFlags::CREATE | OFlags::EXCL) {
         Ok(file) => trust::check(&file, path).map(|()| file).inspect_err(|_| {
             // A file system without owners or modes: nothing of ours stays.
-            let _ = std::fs::remove_file(path);
+            let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
         }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Through a link to nothing yet as well.
-            let file = options.create(true).open(path).map_err(fail)?;
+        Err(Errno::EXIST) => {
+            let file = open(OFlags::empty()).map_err(|errno| fail(errno.into()))?;
             trust::check(&file, path)?;
             Ok(file)
         }
-        Err(error) => Err(fail(error)),
+        Err(errno) => Err(fail(errno.into())),
     }
 }
 
