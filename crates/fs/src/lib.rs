@@ -2,6 +2,7 @@
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
 //! - [`lease`] notices writers of a file while it is read.
+//! - [`mount`] knows what each file system can be trusted with.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show.
 //! - [`Size`] reads sizes as people write them.
 //!
@@ -19,6 +20,7 @@
 pub mod atomic;
 mod escape;
 pub mod lease;
+pub mod mount;
 mod size;
 
 pub use escape::{Escaped, escape};
