@@ -120,32 +120,46 @@ impl Traits {
     }
 }
 
+/// What the magic number alone tells of the file system that `file` is on: one
+/// call, enough to tell what is made up and what is plain.
+///
+/// # Errors
+/// `fstatfs` as the system gives it.
+pub fn basic_traits(file: impl AsFd) -> Result<Traits, Errno> {
+    Ok(by_magic(file)?.1)
+}
+
+fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
+    let found = fstatfs(file)?;
+    // The kernel's magic numbers have 32 bits; `f_type` is signed or wider on some machines.
+    let magic = found.f_type as u32;
+    let mut traits = table::by_magic(magic);
+    traits.read_only = is_read_only(&found);
+    Ok((magic, traits))
+}
+
 /// The traits of the file system that `file` is on, for files with the device
 /// number `dev` (`st_dev`): layered file systems have several.
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
 pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
-    let file = file.as_fd();
-    let found = fstatfs(file)?;
-    // The kernel's magic numbers have 32 bits; `f_type` is signed or wider on some machines.
-    let magic = found.f_type as u32;
-    let mut traits = table::by_magic(magic);
-    traits.read_only = is_read_only(&found);
-    if table::is_fuse(magic) || traits.shows == Shows::Layers {
-        let mount = mount_id(file).and_then(info::mount);
-        if let Some(mount) = mount {
-            let read_only = traits.read_only;
-            if table::is_fuse(magic) {
-                traits = table::by_type(&mount.kind);
-                traits.read_only = read_only;
-            } else if mount.dev == dev && !read_only && !mount.mixes_inodes() {
-                // All layers are on one file system, which is written to: its
-                // numbers are passed on (Documentation/filesystems/overlayfs.rst,
-                // "Inode properties").
-                traits.inodes = Inodes::Stable;
-            }
-        }
+    let (magic, mut traits) = by_magic(&file)?;
+    let is_fuse = table::is_fuse(magic);
+    if !is_fuse && traits.shows != Shows::Layers {
+        return Ok(traits);
+    }
+    let read_only = traits.read_only;
+    let Some(mount) = mount_id(file).and_then(info::mount) else {
+        return Ok(traits);
+    };
+    if is_fuse {
+        traits = table::by_type(&mount.kind);
+        traits.read_only = read_only;
+    } else if mount.dev == dev && !read_only && !mount.mixes_inodes() {
+        // All layers are on one file system, which is written to: its numbers are
+        // passed on (Documentation/filesystems/overlayfs.rst, "Inode properties").
+        traits.inodes = Inodes::Stable;
     }
     Ok(traits)
 }
