@@ -92,6 +92,7 @@ mod plan;
 mod progress;
 mod pump;
 mod queue;
+mod silent;
 mod slot;
 mod stream;
 #[cfg(test)]

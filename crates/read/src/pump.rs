@@ -12,6 +12,7 @@ use crate::latency::Latency;
 use crate::open::Opener;
 use crate::plan::Plan;
 use crate::queue::Queue;
+use crate::silent::Silent;
 use crate::slot::Slot;
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
 use files::Start;
@@ -75,6 +76,7 @@ struct Pump<'a, C> {
     pool: Pool,
     queue: Queue<'a>,
     latency: Latency,
+    silent: Silent,
     chunk: usize,
     stats: Stats,
 }
@@ -121,6 +123,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             pool,
             queue: Queue::new(options.backend, slots),
             latency: Latency::default(),
+            silent: Silent::default(),
             chunk,
             stats: Stats::default(),
         }

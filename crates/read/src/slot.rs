@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_fs::mount::Answer;
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -54,8 +55,10 @@ pub(crate) enum Plain {
     Read(usize),
     /// Not without waiting for the disk.
     Miss,
-    /// The file system or the kernel cannot say.
+    /// There is no saying.
     Unknown,
+    /// The file system or the kernel can never say; see [`Silent`](crate::silent::Silent).
+    Unsupported,
 }
 
 impl Active {
@@ -133,9 +136,8 @@ impl Active {
         match result {
             Ok(n) => Ok(Plain::Read(n)),
             Err(Errno::AGAIN) => Ok(Plain::Miss),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::SPIPE | Errno::PERM) => {
-                Ok(Plain::Unknown)
-            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Plain::Unsupported),
+            Err(Errno::INVAL | Errno::SPIPE | Errno::PERM) => Ok(Plain::Unknown),
             Err(errno) => Err(errno),
         }
     }
@@ -169,7 +171,7 @@ impl Active {
         let same = FileStat::from(&now).stamp == self.opened.stat.stamp;
         // Fewer bytes than promised, yet unchanged: only where sizes are made up.
         let enough =
-            || trust == Trust::Untrusted || self.progress.complete() || is_pseudo(self.file());
+            || trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file());
         if same && enough() {
             Ok(())
         } else {
@@ -187,26 +189,7 @@ impl Active {
     }
 }
 
-/// Whether the file's system makes up its content, and sizes, when asked.
-fn is_pseudo(file: &OwnedFd) -> bool {
-    // linux/magic.h; FUSE is among them because its servers may not know sizes.
-    const MAGIC: [u64; 16] = [
-        0x0000_9fa0, // proc
-        0x6265_6572, // sysfs
-        0x0027_e0eb, // cgroup
-        0x6367_7270, // cgroup2
-        0x6462_6720, // debugfs
-        0x7472_6163, // tracefs
-        0x7363_6673, // securityfs
-        0xcafe_4a11, // bpf
-        0x6265_6570, // configfs
-        0x6165_676c, // pstore
-        0xde5e_81e4, // efivarfs
-        0x4249_4e4d, // binfmt_misc
-        0xf97c_ff8c, // selinuxfs
-        0x4341_5d53, // smackfs
-        0x0765_5821, // resctrl
-        0x6573_5546, // fuse
-    ];
-    rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
+/// Whether the file's system, or its server, may not know sizes.
+fn makes_up_sizes(file: &OwnedFd) -> bool {
+    bc_fs::mount::basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
 }
