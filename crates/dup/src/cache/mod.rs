@@ -6,11 +6,14 @@
 //! before the search began are not recorded: a later write within the same
 //! tick of the kernel's clock would not show.
 //!
+//! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
+//!
 //! Nothing about the cache is fatal. One that is damaged or foreign is set
 //! aside and a new one begun; one that cannot be opened is done without.
 
 mod record;
 mod store;
+mod trust;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +26,7 @@ use bc_walk::{Identity, Meta, Stamp};
 use crate::scan::{Context, Prefixes};
 use record::{Record, Scope};
 use store::Failure;
+use trust::Trust;
 
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
@@ -42,6 +46,7 @@ pub struct Cache {
     prefixes: HashMap<u32, usize>,
     /// Whether to write at the end.
     usable: bool,
+    trust: Trust,
 }
 
 impl Cache {
@@ -58,6 +63,7 @@ impl Cache {
             recalled: Vec::new(),
             prefixes: HashMap::new(),
             usable: true,
+            trust: Trust::default(),
         }
     }
 
@@ -65,6 +71,12 @@ impl Cache {
     #[cfg(test)]
     pub(crate) fn pretend_later(&mut self, ns: i64) {
         self.began_ns += ns;
+    }
+
+    /// As if inode numbers were nowhere to be relied on.
+    #[cfg(test)]
+    pub(crate) fn pretend_unstable(&mut self) {
+        self.trust.nothing = true;
     }
 
     /// What there is to tell about the cache: set aside, not usable, and why.
@@ -78,8 +90,13 @@ impl Cache {
         self.recalled = vec![None; context.candidates.len()];
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
         let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
+            .filter(|candidate| self.trust.holds(context, *candidate))
             .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
             .collect();
+        if let Some(message) = self.trust.message() {
+            self.messages
+                .push(format!("{}: {message}", self.path.display()));
+        }
         wanted.sort_unstable();
         let algorithm = context.options.algorithm;
         let mut found = Vec::new();
@@ -126,10 +143,12 @@ impl Cache {
         }
         let table = &context.table;
         let newest = self.began_ns.saturating_sub(RACY_NS);
-        let settled = |candidate: u32| {
+        let trust = &mut self.trust;
+        let mut settled = |candidate: u32| {
             let meta = meta(context, candidate)?;
             let changed = meta.stamp.mtime_ns.max(meta.stamp.ctime_ns);
-            (!table.failed(candidate) && changed < newest).then_some((meta.id, meta.stamp))
+            (!table.failed(candidate) && changed < newest && trust.holds(context, candidate))
+                .then_some((meta.id, meta.stamp))
         };
         let prefixes = lock(&context.prefixes);
         let new_prefixes: Vec<(Identity, Stamp, &[Digest])> = prefixes
