@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`] alone.
+//! - Unsafe code stands in [`lease`] and where [`mount`] asks XFS alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 mod info;
 mod table;
+mod xfs;
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -145,6 +146,11 @@ fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
 /// `fstatfs` as the system gives it.
 pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     let (magic, mut traits) = by_magic(&file)?;
+    if table::is_xfs(magic)
+        && let Some(reflinks) = xfs::reflinks(&file)
+    {
+        traits.reflinks = if reflinks { Answer::Yes } else { Answer::No };
+    }
     let is_fuse = table::is_fuse(magic);
     if !is_fuse && traits.shows != Shows::Layers {
         return Ok(traits);

@@ -24,6 +24,7 @@ mod step;
 mod symlink;
 mod sys;
 mod temp;
+mod unable;
 mod undo;
 
 #[cfg(test)]
@@ -33,4 +34,5 @@ pub use journal::{Journal, JournalError};
 pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
 pub use run::{Event, Force, Mode, Options, Owners, prune};
 pub use step::{Action, Outcome, Skip, Step, StepKind, Summary};
+pub use unable::{Lack, Unable};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

@@ -47,6 +47,7 @@ impl Run<'_> {
         }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
+        self.able(&held, kind)?;
         let size = keeper.stat.stamp.size;
         let digest = guard::compare(&keeper.file, &held.file, size, self.cancel)?;
         keeper.check().map_err(Skip::of_keeper)?;

@@ -14,6 +14,7 @@ use super::prove::{Ready, Refusal};
 use super::relocate::{self, Loss};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
+use super::unable::Abilities;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
 
 /// Whether anything is changed.
@@ -81,7 +82,8 @@ impl Options {
 /// What the run tells as it goes. Exhaustive: no front end should overlook one.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A step and what became of it.
+    /// A step and what became of it. What a file system cannot do with any of its
+    /// files ([`Skip::Unable`]) is told for the first of them only.
     Step(&'a Step, &'a Outcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
@@ -114,6 +116,7 @@ pub fn prune(
         temps: Temps::new(),
         swept: HashSet::new(),
         destination: None,
+        abilities: Abilities::default(),
     };
     for group in groups {
         if cancel.is_cancelled() {
@@ -142,6 +145,8 @@ pub(super) struct Run<'a> {
     swept: HashSet<Identity>,
     /// The real path of the directory that files are moved to.
     pub(super) destination: Option<Vec<u8>>,
+    /// Of the file systems met.
+    pub(super) abilities: Abilities,
 }
 
 /// What this run did to the files of one group.
@@ -230,7 +235,12 @@ impl Run<'_> {
                     _ => self.summary.changed += 1,
                 }
             }
-            Outcome::Skipped(skip) => self.summary.skip(skip),
+            Outcome::Skipped(skip) => {
+                self.summary.skip(skip);
+                if self.abilities.is_told(skip) {
+                    return;
+                }
+            }
         }
         (self.observer)(Event::Step(step, outcome));
     }
@@ -272,7 +282,7 @@ impl Run<'_> {
                     promoted = ready.held.check().ok().map(|()| ready.held);
                     Outcome::Skipped(Skip::NewKeeper)
                 }
-                Err(skip) => Outcome::Skipped(skip),
+                Err(skip) => Outcome::Skipped(self.learn(&ready.held, skip)),
             },
         };
         self.tell(&step, &outcome);

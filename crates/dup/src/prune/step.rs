@@ -7,6 +7,7 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::sys::Failed;
+use super::unable::Unable;
 use bc_fs::Escaped;
 
 /// What becomes of a duplicate.
@@ -165,6 +166,8 @@ pub enum Skip {
     Displaced(Vec<u8>),
     /// The run was cancelled.
     Cancelled,
+    /// The file system cannot do this with any of its files.
+    Unable(Unable),
     /// The journal could not be written; nothing is done without it.
     Journal(i32),
     /// The system refused.
@@ -221,6 +224,7 @@ impl Skip {
             Skip::DestinationExists => "destination exists",
             Skip::Left { .. } => "temporary file left",
             Skip::Cancelled => "cancelled",
+            Skip::Unable(unable) => unable.reason(),
             Skip::Journal(_) => "journal not writable",
             Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
                 Errno::XDEV => "other file system",
@@ -270,6 +274,7 @@ impl fmt::Display for Skip {
                 Escaped(path)
             ),
             Skip::Cancelled => f.write_str("cancelled"),
+            Skip::Unable(unable) => unable.fmt(f),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
         }

@@ -76,9 +76,14 @@ const FUSE: Traits = Traits {
 };
 
 const FUSE_MAGIC: u32 = 0x6573_5546;
+const XFS_MAGIC: u32 = 0x5846_5342;
 
 pub(super) fn is_fuse(magic: u32) -> bool {
     magic == FUSE_MAGIC
+}
+
+pub(super) fn is_xfs(magic: u32) -> bool {
+    magic == XFS_MAGIC
 }
 
 const fn named(name: &'static str, traits: Traits) -> Traits {
@@ -92,7 +97,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x0000_ef53, Traits { mtime_step_ns: SECOND, links: Links::UpTo(65_000), inline: Unknown,
         folds_case: Unknown, ..named("ext4", DISK) }),
     // XFS_MAXLINK in fs/xfs/libxfs/xfs_format.h; reflink=1 is mkfs.xfs(8)'s default, not a must.
-    (0x5846_5342, Traits { reflinks: Unknown, links: Links::UpTo(0x7fff_ffff), folds_case: Unknown,
+    (XFS_MAGIC, Traits { reflinks: Unknown, links: Links::UpTo(0x7fff_ffff), folds_case: Unknown,
         ..named("XFS", DISK) }),
     // BTRFS_LINK_MAX in include/uapi/linux/btrfs_tree.h; btrfs(5): a device number for each
     // subvolume, files below max_inline in the metadata tree.
