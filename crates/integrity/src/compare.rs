@@ -6,7 +6,7 @@ use std::io;
 
 use bc_manifest::integrity::Kind;
 
-use crate::change::{Change, Class, Difference, Value};
+use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{Field, Rules};
 use crate::moves::{Candidate, Side, pair};
 use crate::spool::Spool;
@@ -69,12 +69,14 @@ impl<'a> Comparison<'a> {
         self.hold = true;
     }
 
-    /// A path of both sides. Returns its class.
+    /// A path of both sides. Returns its class. `hint` says what the ctimes of a
+    /// damaged file come to where it lies.
     pub(crate) fn both(
         &mut self,
         path: &[u8],
         old: &View<'_>,
         new: &View<'_>,
+        hint: impl FnOnce(Ctime) -> Ctime,
     ) -> io::Result<Class> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -95,7 +97,7 @@ impl<'a> Comparison<'a> {
             _ => change.differences = view::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
-            change.ctime = Some(view::ctime_hint(old, new));
+            change.ctime = Some(hint(view::ctime_hint(old, new)));
         }
         self.report(change).map(|()| class)
     }

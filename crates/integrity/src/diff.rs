@@ -76,7 +76,9 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
                 if before.path == ROOT {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
-                comparison.both(&before.path, &one, &other).map(drop)
+                comparison
+                    .both(&before.path, &one, &other, |ctime| ctime)
+                    .map(drop)
             }
             (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
             (None, Some(after)) => comparison.added(&after.path, &View::from(after)),

@@ -8,6 +8,7 @@
 
 mod output;
 mod plan;
+mod unchanged;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -25,6 +26,7 @@ use crate::create::hash_options;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
+use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
@@ -87,6 +89,10 @@ pub struct Updated {
     pub directories: u64,
     /// What was read.
     pub totals: Totals,
+    /// Files that kept their digests unread by path, size and mtime alone, because
+    /// inode numbers cannot be compared: after a copy to another disk, or where a
+    /// file system numbers its files anew.
+    pub by_name: u64,
 }
 
 /// Every field but the digest: whether there is anything to write at all.
@@ -98,7 +104,8 @@ const EVERYTHING: Rules = Rules {
 /// Brings a manifest up to date and gives what changed to `sink` in path order.
 ///
 /// Files whose size, mtime, ctime and inode are as recorded keep their digest
-/// unread. What cannot be read keeps its old entry.
+/// unread; where inode numbers cannot be compared, those whose path, size and
+/// mtime are. What cannot be read keeps its old entry.
 ///
 /// # Errors
 /// As [`verify`](crate::verify()), or if another update of the same manifest is
@@ -136,17 +143,17 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let tree = tree?;
     refuse_if_empty(&tree, &manifest, what.root, what.root_check)?;
 
-    let mut plan = Plan::new(&tree);
+    let elsewhere = is_elsewhere(&tree, &header);
+    let mut plan = Plan::new(&tree, elsewhere);
     plan.make(old, manifest.directory(), &options, what, work)?;
-    let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
-    if elsewhere && plan.matches == 0 && plan.leaves > 0 {
+    if elsewhere && what.root_check == RootCheck::Careful && plan.matches == 0 && plan.leaves > 0 {
         return Err(refused(
             what.root,
             "is on another device than recorded, and nothing in it matches",
         ));
     }
     let chosen = choose(std::mem::take(&mut plan.candidates), what.reread);
-    plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
+    plan.differs |= !chosen.is_empty() || elsewhere;
 
     chosen.iter().for_each(|id| plan.read(*id));
     let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work);
@@ -157,6 +164,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         options,
         hash,
         header,
+        elsewhere,
     };
     let mut scrubbed = Scrubbed::default();
     if let Reread::For(time) = what.reread {
@@ -176,6 +184,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             skipped,
             directories,
             totals,
+            by_name: 0,
         });
     }
     updater.write(&plan, &scrubbed, work, sink)
@@ -202,6 +211,7 @@ struct Updater<'a> {
     options: TreeOptions,
     hash: bc_hash::Options,
     header: Header,
+    elsewhere: bool,
 }
 
 impl Updater<'_> {
@@ -311,6 +321,7 @@ impl Updater<'_> {
             skipped: listing.skipped().clone(),
             directories: listing.directories(),
             totals,
+            by_name: plan.by_name,
         })
     }
 
@@ -359,7 +370,9 @@ impl Updater<'_> {
             }
             (compared.digest, compared.error) = (now.digest, now.error);
         }
-        let class = comparison.both(new.path, &before, &compared);
+        let class = comparison.both(new.path, &before, &compared, |ctime| {
+            Hints::new(self.tree, self.elsewhere).judge(new.id, ctime)
+        });
         let class = class.map_err(|error| report_failed(&error))?;
         let keeps = match class {
             Class::Damaged => self.what.damaged == Damaged::Keep,

@@ -12,6 +12,7 @@ use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::hashing;
+use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
@@ -103,6 +104,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         old,
         comparison,
         root_dev: header.root_dev,
+        hints: Hints::new(&tree, is_elsewhere(&tree, &header)),
     };
     let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
@@ -196,6 +198,7 @@ struct Merge<'a, 's> {
     old: OldSide,
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
+    hints: Hints<'a>,
 }
 
 impl Merge<'_, '_> {
@@ -213,7 +216,9 @@ impl Merge<'_, '_> {
                     old.dev = self.root_dev;
                 }
                 self.comparison
-                    .both(new.path, &old, &new.compared())
+                    .both(new.path, &old, &new.compared(), |ctime| {
+                        self.hints.judge(new.id, ctime)
+                    })
                     .map(drop)
             }
             None => self.comparison.added(new.path, &new.view),

@@ -134,9 +134,9 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x0000_4d44, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
         mtime_step_ns: 2 * SECOND, links: Links::One, folds_case: Yes, ..named("FAT", DISK) }),
     // fs/exfat/inode.c and exfat_raw.h (EXFAT_SUPER_MAGIC): numbers by iunique(), ctime is set
-    // to mtime, 10 ms beside steps of 2 s.
+    // to mtime, steps of 10 ms.
     (0x2011_bab0, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
-        mtime_step_ns: 2 * SECOND, links: Links::One, folds_case: Yes, ..named("exFAT", DISK) }),
+        mtime_step_ns: 10_000_000, links: Links::One, folds_case: Yes, ..named("exFAT", DISK) }),
     // fs/hfsplus/inode.c: catalogue numbers; whole seconds; folding is mkfs.hfsplus's choice.
     (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND, folds_case: Unknown,
         ..named("HFS+", DISK) }),

@@ -4,6 +4,7 @@ use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::{EntryId, Identity};
 
+use super::unchanged::{Judge, Unchanged};
 use super::{EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
@@ -29,10 +30,13 @@ pub(super) struct Plan<'a> {
     pub(super) leaves: u64,
     pub(super) matches: u64,
     pub(super) problems: Vec<String>,
+    /// Files that are as recorded by path, size and mtime alone.
+    pub(super) by_name: u64,
+    judge: Judge<'a>,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Plan<'a> {
+    pub(super) fn new(tree: &'a Tree, elsewhere: bool) -> Plan<'a> {
         Plan {
             tree,
             wanted: vec![false; tree.listing.len()],
@@ -42,6 +46,8 @@ impl<'a> Plan<'a> {
             leaves: 0,
             matches: 0,
             problems: Vec::new(),
+            by_name: 0,
+            judge: Judge::new(tree, elsewhere),
         }
     }
 
@@ -104,11 +110,15 @@ impl<'a> Plan<'a> {
             return;
         }
         self.leaves += 1;
-        self.matches += u64::from(same);
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
+            self.matches += u64::from(same || has_same_target(&old, &new.view));
             return;
         };
-        if !is_unchanged(&old, &new.view) {
+        let unchanged = self.judge.file(&old, &new.view, id);
+        self.by_name += u64::from(unchanged == Unchanged::ByName);
+        self.differs |= unchanged == Unchanged::ByName;
+        self.matches += u64::from(same || unchanged == Unchanged::ByName);
+        if unchanged == Unchanged::No {
             self.read(id);
             self.differs = true;
         } else if reread != Reread::None {
@@ -123,11 +133,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// May the file keep its digest unread?
-fn is_unchanged(old: &View<'_>, new: &View<'_>) -> bool {
-    old.kind == new.kind
-        && old.digest.is_some()
-        && old.size.is_some()
-        && (old.size, old.mtime_ns, old.ctime_ns, old.ino)
-            == (new.size, new.mtime_ns, new.ctime_ns, new.ino)
+/// Links of a copy: all but their targets is new.
+fn has_same_target(old: &View<'_>, new: &View<'_>) -> bool {
+    old.kind == new.kind && old.target.is_some() && old.target == new.target
 }
