@@ -19,6 +19,7 @@ mod html_integrity;
 mod integrity;
 mod integrity_foreign;
 mod integrity_update;
+mod mounts;
 mod multicall;
 mod options;
 mod outputs;
