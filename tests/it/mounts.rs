@@ -340,3 +340,66 @@ fn what_a_mount_cannot_say_is_asked_once_and_not_for_each_file() {
         .count();
     assert!(opened <= 10, "{opened}");
 }
+
+#[test]
+fn hard_links_that_get_other_numbers_are_not_promised_and_named_as_such() {
+    if let Some(reason) = missing(&["mergerfs"]) {
+        return left_out(&reason);
+    }
+    let tree = TestTree::new();
+    for index in 0..5 {
+        tree.write(format!("d/{index}"), "the same in all");
+    }
+    for (how, said) in [
+        (
+            "--dry-run",
+            "whether hard links work on mergerfs shows when it is tried",
+        ),
+        (
+            "--journal=j",
+            "mergerfs numbers the names of one file differently",
+        ),
+    ] {
+        let text = format!(
+            "mergerfs d $M 2>err.txt || {{ echo cannot mount: $(cat err.txt) >&2; exit 77; }}
+            status=0; $BC dup prune --action=hardlink {how} $M || status=$?
+            umount $M; exit $status"
+        );
+        let Some(outcome) = script(&tree, &text) else {
+            return;
+        };
+        // A mergerfs that keeps the numbers does it.
+        if how != "--dry-run" && outcome.status.success() {
+            return left_out("this mergerfs keeps inode numbers");
+        }
+        outcome.code(1).stdout_is("").stderr_has(said);
+        assert_eq!(told(&outcome), 1, "{}", outcome.error_text());
+        assert!(!outcome.error_text().contains("kept file changed"));
+    }
+}
+
+#[test]
+fn a_kept_file_on_a_young_image_needs_no_writing_out() {
+    if let Some(reason) = missing(&["mksquashfs", "losetup"]) {
+        return left_out(&reason);
+    }
+    let tree = TestTree::new();
+    tree.write("kept/a", "the same").write("d/b", "the same");
+    let text = "mksquashfs kept img -quiet -no-progress -noappend >/dev/null
+        mount -o loop,ro img $M 2>err.txt || { echo cannot mount: $(cat err.txt) >&2; exit 77; }
+        status=0; $BC dup prune --action=delete --yes --journal=j --reference $M $M d || status=$?
+        umount $M; exit $status";
+    if let Some(outcome) = script(&tree, text) {
+        outcome.code(0);
+        assert!(!tree.exists("d/b"), "{}", outcome.error_text());
+    }
+}
+
+#[test]
+fn files_without_an_end_are_given_up() {
+    let tree = TestTree::new();
+    let outcome = tree.bc_line("hash --type=xxh3 /proc/self").go();
+    outcome
+        .code(1)
+        .stderr_has("/proc/self/pagemap: read: File too large");
+}

@@ -58,7 +58,9 @@ pub enum Links {
     One,
     /// So many.
     UpTo(u64),
-    /// More than one, or not known: to be found out by trying.
+    /// More than one; how many is found out by trying.
+    Many,
+    /// Not known, nor whether all names of a file have its inode number.
     Unknown,
 }
 

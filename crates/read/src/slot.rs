@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use bc_fs::mount::Answer;
+use bc_fs::mount::{Answer, basic_traits};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -179,6 +179,13 @@ impl Active {
         }
     }
 
+    /// Whether more has come of a file that the kernel makes up than anybody can
+    /// mean to read.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
+            && basic_traits(self.file()).is_ok_and(|traits| traits.pseudo)
+    }
+
     /// What to show the consumer.
     pub(crate) fn feed(&self, slot: usize) -> Feed<'_> {
         Feed {
@@ -189,7 +196,12 @@ impl Active {
     }
 }
 
+/// What a file that the kernel makes up may have beyond its size: tables of
+/// symbols and of a tracer's events have some 20 MB, while the page map of a
+/// process goes on for 256 GB.
+const ENDLESS: u64 = 64 << 20;
+
 /// Whether the file's system, or its server, may not know sizes.
 fn makes_up_sizes(file: &OwnedFd) -> bool {
-    bc_fs::mount::basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
+    basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
 }

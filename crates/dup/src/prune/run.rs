@@ -83,7 +83,7 @@ impl Options {
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A step and what became of it. What a file system cannot do with any of its
-    /// files ([`Skip::Unable`]) is told for the first of them only.
+    /// files ([`Skip::Unable`], [`Skip::UnstableInodes`]) is told for the first of them only.
     Step(&'a Step, &'a Outcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
@@ -282,7 +282,7 @@ impl Run<'_> {
                     promoted = ready.held.check().ok().map(|()| ready.held);
                     Outcome::Skipped(Skip::NewKeeper)
                 }
-                Err(skip) => Outcome::Skipped(self.learn(&ready.held, skip)),
+                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, skip)),
             },
         };
         self.tell(&step, &outcome);
@@ -452,8 +452,18 @@ fn settle(keeper: &mut Held) -> Result<(), Skip> {
         .map_or(0, |since| since.as_nanos() as i64);
     let age = now.saturating_sub(keeper.stat.stamp.mtime_ns.max(keeper.stat.stamp.ctime_ns));
     if age < SETTLED_NS {
-        sys::sync(&keeper.file)?;
+        match sys::sync(&keeper.file) {
+            // An image has nothing that could be written out.
+            Err(failed) if !is_image(&keeper.file, failed.errno) => return Err(failed.into()),
+            _ => {}
+        }
     }
     keeper.settled = true;
     Ok(())
+}
+
+/// Whether `fsync` failed because the file is on a read-only file system.
+fn is_image(file: &std::os::fd::OwnedFd, errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
+        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }

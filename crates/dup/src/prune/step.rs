@@ -142,6 +142,8 @@ pub enum Skip {
     Changed,
     /// The kept file is no longer what it was.
     KeeperChanged,
+    /// A link to the kept file turned out to be another file.
+    LinkDiffers,
     /// Not a regular file any more.
     NotRegular,
     /// The bytes are not the same, whatever the digests say.
@@ -215,7 +217,7 @@ impl Skip {
             Skip::NewKeeper => "too many links",
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
-            Skip::KeeperChanged => "kept file changed",
+            Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -254,12 +256,13 @@ impl fmt::Display for Skip {
             Skip::Gone => f.write_str("no longer there"),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
             Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
             Skip::UnstableInodes => {
-                f.write_str("the file system has no stable inode numbers; needs force")
+                f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
             }
             Skip::DestinationExists => f.write_str("the destination exists"),
             Skip::Left { path, errno } => write!(

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use bc_fs::mount::{Answer, Links, Mounts, Shows};
+use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
 use rustix::io::Errno;
 
 use super::guard::Held;
@@ -30,9 +30,13 @@ pub enum Lack {
     /// Shared blocks.
     Reflinks,
     /// An answer to whether it has them, other than by trying.
-    Saying,
+    KnownReflinks,
     /// More than one name for a file.
     Links,
+    /// The file's inode number for all of its names.
+    LinkNumbers,
+    /// An answer to whether it gives names that, other than by trying.
+    KnownLinks,
     /// Being writable, here.
     Writing,
 }
@@ -41,8 +45,8 @@ impl Unable {
     /// A key for counts.
     pub(crate) fn reason(self) -> &'static str {
         match self.lack {
-            Lack::Reflinks | Lack::Links => "not supported by the file system",
-            Lack::Saying => "not known before it is tried",
+            Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
+            Lack::KnownReflinks | Lack::KnownLinks => "not known before it is tried",
             Lack::Writing => "read-only file system",
         }
     }
@@ -53,11 +57,22 @@ impl fmt::Display for Unable {
         let system = self.system;
         match self.lack {
             Lack::Reflinks => write!(f, "{system} cannot share blocks"),
-            Lack::Saying => write!(
-                f,
-                "whether {system} can share blocks shows when it is tried"
-            ),
+            Lack::KnownReflinks => {
+                write!(
+                    f,
+                    "whether {system} can share blocks shows when it is tried"
+                )
+            }
             Lack::Links => write!(f, "{system} has no hard links"),
+            Lack::LinkNumbers => {
+                write!(f, "{system} numbers the names of one file differently")
+            }
+            Lack::KnownLinks => {
+                write!(
+                    f,
+                    "whether hard links work on {system} shows when it is tried"
+                )
+            }
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
@@ -68,9 +83,11 @@ impl fmt::Display for Unable {
 #[derive(Default)]
 pub(super) struct Abilities {
     mounts: Mounts,
-    /// Devices that turned out to share no blocks.
+    /// Devices that turned out to be unable to do what this run does.
     refused: HashSet<u64>,
     told: HashSet<Unable>,
+    /// Whether it was told that files cannot be told apart.
+    unstable: bool,
 }
 
 impl Abilities {
@@ -78,6 +95,7 @@ impl Abilities {
     pub(super) fn is_told(&mut self, skip: &Skip) -> bool {
         match skip {
             Skip::Unable(unable) => !self.told.insert(*unable),
+            Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
             _ => false,
         }
     }
@@ -104,15 +122,22 @@ impl Run<'_> {
                     }
                     Err(error) if is_lack_of_reflinks(&error) => return unable(Lack::Reflinks),
                     Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
-                        return unable(Lack::Saying);
+                        return unable(Lack::KnownReflinks);
                     }
                     Ok(_) | Err(_) => {}
                 }
             }
             return Ok(());
         }
-        if *kind == StepKind::Hardlink && traits.links == Links::One {
-            return unable(Lack::Links);
+        if *kind == StepKind::Hardlink {
+            match traits.links {
+                Links::One => return unable(Lack::Links),
+                _ if self.abilities.refused.contains(&dev) => return unable(Lack::LinkNumbers),
+                Links::Unknown if self.options.mode == Mode::DryRun => {
+                    return unable(Lack::KnownLinks);
+                }
+                _ => {}
+            }
         }
         // By each name's own directory: a disk may be mounted twice.
         match sys::may_change(&target.dir) {
@@ -122,15 +147,16 @@ impl Run<'_> {
         }
     }
 
-    /// Learns from a reflink that failed: where the table knows nothing and
-    /// nothing was shared so far, nothing ever will be.
-    pub(super) fn learn(&mut self, target: &Held, skip: Skip) -> Skip {
-        let Skip::System {
-            op: "dedupe",
-            errno,
-        } = skip
-        else {
-            return skip;
+    /// Learns from a step that failed, where the table knows nothing and the
+    /// failure is one of all files there.
+    pub(super) fn learn(&mut self, keeper: &Held, target: &Held, skip: Skip) -> Skip {
+        let errno = match skip {
+            Skip::System {
+                op: "dedupe",
+                errno,
+            } => errno,
+            Skip::LinkDiffers => return self.learn_links(keeper, target),
+            _ => return skip,
         };
         let dev = target.stat.id.dev;
         let traits = self.abilities.mounts.of(dev, || Some(&target.file));
@@ -148,6 +174,19 @@ impl Run<'_> {
             _ => return skip,
         };
         let system = traits.name;
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
+    /// A link to the keeper was another file: the keeper's name was given away
+    /// meanwhile, or the file system numbers each name anew.
+    fn learn_links(&mut self, keeper: &Held, target: &Held) -> Skip {
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {
+            return Skip::KeeperChanged;
+        }
+        self.abilities.refused.insert(dev);
+        let (system, lack) = (traits.name, Lack::LinkNumbers);
         Skip::Unable(Unable { dev, system, lack })
     }
 }

@@ -33,6 +33,7 @@ const DISK: Traits = Traits {
     ctime: Ctime::Real,
     mtime_step_ns: 1,
     reflinks: No,
+    links: Links::Many,
     inline: No,
     shows: Shows::Own,
     copy_up: No,
@@ -159,7 +160,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x0000_f15f, Traits { plain: No, network: No, reflinks: No, ..named("eCryptfs", UNKNOWN) }),
     (FUSE_MAGIC, FUSE),
     // RFC 8881, 5.8: fileid and change are the server's.
-    (0x0000_6969, named("NFS", NETWORK)),
+    (0x0000_6969, Traits { links: Links::Many, ..named("NFS", NETWORK) }),
     // Documentation/admin-guide/cifs/usage.rst: noserverino makes numbers up.
     (0xff53_4d42, named("SMB", NETWORK)),
     (0xfe53_4d42, named("SMB", NETWORK)),
@@ -167,7 +168,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // Documentation/filesystems/9p.rst.
     (0x0102_1997, named("9P", NETWORK)),
     // Documentation/filesystems/ceph.rst; fs/ceph/super.h.
-    (0x00c3_6400, named("Ceph", NETWORK)),
+    (0x00c3_6400, Traits { links: Links::Many, ..named("Ceph", NETWORK) }),
     // Documentation/filesystems/afs.rst: OpenAFS's and the kernel's.
     (0x5346_414f, named("AFS", NETWORK)),
     (0x6b41_4653, named("AFS", NETWORK)),
@@ -237,7 +238,7 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
     // bindfs(1): lstat(2) of the file underneath passed on, but for owner and mode.
     (b"fuse.bindfs", Traits { ctime: Ctime::Real, network: No, ..named("bindfs", FUSE) }),
     // fuse-overlayfs' main.c (rpl_stat): times of the layers.
-    (b"fuse.fuse-overlayfs", Traits { ctime: Ctime::Real, copy_up: Yes, network: No,
+    (b"fuse.fuse-overlayfs", Traits { ctime: Ctime::Real, links: Links::Many, copy_up: Yes, network: No,
         ..named("fuse-overlayfs", FUSE) }),
     // go-fuse passes the encrypted file's times on (gocryptfs, internal/fusefrontend).
     (b"fuse.gocryptfs", Traits { ctime: Ctime::Real, reflinks: No, network: No,

@@ -304,6 +304,10 @@ impl<C: Consumer> Pump<'_, C> {
         };
         self.stats.bytes += n as u64;
         let step = active.took(n);
+        if active.is_endless() {
+            self.fail(slot, "read", Errno::FBIG);
+            return false;
+        }
         self.stepped(slot, step)
     }
 
