@@ -8,6 +8,7 @@ mod denied;
 mod dup;
 mod every_option;
 mod examples;
+mod hard_links;
 mod hash;
 mod hash_check;
 mod hash_diff;

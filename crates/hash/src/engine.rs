@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
-use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
 
 use crate::large;
+use crate::links::{Claim, Links};
 use crate::results::{Collector, Hashes};
 
 /// What to compute and how.
@@ -83,6 +84,7 @@ pub fn hash_with<S: Sink>(
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
     let large = large::pick(listing, plan.entries(), options);
+    let links = Links::new(listing);
     let mut totals = Totals::default();
     let mut sinks = Vec::new();
     let rest;
@@ -90,7 +92,23 @@ pub fn hash_with<S: Sink>(
     if !large.is_empty() {
         let mut first = sink(0);
         for file in &large {
-            match large::hash(listing, file, options, cancel, progress) {
+            if cancel.is_cancelled() {
+                break;
+            }
+            let claim = links.claim(&file.opened());
+            if let Claim::Known(digests) = claim {
+                totals.read.files += 1;
+                progress.files.fetch_add(1, Ordering::Relaxed);
+                first.file(file.entry, Ok((&file.opened().stat, &digests)));
+                continue;
+            }
+            let hashed = large::hash(listing, file, options, cancel, progress);
+            if let Claim::ReadFirst(id) = claim {
+                let digests = hashed.as_ref().ok().map(|(_, digests)| digests.as_slice());
+                // Nobody waits: these are read one after the other.
+                links.finished(id, digests);
+            }
+            match hashed {
                 Ok((stat, digests)) => {
                     totals.read.files += 1;
                     totals.read.bytes += stat.stamp.size;
@@ -120,15 +138,7 @@ pub fn hash_with<S: Sink>(
     }
     let workers = options.workers.clamp(1, plan.len());
     let done = bc_pool::run(workers, |worker| {
-        let mut consumer = Lanes {
-            batch: Batch::new(&options.algorithms, options.kernels),
-            digests: Vec::with_capacity(options.algorithms.len()),
-            sink: sink(worker),
-            progress,
-            files: 0,
-            bytes: 0,
-            ahead: Vec::new(),
-        };
+        let mut consumer = Lanes::new(listing, options, &links, progress, sink(worker));
         let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
         (consumer.sink, stats)
@@ -194,9 +204,37 @@ struct Lanes<'a, S> {
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
     ahead: Vec<u64>,
+    listing: &'a Listing,
+    links: &'a Links<'a>,
+    /// The file about to begin, if it is the first of several names.
+    claimed: Option<Identity>,
+    /// By slot: the same of the file in it.
+    firsts: Vec<Option<(EntryId, Identity)>>,
 }
 
-impl<S> Lanes<'_, S> {
+impl<'a, S> Lanes<'a, S> {
+    fn new(
+        listing: &'a Listing,
+        options: &Options,
+        links: &'a Links<'a>,
+        progress: &'a Progress,
+        sink: S,
+    ) -> Lanes<'a, S> {
+        Lanes {
+            batch: Batch::new(&options.algorithms, options.kernels),
+            digests: Vec::with_capacity(options.algorithms.len()),
+            sink,
+            progress,
+            files: 0,
+            bytes: 0,
+            ahead: Vec::new(),
+            listing,
+            links,
+            claimed: None,
+            firsts: Vec::new(),
+        }
+    }
+
     /// Counts the pieces of unfinished files that were just used up.
     fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
         for feed in feeds
@@ -221,6 +259,28 @@ impl<S> Lanes<'_, S> {
     }
 }
 
+impl<S: Sink> Lanes<'_, S> {
+    /// Gives what came of a file to the names that waited for it.
+    fn pass_on(&mut self, slot: usize, entry: EntryId, result: Result<(), &Error>) {
+        let first = self.firsts.get_mut(slot).and_then(Option::take);
+        let Some((_, id)) = first.filter(|(first, _)| *first == entry) else {
+            return;
+        };
+        let digests = result.is_ok().then_some(self.digests.as_slice());
+        for (name, stat) in self.links.finished(id, digests) {
+            self.files += 1;
+            let result = match result {
+                Ok(()) => Ok((&stat, self.digests.as_slice())),
+                Err(error) => {
+                    let path = self.listing.path(name);
+                    Err(Error::of_kind(path, error.op(), error.kind()))
+                }
+            };
+            self.sink.file(name, result);
+        }
+    }
+}
+
 impl<S: Sink> Consumer for Lanes<'_, S> {
     fn width(&self) -> usize {
         self.batch.width()
@@ -229,9 +289,28 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn reserve(&mut self, slots: usize) {
         self.batch.reserve(slots);
         self.ahead.resize(slots, 0);
+        self.firsts.resize(slots, None);
     }
 
-    fn begin(&mut self, slot: usize, _opened: &Opened) {
+    fn knows(&mut self, opened: &Opened) -> bool {
+        self.claimed = None;
+        match self.links.claim(opened) {
+            Claim::Read => return false,
+            Claim::ReadFirst(id) => {
+                self.claimed = Some(id);
+                return false;
+            }
+            Claim::Wait => {}
+            Claim::Known(digests) => {
+                self.files += 1;
+                self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, slot: usize, opened: &Opened) {
+        self.firsts[slot] = self.claimed.take().map(|id| (opened.entry, id));
         self.ahead[slot] = 0;
         self.batch.begin(slot);
     }
@@ -267,10 +346,14 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
+                self.pass_on(slot, entry, Ok(()));
             }
-            Err(error) => self.sink.file(entry, Err(error)),
+            Err(error) => {
+                self.pass_on(slot, entry, Err(&error));
+                self.sink.file(entry, Err(error));
+            }
         }
-        if self.files == PUBLISH_EVERY {
+        if self.files >= PUBLISH_EVERY {
             self.publish();
         }
     }
@@ -300,16 +383,9 @@ mod tests {
         let progress = Progress::default();
         let options = Options::new(vec![Algorithm::Xxh128]);
         let mut seen = Vec::new();
+        let links = Links::new(&listing);
         let watched = Watched {
-            inner: Lanes {
-                batch: Batch::new(&options.algorithms, options.kernels),
-                digests: Vec::new(),
-                sink: Count(0),
-                progress: &progress,
-                files: 0,
-                bytes: 0,
-                ahead: Vec::new(),
-            },
+            inner: Lanes::new(&listing, &options, &links, &progress, Count(0)),
             seen: &mut seen,
         };
         let mut consumer = watched;

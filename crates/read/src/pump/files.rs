@@ -131,6 +131,14 @@ impl<C: Consumer> Pump<'_, C> {
         let size = stat.stamp.size;
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
+        if opened.stat.nlink > 1 && self.consumer.knows(&opened) {
+            close(file);
+            self.short = false;
+            self.slots[slot] = Slot::Free;
+            self.free.push(slot);
+            self.stats.files += 1;
+            return Start::Done;
+        }
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, proven, progress, file);
         match self.pool.take(progress.left()) {
