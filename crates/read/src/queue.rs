@@ -49,7 +49,7 @@ const SAMPLE: u32 = 4;
 /// name without asking their server, asking first is a call for nothing. Both
 /// calls of a file together fail for less than one file in a hundred.
 const COLD: u32 = 16;
-const PROBE: u32 = 256;
+const PROBE: u32 = 512;
 
 impl<'a> Queue<'a> {
     pub(crate) fn new(choice: Choice, slots: usize) -> Queue<'a> {

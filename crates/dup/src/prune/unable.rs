@@ -120,7 +120,9 @@ impl Run<'_> {
                     Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => {
                         return unable(Lack::Writing);
                     }
-                    Err(error) if is_lack_of_reflinks(&error) => return unable(Lack::Reflinks),
+                    Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+                        return unable(Lack::Reflinks);
+                    }
                     Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
                         return unable(Lack::KnownReflinks);
                     }
