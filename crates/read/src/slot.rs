@@ -182,7 +182,8 @@ impl Active {
     /// Whether more has come of a file that the kernel makes up than anybody can
     /// mean to read.
     pub(crate) fn is_endless(&self) -> bool {
-        self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
+        self.progress.is_whole()
+            && self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
             && basic_traits(self.file()).is_ok_and(|traits| traits.pseudo)
     }
 
