@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_fs::mount::{Links, Shows};
+use bc_fs::mount::Shows;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Kind, Stamp};
 
@@ -212,15 +212,6 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
         return Err(Skip::UnstableInodes);
     }
     Ok(())
-}
-
-/// The highest number of names a file can have there, where that is known.
-/// Others are asked by trying.
-pub(crate) fn max_links(file: &OwnedFd) -> u64 {
-    match sys::traits(file).map(|traits| traits.links) {
-        Ok(Links::UpTo(most)) => most,
-        _ => u64::MAX,
-    }
 }
 
 /// Bytes that the file's blocks take on disk and no other file shares, where

@@ -92,7 +92,7 @@ impl Run<'_> {
             }),
             StepKind::Hardlink => {
                 same_metadata()?;
-                let most = guard::max_links(&keeper.file);
+                let most = self.max_links(keeper);
                 let most = options.max_links.unwrap_or(most).min(most);
                 Ok(if keeper.links < most {
                     Room::Free

@@ -149,6 +149,19 @@ impl Run<'_> {
         }
     }
 
+    /// The highest number of names that `file` can have, where that is known. Others
+    /// are asked by trying.
+    pub(super) fn max_links(&mut self, file: &Held) -> u64 {
+        let traits = self
+            .abilities
+            .mounts
+            .of(file.stat.id.dev, || Some(&file.file));
+        match traits.links {
+            Links::UpTo(most) => most,
+            Links::One | Links::Many | Links::Unknown => u64::MAX,
+        }
+    }
+
     /// Learns from a step that failed, where the table knows nothing and the
     /// failure is one of all files there.
     pub(super) fn learn(&mut self, keeper: &Held, target: &Held, skip: Skip) -> Skip {

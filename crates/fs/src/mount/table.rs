@@ -243,7 +243,7 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
     // go-fuse passes the encrypted file's times on (gocryptfs, internal/fusefrontend).
     (b"fuse.gocryptfs", Traits { ctime: Ctime::Real, reflinks: No, network: No,
         ..named("gocryptfs", FUSE) }),
-    // ntfs-3g(8): numbers of the MFT, ctime kept beside mtime in steps of 100 ns.
+    // fuse(8): any server of a block device has this type, ntfs-3g and exfat-fuse alike.
     (b"fuseblk", Traits { mtime_step_ns: 2 * SECOND, reflinks: No, network: No,
         ..named("a FUSE file system", FUSE) }),
     // rclone mount: no ctime, no numbers.
