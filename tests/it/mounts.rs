@@ -135,6 +135,19 @@ fn damage_is_not_called_bitrot_where_ctime_repeats_mtime() {
     });
 }
 
+/// A tree on a tmpfs.
+fn in_memory() -> Option<TestTree> {
+    let place = Path::new("/dev/shm");
+    let traits = std::fs::File::open(place)
+        .ok()
+        .and_then(|dir| bc_fs::mount::basic_traits(dir).ok());
+    if traits.is_none_or(|traits| traits.name != "tmpfs" || traits.read_only) {
+        left_out("/dev/shm is no tmpfs");
+        return None;
+    }
+    Some(TestTree::new_in(place))
+}
+
 /// Lines of a run that name a failure of one file.
 fn told(outcome: &Outcome) -> usize {
     let text = outcome.error_text();
@@ -145,8 +158,8 @@ fn told(outcome: &Outcome) -> usize {
 
 #[test]
 fn a_dry_run_does_not_promise_reflinks_where_there_are_none() {
-    let Ok(tree) = std::panic::catch_unwind(|| TestTree::new_in(Path::new("/dev/shm"))) else {
-        return left_out("no /dev/shm");
+    let Some(tree) = in_memory() else {
+        return;
     };
     for index in 0..20 {
         tree.write(format!("{index}"), "the same in all");
@@ -228,8 +241,8 @@ fn xfs_is_asked_whether_it_shares_blocks() {
 #[test]
 fn an_update_follows_a_copy_to_another_disk() {
     let tree = TestTree::new();
-    let Ok(other) = std::panic::catch_unwind(|| TestTree::new_in(Path::new("/dev/shm"))) else {
-        return left_out("no /dev/shm");
+    let Some(other) = in_memory() else {
+        return;
     };
     let dev = |path: &Path| std::os::unix::fs::MetadataExt::dev(&path.metadata().unwrap());
     if dev(tree.path()) == dev(other.path()) {
@@ -301,8 +314,8 @@ fn what_a_mount_cannot_say_is_asked_once_and_not_for_each_file() {
     if tool("strace").is_none() {
         return left_out("not installed: strace");
     }
-    let Ok(tree) = std::panic::catch_unwind(|| TestTree::new_in(Path::new("/dev/shm"))) else {
-        return left_out("no /dev/shm");
+    let Some(tree) = in_memory() else {
+        return;
     };
     for index in 0..1000 {
         tree.write(format!("d/{index}"), format!("content {index}"));
@@ -402,4 +415,31 @@ fn files_without_an_end_are_given_up() {
     outcome
         .code(1)
         .stderr_has("/proc/self/pagemap: read: File too large");
+}
+
+/// Containers: the cache is of use where an overlay passes on the numbers of the file
+/// system that it writes to, and says where it does not.
+#[test]
+fn an_overlay_is_trusted_with_the_numbers_of_its_own_disk() {
+    if let Some(reason) = missing(&["mksquashfs", "losetup"]) {
+        return left_out(&reason);
+    }
+    let tree = two_versions();
+    let text = format!(
+        "{IMAGES}
+        mkdir l work up one.d; mount -o loop,ro one.img one.d || {{ echo cannot mount >&2; exit 77; }}
+        for lower in one one.d; do
+            rm -rf up work; mkdir up work
+            mount -t overlay overlay -o lowerdir=$lower,upperdir=up,workdir=work $M || {{ echo cannot mount >&2; exit 77; }}
+            echo $lower; $BC dup --cache=c.$lower $M 2>&1 >/dev/null; umount $M
+        done; umount one.d"
+    );
+    let Some(outcome) = script(&tree, &text) else {
+        return;
+    };
+    outcome.code(0);
+    let text = outcome.text();
+    let (own, others) = text.split_once("one.d").unwrap();
+    assert_eq!(own, "one\n");
+    assert!(others.contains("not used on overlay"), "{text}");
 }

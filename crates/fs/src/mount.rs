@@ -93,6 +93,8 @@ pub struct Traits {
     pub plain: Answer,
     /// How long inode numbers stand for one file.
     pub inodes: Inodes,
+    /// Numbers from this one on are another file system's, of which nothing is known.
+    pub inodes_below: u64,
     /// What change times say.
     pub ctime: Ctime,
     /// The coarsest step, in nanoseconds, in which it keeps mtimes.
@@ -117,9 +119,10 @@ pub struct Traits {
 
 impl Traits {
     /// Whether device, inode, size, mtime and ctime that are all as they were
-    /// prove that the content is what it was, over remounts too.
-    pub fn identity_proves_content(&self) -> bool {
-        self.inodes == Inodes::Stable && self.ctime == Ctime::Real
+    /// prove that the content is what it was, over remounts too, of a file with
+    /// this inode number.
+    pub fn identity_proves_content(&self, ino: u64) -> bool {
+        self.inodes == Inodes::Stable && self.ctime == Ctime::Real && ino < self.inodes_below
     }
 }
 
@@ -164,10 +167,14 @@ pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     if is_fuse {
         traits = table::by_type(&mount.kind);
         traits.read_only = read_only;
-    } else if mount.dev == dev && !read_only && !mount.mixes_inodes() {
-        // All layers are on one file system, which is written to: its numbers are
-        // passed on (Documentation/filesystems/overlayfs.rst, "Inode properties").
+    } else if mount.dev == dev && !read_only {
+        // The numbers are those of the file system that is written to, passed on
+        // (Documentation/filesystems/overlayfs.rst, "Inode properties"). Only with xino
+        // are there others, marked by their highest bits.
         traits.inodes = Inodes::Stable;
+        if mount.mixes_inodes() {
+            traits.inodes_below = 1 << 32;
+        }
     }
     Ok(traits)
 }
@@ -231,7 +238,7 @@ mod tests {
             let traits = of(path);
             assert!(traits.pseudo, "{path}");
             assert_eq!(traits.sizes, Answer::No);
-            assert!(!traits.identity_proves_content());
+            assert!(!traits.identity_proves_content(1));
         }
         assert!(!of(".").pseudo);
     }
@@ -244,7 +251,7 @@ mod tests {
         let again = mounts.of(7, || -> Option<File> { panic!("asked again") });
         assert_eq!(again, first);
         let none = mounts.of(8, || None::<File>);
-        assert!(!none.identity_proves_content());
+        assert!(!none.identity_proves_content(1));
         assert_eq!(none.inodes, Inodes::Unknown);
     }
 

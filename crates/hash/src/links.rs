@@ -76,7 +76,7 @@ impl<'a> Links<'a> {
             self.listing.open_dir(dir).ok()
         };
         let traits = state.mounts.of(stat.id.dev, dir);
-        if !traits.identity_proves_content() {
+        if !traits.identity_proves_content(stat.id.ino) {
             return Claim::Read;
         }
         let Some(inode) = state.inodes.get_mut(&stat.id) else {

@@ -26,7 +26,7 @@ impl Trust {
         let dir = context.listing.dir(context.candidates.entry(candidate));
         let open = || context.listing.open_dir(dir).ok();
         let traits = self.mounts.of(meta.id.dev, open);
-        let holds = traits.identity_proves_content();
+        let holds = traits.identity_proves_content(meta.id.ino);
         #[cfg(test)]
         let holds = holds && !self.nothing;
         if !holds && !self.refused.contains(&traits.name) {
