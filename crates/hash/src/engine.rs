@@ -206,10 +206,8 @@ struct Lanes<'a, S> {
     ahead: Vec<u64>,
     listing: &'a Listing,
     links: &'a Links<'a>,
-    /// The file about to begin, if it is the first of several names.
-    claimed: Option<Identity>,
-    /// By slot: the same of the file in it.
-    firsts: Vec<Option<(EntryId, Identity)>>,
+    /// Files being read that are the first of several names.
+    firsts: Vec<(EntryId, Identity)>,
 }
 
 impl<'a, S> Lanes<'a, S> {
@@ -230,7 +228,6 @@ impl<'a, S> Lanes<'a, S> {
             ahead: Vec::new(),
             listing,
             links,
-            claimed: None,
             firsts: Vec::new(),
         }
     }
@@ -261,16 +258,16 @@ impl<'a, S> Lanes<'a, S> {
 
 impl<S: Sink> Lanes<'_, S> {
     /// Gives what came of a file to the names that waited for it.
-    fn pass_on(&mut self, slot: usize, entry: EntryId, result: Result<(), &Error>) {
-        let first = self.firsts.get_mut(slot).and_then(Option::take);
-        let Some((_, id)) = first.filter(|(first, _)| *first == entry) else {
+    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>) {
+        let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
             return;
         };
+        let (_, id) = self.firsts.swap_remove(at);
         let digests = result.is_ok().then_some(self.digests.as_slice());
-        for (name, stat) in self.links.finished(id, digests) {
+        for name in self.links.finished(id, digests) {
             self.files += 1;
             let result = match result {
-                Ok(()) => Ok((&stat, self.digests.as_slice())),
+                Ok(stat) => Ok((stat, self.digests.as_slice())),
                 Err(error) => {
                     let path = self.listing.path(name);
                     Err(Error::of_kind(path, error.op(), error.kind()))
@@ -289,15 +286,16 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn reserve(&mut self, slots: usize) {
         self.batch.reserve(slots);
         self.ahead.resize(slots, 0);
-        self.firsts.resize(slots, None);
     }
 
     fn knows(&mut self, opened: &Opened) -> bool {
-        self.claimed = None;
         match self.links.claim(opened) {
             Claim::Read => return false,
             Claim::ReadFirst(id) => {
-                self.claimed = Some(id);
+                let claimed = (opened.entry, id);
+                if !self.firsts.contains(&claimed) {
+                    self.firsts.push(claimed);
+                }
                 return false;
             }
             Claim::Wait => {}
@@ -309,8 +307,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         true
     }
 
-    fn begin(&mut self, slot: usize, opened: &Opened) {
-        self.firsts[slot] = self.claimed.take().map(|id| (opened.entry, id));
+    fn begin(&mut self, slot: usize, _opened: &Opened) {
         self.ahead[slot] = 0;
         self.batch.begin(slot);
     }
@@ -346,10 +343,10 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
-                self.pass_on(slot, entry, Ok(()));
+                self.pass_on(entry, Ok(&opened.stat));
             }
             Err(error) => {
-                self.pass_on(slot, entry, Err(&error));
+                self.pass_on(entry, Err(&error));
                 self.sink.file(entry, Err(error));
             }
         }
