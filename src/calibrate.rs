@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bc_digest::Algorithm;
+use bc_fs::atomic::AtomicFile;
 use bc_pool::dispatch::{Calibration, Machine};
 use clap::Parser;
 
@@ -47,12 +49,9 @@ pub fn run(argv: &[OsString]) -> Exit {
     let Some(path) = path() else {
         return printed;
     };
-    match calibration.save(&path, &machine) {
+    match save(&calibration, &path, &machine) {
         Ok(()) => printed,
-        Err(error) => report::fatal(
-            "bc calibrate",
-            &format!("{}: write: {error}", path.display()),
-        ),
+        Err(error) => report::fatal("bc calibrate", &error),
     }
 }
 
@@ -73,8 +72,23 @@ pub fn for_job(files: usize) -> Calibration {
     }
     let calibration = measure();
     // A cache that cannot be written is no failure: the next run measures again.
-    let _ = calibration.save(&path, &machine);
+    let _ = save(&calibration, &path, &machine);
     calibration
+}
+
+/// A reader sees the old file or the new one, never a part.
+fn save(calibration: &Calibration, path: &Path, machine: &Machine) -> Result<(), String> {
+    if let Some(directory) = path.parent() {
+        let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
+        std::fs::create_dir_all(directory).map_err(|error| format!("{shown}: mkdir: {error}"))?;
+    }
+    let shown = bc_fs::escape(path.as_os_str().as_encoded_bytes());
+    let file = AtomicFile::create(path).map_err(|error| format!("{shown}: create: {error}"))?;
+    file.file()
+        .write_all(calibration.format(machine).as_bytes())
+        .map_err(|error| format!("{shown}: write: {error}"))?;
+    file.commit()
+        .map_err(|not| format!("{shown}: {}: {}", not.operation, not.error))
 }
 
 fn path() -> Option<PathBuf> {

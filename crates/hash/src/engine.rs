@@ -104,7 +104,10 @@ pub fn hash_with<S: Sink>(
             }
             let hashed = large::hash(listing, file, options, cancel, progress);
             if let Claim::ReadFirst(id) = claim {
-                let digests = hashed.as_ref().ok().map(|(_, digests)| digests.as_slice());
+                // What it came to in another state says nothing of the one that was claimed.
+                let same = |stat: &FileStat| stat.stamp == file.opened().stat.stamp;
+                let hashed = hashed.as_ref().ok().filter(|(stat, _)| same(stat));
+                let digests = hashed.map(|(_, digests)| digests.as_slice());
                 // Nobody waits: these are read one after the other.
                 links.finished(id, digests);
             }
@@ -308,7 +311,12 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     }
 
     fn begin(&mut self, slot: usize, _opened: &Opened) {
-        self.ahead[slot] = 0;
+        // Of a file that was not finished and begins again.
+        let void = std::mem::take(&mut self.ahead[slot]);
+        if void > 0 {
+            self.publish();
+            self.progress.bytes.fetch_sub(void, Ordering::Relaxed);
+        }
         self.batch.begin(slot);
     }
 
@@ -339,13 +347,16 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         match result {
             Ok(opened) => {
                 // A file that grew was counted beyond its size.
-                self.bytes += opened.stat.stamp.size.saturating_sub(self.ahead[slot]);
+                let ahead = std::mem::take(&mut self.ahead[slot]);
+                self.bytes += opened.stat.stamp.size.saturating_sub(ahead);
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
                 self.pass_on(entry, Ok(&opened.stat));
             }
             Err(error) => {
+                // What was read of it stays counted.
+                self.ahead[slot] = 0;
                 self.pass_on(entry, Err(&error));
                 self.sink.file(entry, Err(error));
             }
@@ -374,6 +385,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("large")).unwrap();
         file.set_len(64 << 20).unwrap();
+        // Open for writing it would be read twice.
+        drop(file);
         let cancel = Cancel::new();
         let walk = bc_walk::Options::default();
         let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();

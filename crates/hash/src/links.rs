@@ -18,6 +18,9 @@ use bc_walk::{EntryId, Identity, Listing, Stamp};
 /// Two changes within so many nanoseconds may leave the same ctime: the kernel's
 /// clock for file times stands still between two ticks, 10 ms at most.
 const TICK: i64 = 20_000_000;
+/// And within so many where a file system keeps whole seconds, as a time without a
+/// fraction may tell.
+const COARSE: i64 = 2_000_000_000;
 
 /// What the workers of one plan know of files with several names.
 pub(crate) struct Links<'a> {
@@ -148,7 +151,15 @@ fn is_settled(stamp: &Stamp) -> bool {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as i64);
-    now.saturating_sub(stamp.ctime_ns) > TICK
+    is_settled_at(stamp, now)
+}
+
+fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
+    let step = match stamp.ctime_ns % 1_000_000_000 {
+        0 => COARSE,
+        _ => TICK,
+    };
+    now.saturating_sub(stamp.ctime_ns) > step
 }
 
 #[cfg(test)]
@@ -201,6 +212,24 @@ mod tests {
         if traits.identity_proves_content(id.ino) {
             check(&Links::new(&listing), &listing);
         }
+    }
+
+    #[test]
+    fn a_second_change_would_show() {
+        let settled = |ctime_ns, now| {
+            let stamp = Stamp {
+                size: 1,
+                mtime_ns: 0,
+                ctime_ns,
+            };
+            is_settled_at(&stamp, now)
+        };
+        assert!(!settled(1_500_000_000, 1_510_000_000));
+        assert!(settled(1_500_000_000, 1_530_000_000));
+        // Perhaps a time of whole seconds.
+        assert!(!settled(1_000_000_000, 1_900_000_000));
+        assert!(settled(1_000_000_000, 4_000_000_000));
+        assert!(!settled(9_000_000_000, 4_000_000_000));
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
     }
     problems.extend_from_slice(old.problems());
     problems.extend_from_slice(new.problems());
-    let summary = comparison.finish().map_err(|error| report_failed(&error))?;
+    let summary = comparison
+        .finish(|_, ctime| ctime)
+        .map_err(|error| report_failed(&error))?;
     Ok(Diffed { summary, problems })
 }

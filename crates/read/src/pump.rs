@@ -1,6 +1,7 @@
 //! One worker's loop: fill slots, advance the consumer, retire what is done.
 
 mod files;
+mod fresh;
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,9 @@ use crate::plan::Plan;
 use crate::queue::Queue;
 use crate::silent::Silent;
 use crate::slot::Slot;
+use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
+use crate::watch::Unsettled;
 use files::Start;
 
 /// Buffers for files in flight are sized by need: 68 % of the files of a source
@@ -36,6 +39,9 @@ const SLOTS: usize = 4096;
 /// After a cancellation the entries still in slots are dropped without
 /// [`finish`](Consumer::finish), within the time of one chunk.
 ///
+/// A consumer must not open for writing what is being read: of a file that was written to a moment
+/// ago the pump may hold a lease, which it gives up only between two pieces.
+///
 /// # Panics
 /// If the consumer returns from [`advance`](Consumer::advance) with nothing
 /// consumed: the run would never end.
@@ -46,8 +52,8 @@ pub fn pump<C: Consumer>(
     cancel: &Cancel,
     consumer: &mut C,
 ) -> Stats {
-    let mut pump = Pump::new(listing, plan, options, consumer);
-    pump.run(cancel);
+    let mut pump = Pump::new(listing, plan, options, cancel, consumer);
+    pump.run();
     pump.stats()
 }
 
@@ -55,8 +61,10 @@ struct Pump<'a, C> {
     listing: &'a Listing,
     plan: &'a Plan,
     options: &'a Options,
+    cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
+    clock: Clock,
     batch: std::slice::Iter<'a, EntryId>,
     slots: Vec<Slot>,
     /// Last in, first out.
@@ -69,6 +77,12 @@ struct Pump<'a, C> {
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
     deferred: Vec<(EntryId, Want)>,
+    /// To be read again once the plan is exhausted.
+    unsettled: Vec<Unsettled>,
+    /// Those whose turn has come.
+    again: Vec<Unsettled>,
+    /// What is known of those that were read before and are open or being opened.
+    known: Vec<Unsettled>,
     /// Whether descriptors are short: set by a failed open, until a file is closed.
     short: bool,
     /// How often in a row a descriptor was waited for with nothing to close.
@@ -86,6 +100,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
         listing: &'a Listing,
         plan: &'a Plan,
         options: &'a Options,
+        cancel: &'a Cancel,
         consumer: &'a mut C,
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
@@ -109,8 +124,10 @@ impl<'a, C: Consumer> Pump<'a, C> {
             listing,
             plan,
             options,
+            cancel,
             consumer,
             opener: Opener::new(listing),
+            clock: Clock::new(),
             batch: [].iter(),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
@@ -118,6 +135,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
             consumed: Vec::with_capacity(slots),
             starved: VecDeque::new(),
             deferred: Vec::new(),
+            unsettled: Vec::new(),
+            again: Vec::new(),
+            known: Vec::new(),
             short: false,
             waits: 0,
             pool,
@@ -129,7 +149,16 @@ impl<'a, C: Consumer> Pump<'a, C> {
         }
     }
 
-    fn run(&mut self, cancel: &Cancel) {
+    fn run(&mut self) {
+        self.run_plan();
+        while !self.unsettled.is_empty() && pause(self.cancel) {
+            self.again = std::mem::take(&mut self.unsettled);
+            self.run_plan();
+        }
+    }
+
+    fn run_plan(&mut self) {
+        let cancel = self.cancel;
         let mut feeds = Vec::with_capacity(self.slots.len());
         let mut consumed = Vec::with_capacity(self.slots.len());
         let mut exhausted = false;
@@ -237,6 +266,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 return Some(entry);
             }
             self.batch = self.plan.next()?.iter();
+            self.clock.read();
         }
     }
 

@@ -9,6 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::buffer::Buffer;
 use crate::progress::{Progress, Step};
 use crate::types::{Feed, Opened, Trust, Want};
+use crate::watch::Watch;
 
 /// A slot is one buffer's worth of a file, or waiting for it.
 pub(crate) enum Slot {
@@ -39,6 +40,10 @@ pub(crate) struct Active {
     /// Whether what is filled is the last of it.
     pub(crate) end: bool,
     pub(crate) seek: Seek,
+    pub(crate) want: Want,
+    pub(crate) watch: Watch,
+    /// Bytes read so far.
+    pub(crate) bytes: u64,
 }
 
 /// How a read says where.
@@ -62,10 +67,19 @@ pub(crate) enum Plain {
 }
 
 impl Active {
-    pub(crate) fn new(opened: Opened, proven: bool, progress: Progress, file: OwnedFd) -> Active {
+    pub(crate) fn new(
+        opened: Opened,
+        proven: bool,
+        want: Want,
+        progress: Progress,
+        file: OwnedFd,
+    ) -> Active {
         Active {
             opened,
             proven,
+            want,
+            watch: Watch::Off,
+            bytes: 0,
             progress,
             file: Some(file),
             buffer: None,
@@ -159,7 +173,13 @@ impl Active {
     /// Takes note of `n` bytes read as asked.
     pub(crate) fn took(&mut self, n: usize) -> Step {
         let len = self.buffer().len();
+        let before = self.filled;
         self.filled += n;
+        self.bytes += n as u64;
+        if let Watch::Sum(summed) = &mut self.watch {
+            let buffer = self.buffer.as_ref().expect("no read in flight");
+            summed.sum.update(&buffer[before..self.filled]);
+        }
         self.progress.took(n, self.asked, len - self.filled)
     }
 
@@ -169,10 +189,7 @@ impl Active {
         let now = retry_on_intr(|| rustix::fs::fstat(self.file()))
             .map_err(|errno| Error::new(path(), "stat", errno))?;
         let same = FileStat::from(&now).stamp == self.opened.stat.stamp;
-        // Fewer bytes than promised, yet unchanged: only where sizes are made up.
-        let enough =
-            || trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file());
-        if same && enough() {
+        if same && self.enough(trust) {
             Ok(())
         } else {
             Err(Error::of_kind(path(), "read", ErrorKind::Changed))
@@ -184,7 +201,13 @@ impl Active {
     pub(crate) fn is_endless(&self) -> bool {
         self.progress.is_whole()
             && self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
-            && basic_traits(self.file()).is_ok_and(|traits| traits.pseudo)
+            && is_made_up(self.file())
+    }
+
+    /// Whether as much was read as the size had promised: less from an unchanged file is right
+    /// only where sizes are made up.
+    pub(crate) fn enough(&self, trust: Trust) -> bool {
+        trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file())
     }
 
     /// What to show the consumer.
@@ -205,4 +228,9 @@ const ENDLESS: u64 = 64 << 20;
 /// Whether the file's system, or its server, may not know sizes.
 fn makes_up_sizes(file: &OwnedFd) -> bool {
     basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
+}
+
+/// Whether the kernel makes up the file's content when it is asked.
+pub(crate) fn is_made_up(file: &OwnedFd) -> bool {
+    basic_traits(file).is_ok_and(|traits| traits.pseudo)
 }

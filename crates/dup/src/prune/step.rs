@@ -66,6 +66,8 @@ pub struct Step {
     pub target: Vec<u8>,
     /// The file that stays.
     pub keeper: Vec<u8>,
+    /// Whether that is a reference's file.
+    pub reference: bool,
     /// Bytes of the content.
     pub size: u64,
 }
@@ -91,14 +93,25 @@ pub enum StepKind {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        let (alone, beside) = match self.reference {
+            true => (" (reference)", ", reference"),
+            false => ("", ""),
+        };
         match &self.kind {
-            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}"),
-            StepKind::Reflink => write!(f, "reflink {target} from {keeper}"),
-            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}"),
-            StepKind::Delete => write!(f, "delete {target} (kept: {keeper})"),
-            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Escaped(to)),
+            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}{alone}"),
+            StepKind::Reflink => write!(f, "reflink {target} from {keeper}{alone}"),
+            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}{alone}"),
+            StepKind::Delete => write!(f, "delete {target} (kept: {keeper}{beside})"),
+            StepKind::Move(to) => {
+                let to = Escaped(to);
+                write!(f, "move {target} to {to} (kept: {keeper}{beside})")
+            }
             StepKind::Leftover => {
-                write!(f, "remove {target}, left over by a run that was killed")
+                write!(f, "remove {target}, left over by a run that was killed")?;
+                match self.keeper.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, " (kept: {keeper}{beside})"),
+                }
             }
         }
     }
@@ -111,6 +124,10 @@ pub enum Outcome {
     Done {
         /// Bytes of allocated blocks that no file uses any more.
         freed: u64,
+        /// What the file has no longer, each with the reason: an owner, an
+        /// attribute, its other names. Empty but for moves to another file
+        /// system.
+        lost: Vec<String>,
     },
     /// A dry run: it would be done now.
     Would {
@@ -119,6 +136,14 @@ pub enum Outcome {
     },
     /// It was not done.
     Skipped(Skip),
+}
+
+impl Outcome {
+    /// Done, with nothing lost.
+    pub(crate) fn done(freed: u64) -> Outcome {
+        let lost = Vec::new();
+        Outcome::Done { freed, lost }
+    }
 }
 
 /// Why a step was not done.
@@ -133,6 +158,8 @@ pub enum Skip {
     SameName,
     /// It is in the directory that files are moved to.
     InDestination,
+    /// It lies at or below a reference by now, or the destination does.
+    Protected,
     /// The kept file has as many names as it can; this file is kept as well,
     /// and the next ones are linked to it.
     NewKeeper,
@@ -144,6 +171,12 @@ pub enum Skip {
     KeeperChanged,
     /// A link to the kept file turned out to be another file.
     LinkDiffers,
+    /// Somebody has it open for writing.
+    OpenForWriting,
+    /// Somebody has the kept file open for writing.
+    KeeperOpenForWriting,
+    /// It is the kept file itself, seen under another mount.
+    SameFile,
     /// Not a regular file any more.
     NotRegular,
     /// The bytes are not the same, whatever the digests say.
@@ -166,6 +199,8 @@ pub enum Skip {
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
+    /// A temporary name that another run may be using.
+    InUse,
     /// The run was cancelled.
     Cancelled,
     /// The file system cannot do this with any of its files.
@@ -186,6 +221,7 @@ impl Skip {
     pub(crate) fn of_keeper(skip: Skip) -> Skip {
         match skip {
             Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            Skip::OpenForWriting => Skip::KeeperOpenForWriting,
             other => other,
         }
     }
@@ -204,6 +240,7 @@ impl Skip {
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
+                | Skip::InUse
         )
     }
 
@@ -214,10 +251,13 @@ impl Skip {
             Skip::AlreadyShared => "already shared",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
+            Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
+            Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
+            Skip::SameFile => "same file under another mount",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -225,6 +265,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists => "destination exists",
             Skip::Left { .. } => "temporary file left",
+            Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
             Skip::Journal(_) => "journal not writable",
@@ -250,6 +291,7 @@ impl fmt::Display for Skip {
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
+            Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
@@ -257,6 +299,9 @@ impl fmt::Display for Skip {
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
             Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),
+            Skip::OpenForWriting => f.write_str("open for writing"),
+            Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
+            Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
@@ -276,6 +321,7 @@ impl fmt::Display for Skip {
                 "changed by another process; what was there is now {}",
                 Escaped(path)
             ),
+            Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
@@ -308,6 +354,8 @@ pub struct Summary {
     /// Bytes of disk space freed: those of files whose last name went, less
     /// what they shared with other files.
     pub freed: u64,
+    /// Of those, how many lost something that is not content.
+    pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,
     /// Steps not done, by reason.
@@ -338,11 +386,34 @@ mod tests {
             kind: StepKind::Hardlink,
             target: b"b/x\n".to_vec(),
             keeper: b"a/x".to_vec(),
+            reference: false,
             size: 3,
         };
         assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
         step.kind = StepKind::Move(b"d/b/x".to_vec());
         assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+        step.kind = StepKind::Leftover;
+        assert_eq!(
+            step.to_string(),
+            "remove b/x\\n, left over by a run that was killed (kept: a/x)"
+        );
+        step.reference = true;
+        for (kind, text) in [
+            (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
+            (StepKind::Reflink, "reflink b/x\\n from a/x (reference)"),
+            (
+                StepKind::Symlink(Vec::new()),
+                "symlink b/x\\n to a/x (reference)",
+            ),
+            (StepKind::Delete, "delete b/x\\n (kept: a/x, reference)"),
+            (
+                StepKind::Move(b"d/x".to_vec()),
+                "move b/x\\n to d/x (kept: a/x, reference)",
+            ),
+        ] {
+            step.kind = kind;
+            assert_eq!(step.to_string(), text);
+        }
     }
 
     #[test]

@@ -49,6 +49,12 @@ impl<'a> Judge<'a> {
         by_name(old, new, &traits, self.elsewhere)
     }
 
+    /// Whether inode numbers there stand for one file for good.
+    pub(super) fn has_stable_numbers(&mut self, id: EntryId) -> bool {
+        let traits = self.traits(id);
+        traits.is_some_and(|traits| traits.inodes == Inodes::Stable)
+    }
+
     fn traits(&mut self, id: EntryId) -> Option<Traits> {
         let listing = &self.tree.listing;
         let dev = listing.identity(id)?.dev;

@@ -8,7 +8,7 @@ use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
 use super::Pump;
-use crate::buffer::Pool;
+use crate::buffer::{Buffer, Pool};
 use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
 use crate::progress::{Progress, Step};
@@ -16,6 +16,7 @@ use crate::queue::{Call, Way};
 use crate::slot::{Active, Plain, Slot};
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
+use crate::watch::Watch;
 
 /// What became of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -35,6 +36,8 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn start(&mut self, slot: usize) -> Start {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
             deferred
+        } else if let Some(again) = self.next_again() {
+            again
         } else if let Some(entry) = self.next_entry() {
             (entry, self.consumer.want(entry))
         } else {
@@ -140,7 +143,10 @@ impl<C: Consumer> Pump<'_, C> {
             return Start::Done;
         }
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, proven, progress, file);
+        let mut active = Active::new(opened, proven, want, progress, file);
+        if proven {
+            self.watch(&mut active);
+        }
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
@@ -198,7 +204,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         self.stats.bytes += n as u64;
         match active.took(n) {
-            Step::Last => {}
+            Step::Last if matches!(active.watch, Watch::Off) => {}
             Step::LastIfSame if !active.proven && active.progress.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
@@ -325,11 +331,19 @@ impl<C: Consumer> Pump<'_, C> {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
+        if !matches!(active.watch, Watch::Off) && !self.is_steady(slot, step) {
+            return false;
+        }
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
         match step {
             Step::More => return true,
             Step::Full => {}
             Step::Last => active.end = true,
             Step::LastIfSame if !active.proven && active.progress.exact() => active.end = true,
+            // Shown by more than its stamp.
+            Step::LastIfSame if !matches!(active.watch, Watch::Off) => active.end = true,
             Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
                 Ok(()) => active.end = true,
                 Err(error) => {
@@ -442,14 +456,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// The same for a file that has left its slot.
     fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        if let Some(buffer) = active.buffer {
-            self.pool.put(buffer);
-        }
-        if let Some(file) = active.file {
-            close(file);
-        }
-        self.short = false;
-        self.free.push(slot);
+        self.release(slot, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -462,5 +469,18 @@ impl<C: Consumer> Pump<'_, C> {
             }
         };
         self.consumer.finish(slot, result, entry);
+    }
+
+    /// Frees the slot, and what its file had.
+    #[inline]
+    pub(super) fn release(&mut self, slot: usize, buffer: Option<Buffer>, file: Option<OwnedFd>) {
+        if let Some(buffer) = buffer {
+            self.pool.put(buffer);
+        }
+        if let Some(file) = file {
+            close(file);
+        }
+        self.short = false;
+        self.free.push(slot);
     }
 }
