@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
-use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
 
 use crate::large;
+use crate::links::{Claim, Links};
 use crate::results::{Collector, Hashes};
 
 /// What to compute and how.
@@ -83,6 +84,7 @@ pub fn hash_with<S: Sink>(
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
     let large = large::pick(listing, plan.entries(), options);
+    let links = Links::new(listing);
     let mut totals = Totals::default();
     let mut sinks = Vec::new();
     let rest;
@@ -90,7 +92,26 @@ pub fn hash_with<S: Sink>(
     if !large.is_empty() {
         let mut first = sink(0);
         for file in &large {
-            match large::hash(listing, file, options, cancel, progress) {
+            if cancel.is_cancelled() {
+                break;
+            }
+            let claim = links.claim(&file.opened());
+            if let Claim::Known(digests) = claim {
+                totals.read.files += 1;
+                progress.files.fetch_add(1, Ordering::Relaxed);
+                first.file(file.entry, Ok((&file.opened().stat, &digests)));
+                continue;
+            }
+            let hashed = large::hash(listing, file, options, cancel, progress);
+            if let Claim::ReadFirst(id) = claim {
+                // What it came to in another state says nothing of the one that was claimed.
+                let same = |stat: &FileStat| stat.stamp == file.opened().stat.stamp;
+                let hashed = hashed.as_ref().ok().filter(|(stat, _)| same(stat));
+                let digests = hashed.map(|(_, digests)| digests.as_slice());
+                // Nobody waits: these are read one after the other.
+                links.finished(id, digests);
+            }
+            match hashed {
                 Ok((stat, digests)) => {
                     totals.read.files += 1;
                     totals.read.bytes += stat.stamp.size;
@@ -120,15 +141,7 @@ pub fn hash_with<S: Sink>(
     }
     let workers = options.workers.clamp(1, plan.len());
     let done = bc_pool::run(workers, |worker| {
-        let mut consumer = Lanes {
-            batch: Batch::new(&options.algorithms, options.kernels),
-            digests: Vec::with_capacity(options.algorithms.len()),
-            sink: sink(worker),
-            progress,
-            files: 0,
-            bytes: 0,
-            ahead: Vec::new(),
-        };
+        let mut consumer = Lanes::new(listing, options, &links, progress, sink(worker));
         let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
         (consumer.sink, stats)
@@ -194,9 +207,34 @@ struct Lanes<'a, S> {
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
     ahead: Vec<u64>,
+    listing: &'a Listing,
+    links: &'a Links<'a>,
+    /// Files being read that are the first of several names.
+    firsts: Vec<(EntryId, Identity)>,
 }
 
-impl<S> Lanes<'_, S> {
+impl<'a, S> Lanes<'a, S> {
+    fn new(
+        listing: &'a Listing,
+        options: &Options,
+        links: &'a Links<'a>,
+        progress: &'a Progress,
+        sink: S,
+    ) -> Lanes<'a, S> {
+        Lanes {
+            batch: Batch::new(&options.algorithms, options.kernels),
+            digests: Vec::with_capacity(options.algorithms.len()),
+            sink,
+            progress,
+            files: 0,
+            bytes: 0,
+            ahead: Vec::new(),
+            listing,
+            links,
+            firsts: Vec::new(),
+        }
+    }
+
     /// Counts the pieces of unfinished files that were just used up.
     fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
         for feed in feeds
@@ -221,6 +259,28 @@ impl<S> Lanes<'_, S> {
     }
 }
 
+impl<S: Sink> Lanes<'_, S> {
+    /// Gives what came of a file to the names that waited for it.
+    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>) {
+        let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
+            return;
+        };
+        let (_, id) = self.firsts.swap_remove(at);
+        let digests = result.is_ok().then_some(self.digests.as_slice());
+        for name in self.links.finished(id, digests) {
+            self.files += 1;
+            let result = match result {
+                Ok(stat) => Ok((stat, self.digests.as_slice())),
+                Err(error) => {
+                    let path = self.listing.path(name);
+                    Err(Error::of_kind(path, error.op(), error.kind()))
+                }
+            };
+            self.sink.file(name, result);
+        }
+    }
+}
+
 impl<S: Sink> Consumer for Lanes<'_, S> {
     fn width(&self) -> usize {
         self.batch.width()
@@ -229,6 +289,25 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn reserve(&mut self, slots: usize) {
         self.batch.reserve(slots);
         self.ahead.resize(slots, 0);
+    }
+
+    fn knows(&mut self, opened: &Opened) -> bool {
+        match self.links.claim(opened) {
+            Claim::Read => return false,
+            Claim::ReadFirst(id) => {
+                let claimed = (opened.entry, id);
+                if !self.firsts.contains(&claimed) {
+                    self.firsts.push(claimed);
+                }
+                return false;
+            }
+            Claim::Wait => {}
+            Claim::Known(digests) => {
+                self.files += 1;
+                self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+            }
+        }
+        true
     }
 
     fn begin(&mut self, slot: usize, _opened: &Opened) {
@@ -273,14 +352,16 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
+                self.pass_on(entry, Ok(&opened.stat));
             }
             Err(error) => {
                 // What was read of it stays counted.
                 self.ahead[slot] = 0;
+                self.pass_on(entry, Err(&error));
                 self.sink.file(entry, Err(error));
             }
         }
-        if self.files == PUBLISH_EVERY {
+        if self.files >= PUBLISH_EVERY {
             self.publish();
         }
     }
@@ -312,16 +393,9 @@ mod tests {
         let progress = Progress::default();
         let options = Options::new(vec![Algorithm::Xxh128]);
         let mut seen = Vec::new();
+        let links = Links::new(&listing);
         let watched = Watched {
-            inner: Lanes {
-                batch: Batch::new(&options.algorithms, options.kernels),
-                digests: Vec::new(),
-                sink: Count(0),
-                progress: &progress,
-                files: 0,
-                bytes: 0,
-                ahead: Vec::new(),
-            },
+            inner: Lanes::new(&listing, &options, &links, &progress, Count(0)),
             seen: &mut seen,
         };
         let mut consumer = watched;

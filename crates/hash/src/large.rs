@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
-use bc_read::Changed;
+use bc_read::{Changed, Opened};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
@@ -28,6 +28,15 @@ pub(crate) struct Large {
     pub(crate) entry: EntryId,
     file: std::os::fd::OwnedFd,
     stat: FileStat,
+}
+
+impl Large {
+    pub(crate) fn opened(&self) -> Opened {
+        Opened {
+            entry: self.entry,
+            stat: self.stat.clone(),
+        }
+    }
 }
 
 /// Up to this many files are looked at for their sizes. More deserve several

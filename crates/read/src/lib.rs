@@ -95,6 +95,7 @@ mod plan;
 mod progress;
 mod pump;
 mod queue;
+mod silent;
 mod slot;
 mod steady;
 mod stream;
