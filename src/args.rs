@@ -72,6 +72,8 @@ pub struct Common {
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
+    ///
+    /// With --log-format=json there is none: every line is an object then.
     #[arg(
         add = Configurable,
         long,

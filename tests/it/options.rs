@@ -135,7 +135,7 @@ fn a_bad_pattern_is_blamed_on_its_place() {
             t.bc_line(&format!("{line} --config=../conf"))
                 .go()
                 .code(2)
-                .stderr_has(&format!(
+                .stderr_has(format!(
                     "../conf:2: invalid value '[' for '--{option} <GLOB>'"
                 ));
             let variable = format!("BC_{}", option.to_uppercase());
@@ -143,7 +143,7 @@ fn a_bad_pattern_is_blamed_on_its_place() {
                 .env(&variable, "[")
                 .go()
                 .code(2)
-                .stderr_has(&format!(
+                .stderr_has(format!(
                     "environment variable {variable}: invalid value '['"
                 ));
             t.bc_line(&format!("{line} --{option}=["))
