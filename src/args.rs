@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use bc_fs::Size;
 use bc_pool::dispatch::Threads;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::config::Configurable;
@@ -71,6 +72,8 @@ pub struct Common {
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
+    ///
+    /// With --log-format=json there is none: every line is an object then.
     #[arg(
         add = Configurable,
         long,
@@ -135,12 +138,12 @@ pub struct WalkArgs {
     ///
     /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
     /// directory raw. Directories are entered whatever they are called.
-    #[arg(add = Configurable, long, value_name = "GLOB")]
+    #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub include: Vec<OsString>,
     /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
     ///
     /// Patterns are as for --include. A directory that matches is not even read.
-    #[arg(add = Configurable, long, value_name = "GLOB")]
+    #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub exclude: Vec<OsString>,
     /// Only files of at least SIZE
     #[arg(add = Configurable, long, value_name = "SIZE")]
@@ -289,6 +292,14 @@ pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
         .map(|p| p.as_encoded_bytes().to_vec())
         .collect();
     bc_walk::Globs::new(&raw).map_err(|error| error.to_string())
+}
+
+/// One glob that can be understood, or who gave it is told: the command line, a line of the
+/// configuration or a variable.
+fn pattern() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|pattern| {
+        bc_walk::Globs::new(&[pattern.as_encoded_bytes().to_vec()]).map(|_| pattern.clone())
+    })
 }
 
 /// Is this path argument the standard stream?

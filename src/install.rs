@@ -1,6 +1,7 @@
 //! `bc install DIR`: links by which the applets are called directly.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ struct Args {
     /// Replace files of that name that are not links to this binary
     #[arg(long)]
     force: bool,
-    /// Directory to put the links into
+    /// Directory to put the links into; made if it is missing
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -48,6 +49,10 @@ pub fn run(argv: &[OsString]) -> Exit {
         Ok(path) => path,
         Err(error) => return report::fatal("bc install", &format!("own path: {error}")),
     };
+    if let Err(error) = std::fs::create_dir_all(&args.dir) {
+        let shown = crate::input::shown(&args.dir);
+        return report::fatal("bc install", &format!("{shown}: mkdir: {error}"));
+    }
     let mut exit = Exit::Done;
     let names = ["bitcrafts"]
         .into_iter()
@@ -67,6 +72,9 @@ pub fn run(argv: &[OsString]) -> Exit {
 /// Links under a temporary name and renames, so that an existing link is never missing.
 fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<(), String> {
     match std::fs::symlink_metadata(link) {
+        // A name of the binary itself needs no link. Replaced by a symbolic one it would lead
+        // to itself, and the program would be gone.
+        Ok(there) if is_same(&there, binary) => return Ok(()),
         Ok(_) if is_ours(binary, link) => {}
         Ok(_) if args.force => {}
         Ok(_) => return Err("exists and is not ours; --force replaces it".to_owned()),
@@ -89,8 +97,11 @@ fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<(), String> {
 
 /// Does the name already lead to this binary?
 fn is_ours(binary: &Path, link: &Path) -> bool {
-    match (std::fs::metadata(binary), std::fs::metadata(link)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
+    std::fs::metadata(link).is_ok_and(|there| is_same(&there, binary))
+}
+
+/// Is what these metadata are of the binary?
+fn is_same(there: &Metadata, binary: &Path) -> bool {
+    let here = std::fs::metadata(binary);
+    here.is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
 }

@@ -84,9 +84,11 @@ impl Display {
             thread: None,
         };
         let wanted = match common.progress {
-            Choice::Always => true,
             Choice::Never => false,
-            Choice::Auto => !common.quiet && common.log_format == LogFormat::Text && can_redraw(),
+            // It is no object, and every line is to be one.
+            _ if common.log_format == LogFormat::Json => false,
+            Choice::Always => true,
+            Choice::Auto => !common.quiet && can_redraw(),
         };
         if !wanted {
             return display;

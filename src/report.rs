@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::{escape, safe};
 
@@ -20,6 +20,8 @@ pub struct Report {
     format: LogFormat,
     color: bool,
     failures: AtomicU64,
+    /// Results that stdout did not take.
+    lost: AtomicBool,
 }
 
 impl Report {
@@ -34,6 +36,7 @@ impl Report {
             format: common.log_format,
             color,
             failures: AtomicU64::new(0),
+            lost: AtomicBool::new(false),
         }
     }
 
@@ -58,6 +61,12 @@ impl Report {
     pub fn problem(&self, text: &str) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.emit("error", text, None);
+    }
+
+    /// Results that could not be written: what was asked could not be done, whatever was.
+    pub fn unwritten(&self, text: &str) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.problem(text);
     }
 
     /// Something the user should know, which is no failure; hidden by `-q`.
@@ -98,7 +107,9 @@ impl Report {
 
     /// [`Exit::Differs`] if anything failed.
     pub fn exit(&self) -> Exit {
-        if self.failures() == 0 {
+        if self.lost.load(Ordering::Relaxed) {
+            Exit::Fatal
+        } else if self.failures() == 0 {
             Exit::Done
         } else {
             Exit::Differs

@@ -90,12 +90,11 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         }
     }
     say_totals(&session, &summary, mode, path.as_deref());
-    let clean = summary.is_clean() && session.report.failures() == 0;
-    Ok(finish(
-        session,
-        &summary,
-        if clean { Exit::Done } else { Exit::Differs },
-    ))
+    let exit = match session.report.exit() {
+        Exit::Done if !summary.is_clean() => Exit::Differs,
+        exit => exit,
+    };
+    Ok(finish(session, &summary, exit))
 }
 
 fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
@@ -202,7 +201,7 @@ fn act(
             },
         );
     if let Err(text) = output.finish(printed) {
-        session.report.problem(&text);
+        session.report.unwritten(&text);
     }
     Ok(summary)
 }
@@ -285,7 +284,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     });
     let summary = undone.map_err(|error| session.fatal(&error.to_string()))?;
     if let Err(text) = output.finish(printed) {
-        session.report.problem(&text);
+        session.report.unwritten(&text);
     }
     let would = match mode {
         Mode::DryRun => "would be ",

@@ -78,6 +78,27 @@ fn nothing_is_changed_if_the_steps_cannot_be_told() {
     assert_eq!(std::fs::read(t.join("copy")).unwrap(), before);
 }
 
+/// What a full disk did not take is lost, whatever the command did besides.
+#[test]
+fn results_that_no_place_takes_are_exit_code_2() {
+    let t = changed();
+    for line in [
+        "hash r",
+        "dup r",
+        "dup summary r",
+        "dup prune --action=hardlink --dry-run r",
+        "dup prune --action=hardlink --journal=steps r",
+        "dup undo --dry-run steps",
+        "dup undo steps",
+        "integrity manifest r",
+        "--describe",
+    ] {
+        sh(&t, &format!("{line} >/dev/full"))
+            .code(2)
+            .stderr_has("No space left on device");
+    }
+}
+
 #[test]
 fn a_closed_stdout_is_no_matter_where_results_go_elsewhere() {
     let t = changed();

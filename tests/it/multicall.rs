@@ -109,10 +109,13 @@ fn install_makes_links_and_respects_what_is_there() {
         .code(0)
         .stdout_is(format!("{ABC}  a\n"));
     t.bc_line("install bin").go().code(0);
-    t.bc_line("install missing")
+    t.bc_line("install missing/below").go().code(0);
+    assert!(t.join("missing/below/bchash").is_symlink());
+    // What can be no directory is named once, not once a link.
+    t.bc_line("install a/bin")
         .go()
         .code(2)
-        .stderr_has("missing/");
+        .stderr_is("bc install: a/bin: mkdir: Not a directory (os error 20)\n");
     let leftovers = std::fs::read_dir(t.join("bin")).unwrap().filter(|e| {
         e.as_ref()
             .unwrap()
@@ -121,6 +124,54 @@ fn install_makes_links_and_respects_what_is_there() {
             .contains("tmp")
     });
     assert_eq!(leftovers.count(), 0);
+}
+
+/// The program may be called as one of the links, and lie where they are wanted.
+#[test]
+fn install_never_replaces_the_program_by_a_link_to_itself() {
+    for options in ["", "--force", "--symbolic", "--hard", "--hard --force"] {
+        for name in ["bitcrafts", "bchash"] {
+            for earlier in [None, Some("--hard")] {
+                let t = TestTree::new();
+                t.dir("bin").write("a", "abc");
+                let program = t.join("bin").join(name);
+                std::fs::hard_link(copied_program(), &program)
+                    .or_else(|_| std::fs::copy(crate::common::BC, &program).map(drop))
+                    .unwrap();
+                for options in earlier.into_iter().chain([options]) {
+                    // As an applet's name it has no subcommand `install`; any other link does.
+                    let called = t.join("called");
+                    let _ = std::fs::remove_file(&called);
+                    std::os::unix::fs::symlink(&program, &called).unwrap();
+                    t.run(&called)
+                        .arg("install")
+                        .args(options.split_whitespace())
+                        .arg("bin/../bin")
+                        .go()
+                        .code(0);
+                }
+                assert!(!program.is_symlink(), "{name}, {options}, {earlier:?}");
+                for link in ["bitcrafts", "bchash", "bcdup", "bc-integrity"] {
+                    t.run(t.join("bin").join(link))
+                        .arg("--version")
+                        .go()
+                        .code(0);
+                }
+            }
+        }
+    }
+}
+
+/// A copy of the program that the test's other names can be linked to.
+fn copied_program() -> std::path::PathBuf {
+    static COPY: std::sync::OnceLock<(TestTree, std::path::PathBuf)> = std::sync::OnceLock::new();
+    let (_, path) = COPY.get_or_init(|| {
+        let t = TestTree::new();
+        let path = t.join("bc");
+        std::fs::copy(crate::common::BC, &path).unwrap();
+        (t, path)
+    });
+    path.clone()
 }
 
 #[test]

@@ -121,6 +121,60 @@ fn configuration_layers() {
         .stderr_has("many");
 }
 
+/// A pattern that cannot be understood is the fault of the line or variable that holds it.
+#[test]
+fn a_bad_pattern_is_blamed_on_its_place() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    for option in ["include", "exclude"] {
+        t.write(
+            "../conf",
+            format!("threads = 1\n{option} = [\"*.o\", \"[\"]\n"),
+        );
+        for line in ["hash a", "dup a", "integrity manifest ."] {
+            t.bc_line(&format!("{line} --config=../conf"))
+                .go()
+                .code(2)
+                .stderr_has(format!(
+                    "../conf:2: invalid value '[' for '--{option} <GLOB>'"
+                ));
+            let variable = format!("BC_{}", option.to_uppercase());
+            t.bc_line(line)
+                .env(&variable, "[")
+                .go()
+                .code(2)
+                .stderr_has(format!(
+                    "environment variable {variable}: invalid value '['"
+                ));
+            t.bc_line(&format!("{line} --{option}=["))
+                .go()
+                .code(2)
+                .stderr_has("unclosed character class");
+        }
+    }
+}
+
+/// Every line on stderr is an object, a status line that was asked for or not.
+#[test]
+fn json_messages_and_a_status_line_do_not_mix() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("b", "abc");
+    for line in ["hash . gone", "dup . gone", "integrity manifest -v ."] {
+        let out = t
+            .bc_line(&format!("{line} --progress=always --log-format=json"))
+            .go();
+        assert!(!out.stderr.is_empty(), "{line}");
+        for line in out.stderr.split(|&b| b == b'\n').filter(|l| !l.is_empty()) {
+            let parsed: Result<serde_json::Value, _> = serde_json::from_slice(line);
+            assert!(
+                parsed.is_ok_and(|v| v.is_object()),
+                "{}",
+                line.escape_ascii()
+            );
+        }
+    }
+}
+
 #[test]
 fn metrics() {
     let t = TestTree::new();
