@@ -339,6 +339,51 @@ fn another_disk_in_its_place_is_not_taken_for_it() {
     );
 }
 
+/// Of two without a device even the sources are equal, and what is mounted over a plain directory
+/// hides it; a copy of what was there is at home in either.
+#[test]
+fn what_hides_the_recorded_files_takes_no_record() {
+    let t = TestTree::new();
+    t.dir("disk").dir("plain");
+    let script = r#"
+        mount -t tmpfs none disk
+        fill disk
+        fill plain
+        cp -a plain disk "$S"
+        bc manifest --output="$M" .
+        umount disk
+        mount -t tmpfs none disk
+        echo another >disk/a
+        mount -t tmpfs none plain
+        bc update --quiet . "$M"
+        count disk/
+        count plain/
+        cp -a "$S/plain/." plain
+        cp -a "$S/disk/." disk
+        bc update --quiet . "$M"
+        umount plain
+        bc update --quiet --force . "$M"
+        count plain/
+    "#;
+    let Some(outcome) = mounting(&t, script) else {
+        return;
+    };
+    says(
+        &outcome,
+        &[
+            "exit 0",
+            "?? disk: *",
+            "?? plain: another file system is mounted here now*",
+            "exit 1",
+            "3",
+            "3",
+            "exit 0",
+            "exit 0",
+            "3",
+        ],
+    );
+}
+
 /// What `--one-file-system` or a filter kept out is not missed.
 #[test]
 fn mounts_without_records_are_not_missed() {

@@ -27,6 +27,8 @@ pub(crate) struct Tree {
     /// Directories where a file system is mounted, with its source: those below which there is
     /// anything listed, since nothing else can be missed.
     mounted: BTreeMap<EntryId, String>,
+    /// Those below which there is nothing.
+    empty_mounts: BTreeMap<EntryId, String>,
     /// Entries whose directory could not be read, and why.
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
@@ -80,6 +82,7 @@ impl Tree {
             mounts: Mounts::read(),
             left_out: leave_out.to_vec(),
             mounted: BTreeMap::new(),
+            empty_mounts: BTreeMap::new(),
         };
         tree.place_errors(root.as_bytes());
         tree.place_mounts(options.symlinks);
@@ -91,14 +94,19 @@ impl Tree {
     fn place_mounts(&mut self, symlinks: Symlinks) {
         if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
             for (path, mount) in mounts.below(real) {
-                if let Some(id) = self.directory_with_entries(path)
-                    && self
-                        .listing
-                        .identity(id)
-                        .is_some_and(|found| mount.is_seen_as(found))
-                {
-                    self.mounted.insert(id, mount.source.clone());
-                }
+                let seen = |id: &EntryId| {
+                    let found = self.listing.identity(*id);
+                    self.listing.kind(*id) == bc_walk::Kind::Dir
+                        && found.is_some_and(|found| mount.is_seen_as(found))
+                };
+                let Some(id) = self.find(path).filter(seen) else {
+                    continue;
+                };
+                let place = match self.directory_with_entries(path) {
+                    Some(_) => &mut self.mounted,
+                    None => &mut self.empty_mounts,
+                };
+                place.insert(id, mount.source.clone());
             }
         }
         // Paths through links are not those that the kernel lists: there another device tells.
@@ -165,6 +173,12 @@ impl Tree {
     /// The source of what is mounted on an entry.
     pub(crate) fn mount(&self, id: EntryId) -> Option<&str> {
         self.mounted.get(&id).map(String::as_str)
+    }
+
+    /// The source of what is mounted on a directory, be it empty.
+    pub(crate) fn any_mount(&self, id: EntryId) -> Option<&str> {
+        let empty = || self.empty_mounts.get(&id).map(String::as_str);
+        self.mount(id).or_else(empty)
     }
 
     fn place_errors(&mut self, root: &[u8]) {

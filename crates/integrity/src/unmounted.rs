@@ -1,5 +1,6 @@
-//! Directories that were mount points when they were recorded and are none now. What is recorded
-//! below them is not gone, it is not there to be seen; what lies there instead is not it.
+//! Directories that were mount points when they were recorded and are none now, or over which
+//! another file system lies than did. What is recorded below them is not gone, it is not there to
+//! be seen; what lies there instead is not it.
 
 use bc_manifest::integrity::{Entry, ROOT};
 
@@ -56,7 +57,8 @@ impl Unmounted {
         // One that cannot be listed is an error of its own, which keeps what is below as well.
         let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some())
             && !self.foreign.contains(&old.path);
-        let missed = old.mount.is_some() && !mounted && old.path != ROOT;
+        let hidden = self.foreign.contains(&old.path);
+        let missed = (old.mount.is_some() && !mounted || hidden) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
             return Lost::No;
         }
@@ -75,8 +77,8 @@ impl Unmounted {
     }
 }
 
-/// Mount points where another file system is mounted than was, with what a look at names and
-/// times found in them.
+/// Mount points where another file system may be mounted than was, if one was, with what a look at
+/// names and times found in them.
 #[derive(Debug, Default)]
 pub(crate) struct Replaced(Vec<Place>);
 
@@ -89,11 +91,13 @@ struct Place {
 }
 
 impl Replaced {
-    /// A path of both sides, in path order.
-    pub(crate) fn see(&mut self, old: &Entry, new: &Present<'_>) {
-        if let (Some(was), Some(is)) = (old.mount.as_deref(), new.mount)
-            && was != is
+    /// A path of both sides, in path order, and what is mounted on it now.
+    pub(crate) fn see(&mut self, old: &Entry, mount: Option<&str>) {
+        // Earlier versions recorded no devices, and no mounts either.
+        if let Some(is) = mount
+            && old.dev.is_some()
             && old.path != ROOT
+            && (old.mount.as_deref() != Some(is) || !names_one_disk(is))
         {
             self.0.push(Place {
                 path: old.path.clone(),
@@ -120,10 +124,19 @@ impl Replaced {
     }
 }
 
+/// Is this the source of one file system only? That of every tmpfs may be `none`.
+fn names_one_disk(source: &str) -> bool {
+    source.starts_with('/') || source.contains(':')
+}
+
 /// What is said of one.
 pub(crate) fn reason(old: &Entry) -> String {
     let source = match old.mount.as_deref() {
-        None | Some("") => String::new(),
+        None => {
+            return "another file system is mounted here now and hides the files: --force to go on"
+                .to_owned();
+        }
+        Some("") => String::new(),
         Some(source) => format!(" ({source})"),
     };
     format!(

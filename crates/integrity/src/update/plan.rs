@@ -146,7 +146,8 @@ impl<'a> Plan<'a> {
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
-        self.replaced.see(entry, new);
+        let mount = new.id.and_then(|id| self.tree.any_mount(id));
+        self.replaced.see(entry, mount);
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
@@ -175,7 +176,10 @@ impl<'a> Plan<'a> {
         let unchanged = self.judge.file(&old, &new.view, id);
         let matches = same || unchanged == Unchanged::ByName;
         self.matches += u64::from(matches);
-        self.replaced.leaf(&entry.path, matches);
+        // A copy that kept the times is at home wherever it is mounted.
+        let copied =
+            old.size.is_some() && (old.size, old.mtime_ns) == (new.view.size, new.view.mtime_ns);
+        self.replaced.leaf(&entry.path, matches || copied);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
         if unchanged == Unchanged::No || accepts {
             self.read(id);
