@@ -157,7 +157,7 @@ fn search(
     };
     let kernels = Kernels::detect();
     let width = Batch::new(&[algorithm], kernels).width();
-    let workers = session.workers(listing.len(), None, Some(algorithm));
+    let workers = session.workers(listing.len(), width);
     let options = Options {
         algorithm,
         min_size: walk_options.min_size,
@@ -179,6 +179,7 @@ fn search(
         },
         read: session.read_options(workers, width)?,
         workers,
+        start: session.common.threads.start(),
         kernels,
     };
     let scan = bc_dup::scan::scan(

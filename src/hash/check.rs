@@ -124,11 +124,6 @@ fn one(
         listed.extend(loaded.wanted.iter().map(|w| normal(&w.path).to_vec()));
     }
     display.phase("check", loaded.wanted.len() as u64, 0);
-    let workers = session.workers(
-        loaded.wanted.len(),
-        None,
-        loaded.wanted.first().map(|w| w.expected[0].0),
-    );
     let widest = loaded
         .wanted
         .iter()
@@ -139,11 +134,13 @@ fn one(
         .map(|a| Batch::new(&[*a], Kernels::detect()).width())
         .max()
         .unwrap_or(1);
+    let workers = session.workers(loaded.wanted.len(), width);
     let options = Options {
         algorithms: Vec::new(),
         kernels: Kernels::detect(),
         read: session.read_options(workers, width)?,
         workers,
+        start: session.common.threads.start(),
     };
     let (verdicts, totals) =
         bc_hash::check::check(&loaded.wanted, &options, &session.cancel, progress)

@@ -73,11 +73,14 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Some(session.listing(&roots, &args.walk, &options)?)
     };
     let files = listing.as_ref().map_or(0, |l| l.len());
-    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
+    let bytes = listing
+        .as_ref()
+        .filter(|_| display.is_shown())
+        .and_then(bc_hash::bytes_if_few);
     display.phase("hash", files as u64, bytes.unwrap_or(0));
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let workers = session.workers(files, bytes, args.algorithms.first().copied());
+    let workers = session.workers(files, width);
     let mut read = session.read_options(workers, width)?;
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;
@@ -87,6 +90,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         kernels: Kernels::detect(),
         read,
         workers,
+        start: session.common.threads.start(),
     };
     let hashes = listing
         .as_ref()

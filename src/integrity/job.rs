@@ -51,12 +51,18 @@ pub fn working<T>(
     let fallback = session.read_options(1, width)?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
-        let workers = session.workers(job.files as usize, job.bytes, algorithm);
+        let workers = session.workers(job.files as usize, width);
+        let start = session.common.threads.start();
         match session.read_options(workers, width) {
-            Ok(read) => Reading { workers, read },
+            Ok(read) => Reading {
+                workers,
+                start,
+                read,
+            },
             // Said already; one worker fits the budget, as was checked above.
             Err(_) => Reading {
                 workers: 1,
+                start,
                 read: fallback.clone(),
             },
         }
@@ -66,6 +72,7 @@ pub fn working<T>(
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &session.cancel,
+        shows_bytes: display.is_shown(),
         progress: &progress,
     };
     match f(&work) {

@@ -117,7 +117,6 @@ fn slips_are_answered_with_what_was_meant() {
         ("hsah a", "did you mean 'bc hash'?"),
         ("integrty a", "did you mean 'bc integrity'?"),
         ("instal a", "did you mean 'bc install'?"),
-        ("calibrat", "did you mean 'bc calibrate'?"),
         ("hash chekc sums", "did you mean 'bc hash check'?"),
         ("dup prnue d", "did you mean 'bc dup prune'?"),
         ("dup sumary d", "did you mean 'bc dup summary'?"),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
@@ -21,6 +22,8 @@ pub struct Options {
     pub read: bc_read::Options,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
+    /// Whether all of them start at once, or as many as the files turn out to be worth.
+    pub start: Start,
 }
 
 impl Options {
@@ -31,6 +34,7 @@ impl Options {
             kernels: Kernels::detect(),
             read: bc_read::Options::default(),
             workers: 1,
+            start: Start::Together,
         }
     }
 }
@@ -82,44 +86,14 @@ pub fn hash_with<S: Sink>(
     progress: &Progress,
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
-    let large = large::pick(listing, plan.entries(), options);
-    let mut totals = Totals::default();
-    let mut sinks = Vec::new();
-    let rest;
-    let mut plan = plan;
-    if !large.is_empty() {
-        let mut first = sink(0);
-        for file in &large {
-            match large::hash(listing, file, options, cancel, progress) {
-                Ok((stat, digests)) => {
-                    totals.read.files += 1;
-                    totals.read.bytes += stat.stamp.size;
-                    first.file(file.entry, Ok((&stat, &digests)));
-                }
-                Err(error) if error.kind() == ErrorKind::Cancelled => {}
-                Err(error) => {
-                    totals.read.errors += 1;
-                    first.file(file.entry, Err(error));
-                }
-            }
-        }
-        totals.workers = options.workers;
-        sinks.push(first);
-        let taken = |entry: &EntryId| large.iter().any(|file| file.entry == *entry);
-        let others = plan
-            .entries()
-            .iter()
-            .copied()
-            .filter(|entry| !taken(entry))
-            .collect();
-        rest = Plan::new(others, options.workers);
-        plan = &rest;
-    }
     if plan.is_empty() {
-        return Ok((sinks, totals));
+        return Ok((Vec::new(), Totals::default()));
     }
-    let workers = options.workers.clamp(1, plan.len());
-    let done = bc_pool::run(workers, |worker| {
+    let most = options.workers.clamp(1, plan.len());
+    let workers = options.start.workers(most, effort(listing, plan));
+    let team = Team::new(options.start, workers, most);
+    plan.set_workers(workers);
+    let done = bc_pool::run_growing(workers, most, |worker, crew| {
         let mut consumer = Lanes {
             batch: Batch::new(&options.algorithms, options.kernels),
             digests: Vec::with_capacity(options.algorithms.len()),
@@ -128,17 +102,45 @@ pub fn hash_with<S: Sink>(
             files: 0,
             bytes: 0,
             ahead: Vec::new(),
+            plan,
+            recruiter: Recruiter::new(&team, crew),
+            team: &team,
+            alone: Alone {
+                listing,
+                options,
+                cancel,
+                done: Stats::default(),
+                threads: 1,
+            },
         };
-        let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
+        let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
-        (consumer.sink, stats)
+        stats.merge(consumer.alone.done);
+        (consumer.sink, stats, consumer.alone.threads)
     })?;
-    totals.workers = totals.workers.max(done.len());
-    for (sink, stats) in done {
+    let mut totals = Totals {
+        workers: done.len(),
+        ..Totals::default()
+    };
+    let mut sinks = Vec::with_capacity(done.len());
+    for (sink, stats, threads) in done {
         totals.read.merge(stats);
+        totals.workers = totals.workers.max(threads);
         sinks.push(sink);
     }
     Ok((sinks, totals))
+}
+
+/// What is known of the work before it begins: all of it if the listing has sizes, else nothing.
+fn effort(listing: &Listing, plan: &Plan) -> Effort {
+    let mut bytes = 0_u64;
+    for entry in plan.entries() {
+        match listing.size(*entry) {
+            Some(size) => bytes = bytes.saturating_add(size),
+            None => return Effort::default(),
+        }
+    }
+    Effort::of(plan.len() as u64, bytes)
 }
 
 /// Hashes every file of `listing`.
@@ -194,6 +196,45 @@ struct Lanes<'a, S> {
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
     ahead: Vec<u64>,
+    plan: &'a Plan,
+    recruiter: Recruiter<'a>,
+    team: &'a Team,
+    alone: Alone<'a>,
+}
+
+/// What it takes to hash a file outside the lanes, and what came of those that were.
+struct Alone<'a> {
+    listing: &'a Listing,
+    options: &'a Options,
+    cancel: &'a Cancel,
+    done: Stats,
+    /// The most that worked on one file.
+    threads: usize,
+}
+
+impl<S: Sink> Lanes<'_, S> {
+    /// Has a file read and hashed by several threads, the caller's being one.
+    fn hash_alone(&mut self, entry: EntryId, threads: usize) {
+        let Alone {
+            listing,
+            options,
+            cancel,
+            ..
+        } = self.alone;
+        self.alone.threads = self.alone.threads.max(threads);
+        match large::hash(listing, entry, options, threads, cancel, self.progress) {
+            Ok((stat, digests)) => {
+                self.alone.done.files += 1;
+                self.alone.done.bytes += stat.stamp.size;
+                self.sink.file(entry, Ok((&stat, &digests)));
+            }
+            Err(error) if error.kind() == ErrorKind::Cancelled => {}
+            Err(error) => {
+                self.alone.done.errors += 1;
+                self.sink.file(entry, Err(error));
+            }
+        }
+    }
 }
 
 impl<S> Lanes<'_, S> {
@@ -208,6 +249,14 @@ impl<S> Lanes<'_, S> {
         }
         if self.bytes >= PUBLISH_BYTES {
             self.publish();
+        }
+    }
+
+    #[inline]
+    fn recruit(&mut self, bytes: u64) {
+        let plan = self.plan;
+        if self.recruiter.begin(bytes, || plan.left()) {
+            plan.set_workers(self.team.workers());
         }
     }
 
@@ -231,9 +280,33 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         self.ahead.resize(slots, 0);
     }
 
-    fn begin(&mut self, slot: usize, _opened: &Opened) {
+    fn take_over(&mut self, opened: &Opened) -> bool {
+        let options = self.alone.options;
+        let size = opened.stat.stamp.size;
+        if options.workers < 2 || size < large::LARGE {
+            return false;
+        }
+        let work = large::Work {
+            size,
+            left: large::left(self.alone.listing, self.plan, options.workers),
+            // This one is counted already.
+            others: self.plan.long().saturating_sub(1),
+        };
+        let threads = work.threads(options);
+        if threads < 2 {
+            return false;
+        }
+        if !work.takes_all(options) {
+            self.recruit(work.size);
+        }
+        self.hash_alone(opened.entry, threads);
+        true
+    }
+
+    fn begin(&mut self, slot: usize, opened: &Opened) {
         self.ahead[slot] = 0;
         self.batch.begin(slot);
+        self.recruit(opened.stat.stamp.size);
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
@@ -299,24 +372,37 @@ mod tests {
         let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
         let progress = Progress::default();
         let options = Options::new(vec![Algorithm::Xxh128]);
-        let mut seen = Vec::new();
-        let watched = Watched {
-            inner: Lanes {
-                batch: Batch::new(&options.algorithms, options.kernels),
-                digests: Vec::new(),
-                sink: Count(0),
-                progress: &progress,
-                files: 0,
-                bytes: 0,
-                ahead: Vec::new(),
-            },
-            seen: &mut seen,
-        };
-        let mut consumer = watched;
         let plan = Plan::all(&listing, 1);
-        bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
-        consumer.inner.publish();
-        assert_eq!(consumer.inner.sink.0, 1);
+        let team = Team::new(Start::Together, 1, 1);
+        let inner = bc_pool::run_growing(1, 1, |_, crew| {
+            let mut consumer = Watched {
+                inner: Lanes {
+                    batch: Batch::new(&options.algorithms, options.kernels),
+                    digests: Vec::new(),
+                    sink: Count(0),
+                    progress: &progress,
+                    files: 0,
+                    bytes: 0,
+                    ahead: Vec::new(),
+                    plan: &plan,
+                    recruiter: Recruiter::new(&team, crew),
+                    team: &team,
+                    alone: Alone {
+                        listing: &listing,
+                        options: &options,
+                        cancel: &cancel,
+                        done: Stats::default(),
+                        threads: 1,
+                    },
+                },
+                seen: Vec::new(),
+            };
+            bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
+            consumer.inner.publish();
+            (consumer.inner.sink.0, consumer.seen)
+        });
+        let (files, mut seen) = inner.unwrap().remove(0);
+        assert_eq!(files, 1);
         seen.dedup();
         assert!(seen.len() > 4, "{seen:?}");
         assert!(seen.is_sorted());
@@ -327,7 +413,7 @@ mod tests {
     /// Notes the shared counter after each piece.
     struct Watched<'a, C> {
         inner: Lanes<'a, C>,
-        seen: &'a mut Vec<u64>,
+        seen: Vec<u64>,
     }
 
     impl<S: Sink> Consumer for Watched<'_, S> {

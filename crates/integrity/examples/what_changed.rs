@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
     let reading = |_| Reading {
         workers,
+        start: Default::default(),
         read: bc_read::Options::default(),
     };
     let work = Work {
@@ -24,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,
+        shows_bytes: false,
         progress: &progress,
     };
     let what = Create {

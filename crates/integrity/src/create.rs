@@ -122,13 +122,15 @@ pub(crate) fn hash_options(
         let meta = tree.listing.meta(id);
         bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
     }
-    let bytes = bytes.or_else(|| bc_hash::bytes_if_few(&tree.listing));
+    let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
+    let bytes = bytes.or_else(few);
     let reading = (work.reading)(Job { files, bytes });
     bc_hash::Options {
         algorithms: vec![algorithm],
         kernels: work.kernels,
         read: reading.read,
         workers: reading.workers.max(1),
+        start: reading.start,
     }
 }
 

@@ -92,6 +92,7 @@ mod plan;
 mod progress;
 mod pump;
 mod queue;
+mod share;
 mod slot;
 mod stream;
 #[cfg(test)]
@@ -102,7 +103,7 @@ mod uring;
 pub use open::open_checked;
 pub use plan::Plan;
 pub use pump::pump;
-pub use stream::{map_chunks, stream, unchanged};
+pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, Options, Proof, Stats, Trust, Want,
 };

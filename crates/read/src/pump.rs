@@ -10,7 +10,7 @@ use bc_walk::{EntryId, Listing};
 use crate::buffer::Pool;
 use crate::latency::Latency;
 use crate::open::Opener;
-use crate::plan::Plan;
+use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
 use crate::slot::Slot;
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
@@ -52,11 +52,11 @@ pub fn pump<C: Consumer>(
 
 struct Pump<'a, C> {
     listing: &'a Listing,
-    plan: &'a Plan,
     options: &'a Options,
     consumer: &'a mut C,
     opener: Opener<'a>,
-    batch: std::slice::Iter<'a, EntryId>,
+    /// What this worker has taken from the plan.
+    hand: Hand<'a>,
     slots: Vec<Slot>,
     /// Last in, first out.
     free: Vec<usize>,
@@ -88,7 +88,8 @@ impl<'a, C: Consumer> Pump<'a, C> {
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
         let slots = match options.backend {
-            Choice::Sync => width,
+            // Twice the width: see `share`.
+            Choice::Sync => (2 * width).min(options.slots.max(width)),
             Choice::Auto | Choice::Uring => options.slots.clamp(width, SLOTS),
         };
         // One small file must not pay for what a tree needs.
@@ -98,18 +99,17 @@ impl<'a, C: Consumer> Pump<'a, C> {
             Choice::Auto | Choice::Uring if options.slot_size > MEDIUM => Pool::new(&[
                 (slots, SMALL),
                 (slots.div_ceil(2), MEDIUM),
-                (width.max(slots / 4), options.slot_size),
+                ((2 * width).max(slots / 4).min(slots), options.slot_size),
             ]),
             _ => Pool::new(&[(slots, options.slot_size)]),
         };
         let chunk = (LIVE / width).max(CHUNK).min(pool.largest());
         Pump {
             listing,
-            plan,
             options,
             consumer,
             opener: Opener::new(listing),
-            batch: [].iter(),
+            hand: Hand::new(plan),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
             ready: Vec::with_capacity(slots),
@@ -136,7 +136,12 @@ impl<'a, C: Consumer> Pump<'a, C> {
         while !cancel.is_cancelled() {
             let width = self.consumer.width().clamp(1, self.slots.len());
             self.relieve();
-            while !self.is_short() && (self.ready.len() < width || deep) {
+            while !self.is_short()
+                && (self.ready.len() < width || deep || self.hand.long() >= width)
+                && self
+                    .hand
+                    .may_begin(if deep { self.slots.len() } else { width })
+            {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
                 deep = start == Start::Flying;
@@ -225,15 +230,6 @@ impl<'a, C: Consumer> Pump<'a, C> {
                     self.fail(slot, "read", errno);
                 }
             }
-        }
-    }
-
-    fn next_entry(&mut self) -> Option<EntryId> {
-        loop {
-            if let Some(&entry) = self.batch.next() {
-                return Some(entry);
-            }
-            self.batch = self.plan.next()?.iter();
         }
     }
 

@@ -6,6 +6,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::Buffer;
+use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::types::{Feed, Opened, Trust, Want};
 
@@ -38,6 +39,7 @@ pub(crate) struct Active {
     /// Whether what is filled is the last of it.
     pub(crate) end: bool,
     pub(crate) seek: Seek,
+    pub(crate) length: Length,
 }
 
 /// How a read says where.
@@ -70,6 +72,7 @@ impl Active {
             asked: 0,
             end: false,
             seek: Seek::Offset,
+            length: Length::Short,
         }
     }
 

@@ -22,6 +22,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
     let reading = |_: Job| Reading {
         workers,
+        start: Default::default(),
         read: bc_read::Options::default(),
     };
     job(&Work {
@@ -29,6 +30,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,
+        shows_bytes: false,
         progress: &progress,
     })
 }

@@ -11,6 +11,7 @@ use super::Pump;
 use crate::buffer::Pool;
 use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
+use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
@@ -35,7 +36,7 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn start(&mut self, slot: usize) -> Start {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
             deferred
-        } else if let Some(entry) = self.next_entry() {
+        } else if let Some(entry) = self.hand.next() {
             (entry, self.consumer.want(entry))
         } else {
             self.free.push(slot);
@@ -128,8 +129,19 @@ impl<C: Consumer> Pump<'_, C> {
         let size = stat.stamp.size;
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
+        let length = Length::of(progress.left());
+        if size > self.options.slot_size as u64
+            && proven
+            && self.take_over(&opened, progress.left())
+        {
+            close(file);
+            self.free.push(slot);
+            return Start::Done;
+        }
+        self.hand.begin(progress.left(), length);
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, proven, progress, file);
+        active.length = length;
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
@@ -152,6 +164,18 @@ impl<C: Consumer> Pump<'_, C> {
                 Start::Done
             }
         }
+    }
+
+    /// Offers a long file to the consumer, to be read in a way of its own: where this worker
+    /// has no other in hand, which would have to wait for it.
+    fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
+        if self.hand.long() > 0 {
+            return false;
+        }
+        self.hand.begin(bytes, Length::Long);
+        let taken = self.consumer.take_over(opened);
+        self.hand.end(Length::Long);
+        taken
     }
 
     /// How to read a file that need not be put into its slot: the consumer takes
@@ -431,6 +455,7 @@ impl<C: Consumer> Pump<'_, C> {
         if let Some(file) = active.file {
             close(file);
         }
+        self.hand.end(active.length);
         self.short = false;
         self.free.push(slot);
         let entry = active.opened.entry;
