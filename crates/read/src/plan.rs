@@ -154,10 +154,13 @@ pub(crate) struct Hand<'a> {
     batch: &'a [EntryId],
     /// Bytes of the batch that were begun.
     begun: u64,
+    /// Files that are being opened, which may turn out long.
+    opening: usize,
     /// Long files begun and not done.
     long: usize,
-    /// The number of workers when the first long file was met, and how many were to be in hand.
-    at_once: Option<(usize, usize)>,
+    /// How many long files are to be in hand, and for how many workers and how much room that was
+    /// when the first was met.
+    at_once: Option<(usize, [usize; 2])>,
 }
 
 impl<'a> Hand<'a> {
@@ -166,6 +169,7 @@ impl<'a> Hand<'a> {
             plan,
             batch: &[],
             begun: 0,
+            opening: 0,
             long: 0,
             at_once: None,
         }
@@ -186,23 +190,36 @@ impl<'a> Hand<'a> {
     /// it has its share of long ones, for what it takes then may be long too and
     /// somebody else's share.
     pub(crate) fn may_begin(&mut self, room: usize) -> bool {
-        if self.long == 0 {
+        let held = self.long + self.opening;
+        if held == 0 {
             return true;
         }
         let workers = self.plan.workers.load(Ordering::Relaxed);
-        let all = self.plan.left() + self.batch.len() + self.plan.long();
-        if self
-            .at_once
-            .is_none_or(|(planned_for, _)| planned_for != workers)
-        {
-            self.at_once = Some((workers, at_once(all, workers, room)));
-        }
-        let planned = self.at_once.map_or(1, |(_, at_once)| at_once);
-        if self.long < planned.min(share(all, workers)) {
+        let all = self.plan.left() + self.batch.len() + self.plan.long() + self.opening;
+        let case = [workers, room];
+        let planned = match self.at_once {
+            Some((planned, before)) if before == case => planned,
+            _ => {
+                let planned = at_once(all, workers, room);
+                self.at_once = Some((planned, case));
+                planned
+            }
+        };
+        if held < planned.min(share(all, workers)) {
             return true;
         }
         self.give_back();
         false
+    }
+
+    /// A file is being opened, by the ring.
+    pub(crate) fn opening(&mut self) {
+        self.opening += 1;
+    }
+
+    /// It is open, or cannot be opened.
+    pub(crate) fn opened(&mut self) {
+        self.opening -= 1;
     }
 
     /// A file is begun of which so many bytes are to be read.
@@ -293,5 +310,45 @@ mod tests {
         assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]));
         assert_eq!(sizes.last(), Some(&1));
         assert!(Plan::new(Vec::new(), 2).next().is_none());
+    }
+
+    #[test]
+    fn what_is_given_back_is_handed_out_again() {
+        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+        let first = plan.next().unwrap();
+        let (kept, rest) = first.split_at(5);
+        let before = plan.left();
+        plan.give_back(rest);
+        plan.give_back(&[]);
+        assert_eq!(plan.left(), before + rest.len());
+        let mut left = plan.left_entries();
+        let mut seen: Vec<EntryId> = std::iter::from_fn(|| plan.next())
+            .flatten()
+            .copied()
+            .collect();
+        assert_eq!(seen[..rest.len()], *rest, "first, in their order");
+        left.sort_unstable();
+        seen.sort_unstable();
+        assert_eq!(left, seen);
+        seen.extend(kept);
+        seen.sort_unstable();
+        assert_eq!(seen, (0..1000).map(EntryId).collect::<Vec<_>>());
+        assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
+    }
+
+    /// What one worker leaves of a batch of long files, another finds.
+    #[test]
+    fn a_heavy_batch_is_cut() {
+        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+        let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
+        assert_eq!(one.next(), Some(EntryId(0)));
+        one.begin(HEAVY - 1, Length::Long);
+        assert_eq!(one.next(), Some(EntryId(1)));
+        one.begin(1, Length::Short);
+        assert_eq!(other.next(), Some(EntryId(2)));
+        assert_eq!(plan.long(), 1);
+        one.end(Length::Long);
+        one.end(Length::Short);
+        assert_eq!(plan.long(), 0);
     }
 }

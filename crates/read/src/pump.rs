@@ -95,11 +95,16 @@ impl<'a, C: Consumer> Pump<'a, C> {
         // One small file must not pay for what a tree needs.
         let slots = slots.min(plan.len()).max(1);
         consumer.reserve(slots);
+        // Up to twice the width are in hand at once, as far as that fits the slots' memory beside
+        // the smaller buffers.
+        let rest = options.slot_size.saturating_sub(SMALL + MEDIUM / 2) * slots;
+        let fit = rest / options.slot_size.max(1);
+        let long = (2 * width).max(slots / 4).min(fit).max(width);
         let pool = match options.backend {
             Choice::Auto | Choice::Uring if options.slot_size > MEDIUM => Pool::new(&[
                 (slots, SMALL),
                 (slots.div_ceil(2), MEDIUM),
-                ((2 * width).max(slots / 4).min(slots), options.slot_size),
+                (long, options.slot_size),
             ]),
             _ => Pool::new(&[(slots, options.slot_size)]),
         };

@@ -74,6 +74,7 @@ impl<C: Consumer> Pump<'_, C> {
         };
         let flags = self.opener.flags(entry);
         self.slots[slot] = Slot::Opening { entry, want };
+        self.hand.opening();
         self.stats.queued += 1;
         if let Err(errno) = ring.open(slot, dir, self.listing.name(entry), flags) {
             self.abandon(errno);
@@ -387,6 +388,7 @@ impl<C: Consumer> Pump<'_, C> {
             self.slots[slot] = state;
             return;
         };
+        self.hand.opened();
         let file = match result {
             Ok(file) => Ok(file),
             // O_NOATIME refused, or nothing to do with the file: by plain call.
@@ -417,6 +419,7 @@ impl<C: Consumer> Pump<'_, C> {
             match &self.slots[slot] {
                 Slot::Opening { entry, .. } => {
                     let error = self.opener.error(*entry, "open", errno);
+                    self.hand.opened();
                     self.reject(slot, *entry, error);
                 }
                 _ => self.fail(slot, "read", errno),

@@ -6,6 +6,7 @@ mod contract;
 mod hostile;
 mod proof;
 mod refused;
+mod shares;
 
 use std::cell::Cell;
 use std::collections::HashMap;
