@@ -23,6 +23,7 @@ mod multicall;
 mod options;
 mod outputs;
 mod readme_integrity;
+mod shapes;
 mod signals;
 mod terminal;
 mod tour;

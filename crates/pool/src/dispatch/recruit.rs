@@ -8,8 +8,9 @@ use super::{Effort, Start};
 use crate::Crew;
 
 /// Begun before the clock is started: the first files pay for what is new to the process and to
-/// the kernel, which says nothing about those that follow.
-const WARM_UP: u64 = 4;
+/// the kernel, which says nothing about those that follow. And a dozen files are too few to tell
+/// slow storage from a worker that has lost its CPU for a moment.
+const WARM_UP: u64 = 16;
 
 /// How many workers a run has, shared by all of them. Written only when there is one more.
 #[derive(Debug)]
@@ -73,7 +74,8 @@ pub struct Recruiter<'r> {
     /// There will be no more workers: nobody need look any longer.
     over: bool,
     reckoning: Reckoning,
-    since: Option<Instant>,
+    /// When the clock was started, and after how many files.
+    since: Option<(Instant, u64)>,
 }
 
 impl fmt::Debug for Recruiter<'_> {
@@ -104,14 +106,24 @@ impl<'r> Recruiter<'r> {
     #[cold]
     fn look(&mut self, left: usize) -> bool {
         let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        let elapsed = Effort::from(now - since);
+        let (since, files) = *self.since.get_or_insert((now, self.reckoning.files));
+        let timed = Timed {
+            files: self.reckoning.files - files,
+            took: Effort::from(now - since),
+        };
         let before = self.team.workers();
-        let wanted = self.reckoning.wanted(elapsed, left, before, self.team.most);
+        let wanted = self.reckoning.wanted(timed, left, before, self.team.most);
         self.team.grow(wanted, self.crew);
         self.over = self.team.is_complete();
         self.team.workers() > before
     }
+}
+
+/// What the clock says: how long so many files took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timed {
+    files: u64,
+    took: Effort,
 }
 
 /// The arithmetic of it, without a clock.
@@ -138,9 +150,9 @@ impl Reckoning {
     }
 
     /// How many workers `left` more files like those begun are worth, where there are `workers`.
-    fn wanted(&self, elapsed: Effort, left: usize, workers: usize, most: usize) -> usize {
-        let timed = elapsed.0 / self.files.saturating_sub(WARM_UP).max(1);
-        let each = timed.max(self.effort.0 / self.files.max(1));
+    fn wanted(&self, timed: Timed, left: usize, workers: usize, most: usize) -> usize {
+        let each = timed.took.0.checked_div(timed.files).unwrap_or(0);
+        let each = each.max(self.effort.0 / self.files.max(1));
         let ahead = Effort(each.saturating_mul(left as u64));
         // Each of those who join has to find a file.
         ahead.worth(most).min(workers.saturating_add(left))
@@ -199,14 +211,17 @@ mod tests {
     #[test]
     fn slow_files_call_for_others_by_the_clock() {
         let mut reckoning = Reckoning::default();
-        let looked: Vec<bool> = (0..8).map(|_| reckoning.begin(100)).collect();
-        assert_eq!(
-            looked,
-            [false, false, false, true, false, false, false, true]
+        let looked: Vec<usize> = (1..=64).filter(|_| reckoning.begin(100)).collect();
+        assert!(
+            [16, 32, 64].iter().all(|n| looked.contains(n)),
+            "{looked:?}"
         );
-        let wanted = |elapsed| reckoning.wanted(Effort(elapsed), 20, 1, 64);
+        let wanted = |took| {
+            let took = Effort(took);
+            reckoning.wanted(Timed { files: 48, took }, 20, 1, 64)
+        };
         assert_eq!(wanted(0), 1);
-        assert_eq!(wanted(4 * 5_000_000), 21, "5 ms a file, as from afar");
+        assert_eq!(wanted(48 * 5_000_000), 21, "5 ms a file, as from afar");
     }
 
     #[test]
@@ -232,8 +247,12 @@ mod tests {
         for _ in 0..3 {
             reckoning.begin(u64::MAX);
         }
-        let wanted = reckoning.wanted(Effort(u64::MAX), usize::MAX, 1, 1 << 20);
+        let timed = Timed {
+            files: 1,
+            took: Effort(u64::MAX),
+        };
+        let wanted = reckoning.wanted(timed, usize::MAX, 1, 1 << 20);
         assert_eq!(wanted, crate::MAX_WORKERS);
-        assert_eq!(Reckoning::default().wanted(Effort(0), 5, 1, 8), 1);
+        assert_eq!(Reckoning::default().wanted(Timed::default(), 5, 1, 8), 1);
     }
 }
