@@ -256,7 +256,7 @@ impl<S> Lanes<'_, S> {
     fn recruit(&mut self, bytes: u64) {
         let plan = self.plan;
         if self.recruiter.begin(bytes, || plan.left()) {
-            plan.set_workers(self.team.workers());
+            plan.more_workers(self.team.workers());
         }
     }
 
@@ -283,14 +283,14 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn take_over(&mut self, opened: &Opened) -> bool {
         let options = self.alone.options;
         let size = opened.stat.stamp.size;
-        if options.workers < 2 || size < large::LARGE {
+        if options.workers < 2 {
             return false;
         }
         let work = large::Work {
             size,
             left: large::left(self.alone.listing, self.plan, options.workers),
             // This one is counted already.
-            others: self.plan.long().saturating_sub(1),
+            others: self.plan.huge().saturating_sub(1),
         };
         let threads = work.threads(options);
         if threads < 2 {

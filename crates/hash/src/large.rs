@@ -5,16 +5,12 @@ use std::sync::atomic::Ordering;
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
-use bc_read::{Changed, Plan};
+use bc_read::{Changed, HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use crate::engine::{Options, Progress};
-
-/// From this size on a file is worth several threads: below, starting them
-/// takes as long as reading the file (2 MiB are some 200 µs).
-pub(crate) const LARGE: u64 = 2 << 20;
 
 /// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
 const SUBTREE: usize = 1 << 20;
@@ -33,7 +29,7 @@ pub(crate) struct Work {
     pub(crate) size: u64,
     /// Files that nobody has begun, and that may be as large.
     pub(crate) left: usize,
-    /// Long files that others are reading.
+    /// Huge files that others are reading.
     pub(crate) others: usize,
 }
 
@@ -49,14 +45,14 @@ impl Work {
         } else {
             (options.workers / files).min(READERS)
         };
-        // No more memory than the lanes of all workers may take.
+        // Together no more memory than the lanes of all workers may take.
         let lanes = options.workers * options.read.slots * options.read.slot_size;
         let each = if is_tree(options) {
             SUBTREE
         } else {
             bc_read::STREAM_MEMORY
         };
-        threads.min(lanes / each).max(1)
+        threads.min(lanes / files / each).max(1)
     }
 
     /// Whether the large files that are left are best hashed one after the other, by all threads
@@ -84,7 +80,7 @@ pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
         return left;
     }
     sizes(listing, plan.left_entries().into_iter())
-        .filter(|(_, size)| *size >= LARGE)
+        .filter(|(_, size)| *size >= HUGE)
         .take(enough)
         .count()
 }
@@ -170,4 +166,62 @@ pub(crate) fn hash(
     }
     progress.files.fetch_add(1, Ordering::Relaxed);
     Ok((stat, digests))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads for a file of so many MiB beside others, with so many workers.
+    fn threads(
+        algorithm: Algorithm,
+        mib: u64,
+        left: usize,
+        others: usize,
+        workers: usize,
+    ) -> usize {
+        let options = Options {
+            workers,
+            ..Options::new(vec![algorithm])
+        };
+        let size = mib << 20;
+        Work { size, left, others }.threads(&options)
+    }
+
+    #[test]
+    fn threads_that_have_nothing_else_to_do_help() {
+        let sha = |left, others, workers| threads(Algorithm::Sha256, 200, left, others, workers);
+        assert_eq!(
+            [1, 2, 3, 64].map(|workers| sha(0, 0, workers)),
+            [1, 2, 3, 4]
+        );
+        assert_eq!(sha(5, 0, 4), 1, "six files are for the lanes of four");
+        assert_eq!([sha(2, 3, 12), sha(2, 3, 11)], [2, 1]);
+    }
+
+    #[test]
+    fn trees_are_hashed_one_after_the_other_while_they_are_few() {
+        let tree =
+            |mib, left, others, workers| threads(Algorithm::Blake3, mib, left, others, workers);
+        assert_eq!(tree(1000, 2, 0, 4), 4);
+        assert_eq!(tree(1000, 0, 1, 4), 2, "another is being read");
+        assert_eq!(tree(1000, 3, 0, 4), 1, "one for each");
+        assert_eq!(tree(20, 59, 0, 64), 1, "too small for 64 pieces at once");
+        assert_eq!(tree(20, 3, 0, 64), 16);
+    }
+
+    #[test]
+    fn memory_is_that_of_the_lanes() {
+        let mut options = Options::new(vec![Algorithm::Sha256]);
+        options.workers = 4;
+        (options.read.slots, options.read.slot_size) = (40, 16 << 10);
+        let work = Work {
+            size: 1 << 30,
+            left: 0,
+            others: 0,
+        };
+        assert_eq!(work.threads(&options), 1);
+        options.read.slot_size = 64 << 10;
+        assert_eq!(work.threads(&options), 4);
+    }
 }

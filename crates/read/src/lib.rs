@@ -101,7 +101,7 @@ mod types;
 mod uring;
 
 pub use open::open_checked;
-pub use plan::Plan;
+pub use plan::{HUGE, Plan};
 pub use pump::pump;
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{

@@ -29,6 +29,8 @@ pub struct Plan {
     workers: AtomicUsize,
     /// Long files that are being read by any worker.
     long: AtomicUsize,
+    /// Those of them that may be worth several threads.
+    huge: AtomicUsize,
     /// Entries in `returned`: looked at with each batch, written when any are given back.
     returned_len: AtomicUsize,
     returned: Mutex<Vec<Range<usize>>>,
@@ -45,6 +47,7 @@ impl Plan {
             cursor,
             workers: AtomicUsize::new(workers.max(1)),
             long: AtomicUsize::new(0),
+            huge: AtomicUsize::new(0),
             returned_len: AtomicUsize::new(0),
             returned: Mutex::default(),
         }
@@ -76,6 +79,11 @@ impl Plan {
         self.workers.store(workers.max(1), Ordering::Relaxed);
     }
 
+    /// Says that there are now so many, if that is more than before.
+    pub fn more_workers(&self, workers: usize) {
+        self.workers.fetch_max(workers, Ordering::Relaxed);
+    }
+
     /// Entries that nobody has taken.
     pub fn left(&self) -> usize {
         self.cursor.remaining() + self.returned_len.load(Ordering::Relaxed)
@@ -93,8 +101,13 @@ impl Plan {
     }
 
     /// Long files that are being read.
-    pub fn long(&self) -> usize {
+    pub(crate) fn long(&self) -> usize {
         self.long.load(Ordering::Relaxed)
+    }
+
+    /// Files of [`HUGE`] bytes and more that are being read.
+    pub fn huge(&self) -> usize {
+        self.huge.load(Ordering::Relaxed)
     }
 
     /// The next batch, or `None` when everything has been handed out.
@@ -158,6 +171,7 @@ pub(crate) struct Hand<'a> {
     opening: usize,
     /// Long files begun and not done.
     long: usize,
+    huge: usize,
     /// How many long files are to be in hand, and for how many workers and how much room that was
     /// when the first was met.
     at_once: Option<(usize, [usize; 2])>,
@@ -171,6 +185,7 @@ impl<'a> Hand<'a> {
             begun: 0,
             opening: 0,
             long: 0,
+            huge: 0,
             at_once: None,
         }
     }
@@ -224,9 +239,13 @@ impl<'a> Hand<'a> {
 
     /// A file is begun of which so many bytes are to be read.
     pub(crate) fn begin(&mut self, bytes: u64, length: Length) {
-        if length == Length::Long {
+        if length != Length::Short {
             self.long += 1;
             self.plan.long.fetch_add(1, Ordering::Relaxed);
+        }
+        if length == Length::Huge {
+            self.huge += 1;
+            self.plan.huge.fetch_add(1, Ordering::Relaxed);
         }
         self.begun = self.begun.saturating_add(bytes);
         if self.begun >= HEAVY {
@@ -236,15 +255,24 @@ impl<'a> Hand<'a> {
 
     /// It is done.
     pub(crate) fn end(&mut self, length: Length) {
-        if length == Length::Long {
+        if length != Length::Short {
             self.long -= 1;
             self.plan.long.fetch_sub(1, Ordering::Relaxed);
+        }
+        if length == Length::Huge {
+            self.huge -= 1;
+            self.plan.huge.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Long files in hand.
     pub(crate) fn long(&self) -> usize {
         self.long
+    }
+
+    /// Huge files in hand.
+    pub(crate) fn huge(&self) -> usize {
+        self.huge
     }
 
     fn give_back(&mut self) {
@@ -256,19 +284,25 @@ impl<'a> Hand<'a> {
 /// many small ones must not pay: 92 % of a source tree's.
 const LONG: u64 = 32 << 10;
 
+/// From this size on a file may be worth several threads: below, starting them takes as long as
+/// reading it (2 MiB are some 200 µs).
+pub const HUGE: u64 = 2 << 20;
+
 /// Whether a file is worth counting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Length {
     Short,
     Long,
+    /// Long, and more than that.
+    Huge,
 }
 
 impl Length {
     pub(crate) fn of(bytes: u64) -> Length {
-        if bytes >= LONG {
-            Length::Long
-        } else {
-            Length::Short
+        match bytes {
+            HUGE.. => Length::Huge,
+            LONG.. => Length::Long,
+            _ => Length::Short,
         }
     }
 }

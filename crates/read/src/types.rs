@@ -157,8 +157,8 @@ pub trait Consumer {
         Proof::Now
     }
 
-    /// Offers a file that takes more than one read, opened and proven, while the pump has no other
-    /// such in hand. A consumer that knows a better way for it than the pump's, say with the help
+    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and proven, while the pump has
+    /// no other such in hand. A consumer that knows a better way for it than the pump's, say with the help
     /// of other threads, reads it here and returns `true`; then neither pieces nor
     /// [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`].
     fn take_over(&mut self, opened: &Opened) -> bool {

@@ -131,10 +131,7 @@ impl<C: Consumer> Pump<'_, C> {
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         let length = Length::of(progress.left());
-        if size > self.options.slot_size as u64
-            && proven
-            && self.take_over(&opened, progress.left())
-        {
+        if length == Length::Huge && proven && self.take_over(&opened, progress.left()) {
             close(file);
             self.free.push(slot);
             return Start::Done;
@@ -167,15 +164,15 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// Offers a long file to the consumer, to be read in a way of its own: where this worker
+    /// Offers a huge file to the consumer, to be read in a way of its own: where this worker
     /// has no other in hand, which would have to wait for it.
     fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
-        if self.hand.long() > 0 {
+        if self.hand.huge() > 0 {
             return false;
         }
-        self.hand.begin(bytes, Length::Long);
+        self.hand.begin(bytes, Length::Huge);
         let taken = self.consumer.take_over(opened);
-        self.hand.end(Length::Long);
+        self.hand.end(Length::Huge);
         taken
     }
 

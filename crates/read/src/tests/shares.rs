@@ -118,13 +118,13 @@ fn small_files_are_not_shared_out() {
 #[test]
 fn what_is_taken_over_is_not_heard_of_again() {
     let mut lengths = vec![900; 30];
-    lengths[7] = 400_000;
-    lengths[9] = 400_000;
+    lengths[7] = 3 << 20;
+    lengths[9] = 3 << 20;
     let (_tree, paths, _) = files(&lengths);
     let listing = list(&paths, Metadata::None);
     each_backend(|backend| {
         let plan = Plan::all(&listing, 2);
-        let mut live = Live::new(4, 400_000);
+        let mut live = Live::new(4, 3 << 20);
         let stats = pump(
             &listing,
             &plan,
