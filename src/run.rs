@@ -229,7 +229,7 @@ impl Session {
         }
         let size = |root: &OsString| {
             let meta = Path::new(root).metadata().ok()?;
-            meta.is_file().then(|| meta.len())
+            meta.is_file().then_some(meta.len())
         };
         match roots.iter().map(size).sum::<Option<u64>>() {
             Some(bytes) => {

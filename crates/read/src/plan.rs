@@ -93,7 +93,10 @@ impl Plan {
     pub fn left_entries(&self) -> Vec<EntryId> {
         let returned = self.returned();
         let next = self.order.len() - self.cursor.remaining();
-        let ranges = returned.iter().cloned().chain([next..self.order.len()]);
+        let ranges = returned
+            .iter()
+            .cloned()
+            .chain(std::iter::once(next..self.order.len()));
         ranges
             .flat_map(|range| &self.order[range])
             .copied()
