@@ -74,14 +74,16 @@ pub fn dispatch(argv: Vec<OsString>) -> Exit {
     report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
     let base = Path::new(&program).file_name().unwrap_or(&program);
+    // As help and messages name the program.
+    let called = bc_fs::escape(base.as_bytes());
     if let Some(applet) = by_program(base.as_bytes()) {
-        return start(applet, &base.to_string_lossy(), &argv[1..]);
+        return start(applet, &called, &argv[1..]);
     }
     let Some(first) = argv.get(1) else {
         return calculator();
     };
     if let Some(applet) = by_name(first) {
-        let name = format!("{} {}", base.to_string_lossy(), applet.name);
+        let name = format!("{called} {}", applet.name);
         return start(applet, &name, &argv[2..]);
     }
     match first.to_str() {
@@ -90,7 +92,7 @@ pub fn dispatch(argv: Vec<OsString>) -> Exit {
         Some("--help" | "-h") => overview(),
         Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
             Some(applet) => {
-                let name = format!("{} {}", base.to_string_lossy(), applet.name);
+                let name = format!("{called} {}", applet.name);
                 start(applet, &name, &["--help".into()])
             }
             None => overview(),

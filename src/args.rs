@@ -8,6 +8,8 @@ use bc_fs::Size;
 use bc_pool::dispatch::Threads;
 use clap::{Args, ValueEnum};
 
+use crate::config::Configurable;
+
 /// A three-way switch whose `auto` looks at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Choice {
@@ -48,13 +50,14 @@ pub struct Common {
     /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
     /// at most one per logical CPU, and up to 8 for a walk that waits for the disk. Results never depend
     /// on it. Affinity masks and CPU quotas are respected.
-    #[arg(long, value_name = "N", default_value = "auto")]
+    #[arg(add = Configurable, long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
     /// How files are read: auto, sync (plain calls) or uring (io_uring)
     ///
     /// auto takes plain calls for what is in memory and io_uring for what is not. uring is an error
     /// where the kernel refuses it.
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "WHICH",
@@ -63,10 +66,13 @@ pub struct Common {
     )]
     pub io: Io,
     /// Most memory for buffers and per-file state, e.g. 256M
-    #[arg(long, value_name = "SIZE")]
+    ///
+    /// Where it does not suffice for the files found, nothing is read and the least that works is named.
+    #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "WHEN",
@@ -76,6 +82,7 @@ pub struct Common {
     pub progress: Choice,
     /// Colours: auto (on a terminal only), always or never
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "WHEN",
@@ -84,13 +91,14 @@ pub struct Common {
     )]
     pub color: Choice,
     /// Print only results and errors
-    #[arg(short, long)]
+    #[arg(add = Configurable, short, long)]
     pub quiet: bool,
     /// Say more: phases with counts and times (-v), details (-vv)
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    #[arg(add = Configurable, short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Messages on stderr as text, or as json: one object a line
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "FORMAT",
@@ -99,12 +107,13 @@ pub struct Common {
     )]
     pub log_format: LogFormat,
     /// Write run metrics to FILE at the end: Prometheus text if it ends in .prom, else JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(add = Configurable, long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
     ///
     /// Its keys are the names of options; a table such as `[hash]` holds those of one applet. Environment
-    /// variables such as BC_THREADS win over it, the command line wins over both.
+    /// variables such as BC_THREADS win over it, the command line wins over both. What says what to do,
+    /// changes the meaning of a check or weakens a guard can only be given on the command line.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print this command tree as JSON and stop
@@ -117,33 +126,36 @@ pub struct Common {
 #[command(next_help_heading = "Which files")]
 pub struct WalkArgs {
     /// Skip names that start with a dot
-    #[arg(long, overrides_with = "hidden")]
+    #[arg(add = Configurable, long, overrides_with = "hidden")]
     pub no_hidden: bool,
     /// Include hidden names (the default)
-    #[arg(long, overrides_with = "no_hidden")]
+    #[arg(add = Configurable, long, overrides_with = "no_hidden")]
     pub hidden: bool,
     /// Only files that match GLOB (repeatable); with '/', matched against the path below the root
     ///
     /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
     /// directory raw. Directories are entered whatever they are called.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(add = Configurable, long, value_name = "GLOB")]
     pub include: Vec<OsString>,
     /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
     ///
     /// Patterns are as for --include. A directory that matches is not even read.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(add = Configurable, long, value_name = "GLOB")]
     pub exclude: Vec<OsString>,
     /// Only files of at least SIZE
-    #[arg(long, value_name = "SIZE")]
+    #[arg(add = Configurable, long, value_name = "SIZE")]
     pub min_size: Option<Size>,
     /// Only files of at most SIZE
-    #[arg(long, value_name = "SIZE")]
+    #[arg(add = Configurable, long, value_name = "SIZE")]
     pub max_size: Option<Size>,
     /// Honour .gitignore and .ignore files
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub ignore_files: bool,
-    /// Descend at most N directories below each root
-    #[arg(long, value_name = "N")]
+    /// Only what is at most N levels below a root, as find -maxdepth: 1 is what lies directly in it
+    ///
+    /// 0 is the root alone, for which a file stands that is named itself. Paths from --files-from are taken
+    /// at any depth: they are not walked to.
+    #[arg(add = Configurable, long, value_name = "N")]
     pub max_depth: Option<u32>,
     /// Take exactly the paths listed in FILE, one a line ('-' is stdin); no walk
     #[arg(long, value_name = "FILE")]
@@ -152,12 +164,12 @@ pub struct WalkArgs {
     #[arg(short = '0', long = "null", requires = "files_from")]
     pub null: bool,
     /// Follow symbolic links; each directory is visited once
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub follow_symlinks: bool,
     /// Stay on the file system of each root
     ///
     /// /proc, /sys and the like are never entered unless they are named as a PATH.
-    #[arg(short = 'x', long)]
+    #[arg(add = Configurable, short = 'x', long)]
     pub one_file_system: bool,
 }
 

@@ -55,7 +55,10 @@ pub fn run(argv: &[OsString]) -> Exit {
     for name in names {
         let link = args.dir.join(name);
         if let Err(text) = link_one(&binary, &link, &args) {
-            exit = report::fatal("bc install", &format!("{}: {text}", link.display()));
+            exit = report::fatal(
+                "bc install",
+                &format!("{}: {text}", crate::input::shown(&link)),
+            );
         }
     }
     exit

@@ -14,10 +14,13 @@ mod dup;
 mod exit;
 mod hash;
 mod html;
+mod input;
 mod install;
 mod integrity;
 mod metrics;
 mod output;
+mod panics;
+mod patient;
 mod progress;
 mod report;
 mod run;
@@ -27,7 +30,9 @@ use std::process::ExitCode;
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let exit = applet::dispatch(std::env::args_os().collect());
+    panics::report_as_errors();
+    let exit = panics::caught(|| applet::dispatch(std::env::args_os().collect()));
+    let exit = run::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
         // Ends the process by the signal itself, so that shells and `timeout`
         // see what happened; comes back only if that fails.

@@ -3,28 +3,28 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bc_fs::atomic::AtomicFile;
+use bc_fs::place::Place;
+use bc_fs::safe::{SafeWriter, Style};
+use bc_fs::streams::{self, Stream};
 use bc_walk::Identity;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
 
+use crate::patient::patient;
 use crate::progress::Shared;
 
-/// Unbuffered stdout without std's line buffering on top.
-pub fn stdout() -> Box<dyn Write> {
-    match rustix::stdio::stdout().try_clone_to_owned() {
-        Ok(fd) if io::stdout().is_terminal() => Box::new(Shared(File::from(fd))),
-        Ok(fd) => Box::new(File::from(fd)),
-        Err(_) => Box::new(io::stdout()),
-    }
-}
-
-/// A destination for results.
+/// A destination for results. On a terminal nothing in them is obeyed, whatever format they are
+/// in: control characters and the like come out as escapes.
 pub struct Output {
-    to: BufWriter<Box<dyn Write>>,
+    to: BufWriter<SafeWriter<Box<dyn Write>>>,
     pending: Option<AtomicFile>,
+    /// The file that is written, or stands behind stdout, where a walk may come upon it.
+    identity: Option<Identity>,
+    terminal: bool,
     name: String,
 }
 
@@ -37,67 +37,124 @@ pub enum Written {
 }
 
 impl Output {
-    /// To FILE, or to stdout without one. Errors say operation and reason.
+    /// To FILE, or to stdout without one. Errors say operation and reason; a stdout that is
+    /// closed is one, before anything is done whose results would be lost.
     pub fn open(target: Option<&Path>) -> Result<Output, String> {
         let Some(target) = target.filter(|t| t.as_os_str() != "-") else {
-            return Ok(Output::plain(stdout(), "stdout"));
+            return Output::stream(Stream::Output, "stdout");
         };
         let name = bc_fs::escape(target.as_os_str().as_encoded_bytes()).into_owned();
         if let Some(number) = descriptor(target) {
             // What is behind it, a log perhaps, is the caller's: never replaced.
-            let open = || File::options().append(true).open(target);
             return match number {
-                1 => Ok(Output::plain(stdout(), &name)),
-                2 => rustix::stdio::stderr()
-                    .try_clone_to_owned()
-                    .map(|fd| Output::plain(Box::new(File::from(fd)), &name))
-                    .map_err(|error| format!("{name}: dup: {error}")),
-                _ => open()
-                    .map(|file| Output::plain(Box::new(file), &name))
+                1 => Output::stream(Stream::Output, &name),
+                2 => Output::stream(Stream::Error, &name),
+                0 if streams::was_closed(Stream::Input) => {
+                    let error = io::Error::from(rustix::io::Errno::BADF);
+                    Err(format!("{name}: {error}"))
+                }
+                _ => File::options()
+                    .append(true)
+                    .open(target)
+                    .map(|file| Output::plain(file, &name))
                     .map_err(|error| format!("{name}: open: {error}")),
             };
         }
-        let existing = std::fs::metadata(target).ok();
-        let special = existing.as_ref().is_some_and(|m| {
-            let kind = m.file_type();
-            kind.is_char_device() || kind.is_fifo() || kind.is_socket() || kind.is_block_device()
-        });
-        if special {
+        let place = Place::find(target).map_err(|error| format!("{name}: create: {error}"))?;
+        let existing = place
+            .existing()
+            .map_err(|error| format!("{name}: create: {error}"))?;
+        match existing.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            None | Some(FileType::RegularFile) => {}
+            Some(FileType::Directory) => {
+                return Err(format!("{name}: open: Is a directory (os error 21)"));
+            }
             // A FIFO, /dev/full: nothing to replace, written as it comes.
-            let file = File::options()
-                .write(true)
-                .custom_flags(OFlags::CLOEXEC.bits() as i32)
-                .open(target)
-                .map_err(|error| format!("{name}: open: {error}"))?;
-            return Ok(Output::plain(Box::new(file), &name));
-        }
-        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-            return Err(format!("{name}: open: Is a directory (os error 21)"));
+            Some(_) => {
+                let file =
+                    open_special(&place).map_err(|error| format!("{name}: open: {error}"))?;
+                return Ok(Output::plain(file, &name));
+            }
         }
         let pending =
-            AtomicFile::create(target).map_err(|error| format!("{name}: create: {error}"))?;
+            AtomicFile::create_at(place).map_err(|error| format!("{name}: create: {error}"))?;
         let file = pending
             .file()
             .try_clone()
             .map_err(|error| format!("{name}: dup: {error}"))?;
-        let mut output = Output::plain(Box::new(file), &name);
+        let mut output = Output::plain(file, &name);
         output.pending = Some(pending);
         Ok(output)
     }
 
-    /// Identity of the file being written, which may have a name already; see [`identity`].
-    pub fn own_identity(&self) -> Option<Identity> {
-        let meta = self.pending.as_ref()?.file().metadata().ok()?;
-        Some(Identity {
-            dev: meta.dev(),
-            ino: meta.ino(),
-        })
+    /// For results that nobody wants.
+    pub fn nowhere() -> Output {
+        Output {
+            to: buffered(Box::new(io::sink()), Style::Exact),
+            pending: None,
+            identity: None,
+            terminal: false,
+            name: String::new(),
+        }
     }
 
-    fn plain(to: Box<dyn Write>, name: &str) -> Output {
+    /// Identity of the file being written, or of the one behind stdout, for the walk to leave
+    /// out; the file that it will replace has another, see [`identity`].
+    pub fn own_identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it
+    /// goes to.
+    #[must_use]
+    pub fn json(mut self) -> Output {
+        self.to.get_mut().set_style(Style::Json);
+        self
+    }
+
+    /// What follows is JSON whose bytes are fixed: escaped on a terminal only.
+    #[must_use]
+    pub fn fixed_json(self) -> Output {
+        if self.terminal { self.json() } else { self }
+    }
+
+    /// What follows are records that end with NUL.
+    #[must_use]
+    pub fn records(mut self) -> Output {
+        if self.terminal {
+            self.to.get_mut().set_style(Style::Nul);
+        }
+        self
+    }
+
+    /// Will a person read this? Then newlines in names are to be escaped by the format, which
+    /// alone can tell them from its own.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    fn stream(stream: Stream, name: &str) -> Result<Output, String> {
+        let file = streams::open(stream).map_err(|error| format!("{name}: {error}"))?;
+        Ok(Output::plain(file, name))
+    }
+
+    fn plain(file: File, name: &str) -> Output {
+        let terminal = file.is_terminal();
+        let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
+        let identity = meta.map(|meta| Identity {
+            dev: meta.dev(),
+            ino: meta.ino(),
+        });
+        let to = if terminal {
+            buffered(Box::new(Shared(file)), Style::Text)
+        } else {
+            buffered(patient(file), Style::Exact)
+        };
         Output {
-            to: BufWriter::with_capacity(64 << 10, to),
+            to,
             pending: None,
+            identity,
+            terminal,
             name: name.to_owned(),
         }
     }
@@ -124,6 +181,10 @@ impl Output {
         }
         Ok(Written::Whole)
     }
+}
+
+fn buffered(to: Box<dyn Write>, style: Style) -> BufWriter<SafeWriter<Box<dyn Write>>> {
+    BufWriter::with_capacity(64 << 10, SafeWriter::new(to, style))
 }
 
 impl Write for Output {
@@ -160,10 +221,29 @@ impl fmt::Display for Named {
 
 impl std::error::Error for Named {}
 
+/// Opens what is no regular file. A FIFO is waited for until somebody reads it, or a signal comes.
+fn open_special(place: &Place) -> io::Result<File> {
+    let fd = loop {
+        // Without waiting in the kernel, where no signal would be noticed.
+        match place.open(place.name(), OFlags::WRONLY | OFlags::NOCTTY) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                if crate::run::interrupted().is_some() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            opened => break opened?,
+        }
+    };
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?;
+    Ok(File::from(fd))
+}
+
 /// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
 /// links: resolved step by step, since the last one leads to a file, or to the name that a deleted
 /// file once had.
-fn descriptor(target: &Path) -> Option<u32> {
+pub fn descriptor(target: &Path) -> Option<u32> {
     let mut path = target.to_path_buf();
     // As many links as the kernel follows.
     for _ in 0..40 {
@@ -187,6 +267,17 @@ pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), String> {
     let mut output = Output::open(Some(target))?;
     let result = output.write_all(contents);
     output.finish(result).map(|_| ())
+}
+
+/// Identity of the file behind stdout, if it is one: the shell made it before the walk began, and
+/// it grows while it is written.
+pub fn behind_stdout() -> Option<Identity> {
+    let stat = rustix::fs::fstat(rustix::stdio::stdout()).ok()?;
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+    is_file.then_some(Identity {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+    })
 }
 
 /// Identity of the file that FILE replaces, so that the walk can leave it out.

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bc_fs::escape;
+use bc_fs::{escape, safe};
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::exit::Exit;
@@ -42,10 +42,15 @@ impl Report {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let path = escape(error.path());
         let text = format!("{path}: {}: {}", error.op(), error.message());
-        let fields = serde_json::json!({
+        let mut fields = serde_json::json!({
             "path": String::from_utf8_lossy(error.path()), "op": error.op(),
             "errno": error.errno(), "message": error.message(),
         });
+        if std::str::from_utf8(error.path()).is_err() {
+            let mut raw = Vec::new();
+            bc_manifest::base64::encode(&mut raw, error.path());
+            fields["path_b64"] = String::from_utf8_lossy(&raw).into();
+        }
         self.emit("error", &text, Some(fields));
     }
 
@@ -111,7 +116,8 @@ impl Report {
     }
 }
 
-/// One diagnostic with its newline, as text or as a JSON object.
+/// One diagnostic with its newline, as text or as a JSON object. Names and reasons in it can do
+/// a terminal no harm: whoever reads a log later sees the same.
 fn line(
     format: LogFormat,
     color: bool,
@@ -126,7 +132,7 @@ fn line(
             (true, "warning") => ("\x1b[33m", "\x1b[0m"),
             _ => ("", ""),
         };
-        return format!("{on}{who}:{off} {text}\n");
+        return format!("{on}{who}:{off} {}\n", safe::line(text));
     }
     let mut object = serde_json::json!({
         "time": crate::metrics::now(), "level": level,
@@ -141,7 +147,7 @@ fn line(
             to.insert(key, value);
         }
     }
-    format!("{object}\n")
+    format!("{}\n", safe::json(&object.to_string()))
 }
 
 /// How failures are written that come before, or outside of, a [`Report`]: wrong arguments
@@ -180,14 +186,31 @@ fn set_style(format: LogFormat, color: bool) {
     }
 }
 
-/// Are diagnostics written as JSON objects?
-pub fn in_json() -> bool {
-    FATAL.lock().is_ok_and(|style| style.0 == LogFormat::Json)
+fn style() -> (LogFormat, bool) {
+    FATAL
+        .lock()
+        .map_or((LogFormat::Text, false), |style| *style)
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
 pub fn fatal(who: &str, text: &str) -> Exit {
     early(who, "error", text);
+    Exit::Fatal
+}
+
+/// Prints what clap says of wrong arguments, `error: ` and the rest, and gives exit code 2.
+pub fn usage(text: &str) -> Exit {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let (format, color) = style();
+    if format == LogFormat::Json {
+        return fatal("bc", text.trim_end());
+    }
+    let (on, off) = if color {
+        ("\x1b[31m", "\x1b[0m")
+    } else {
+        ("", "")
+    };
+    write_stderr(&format!("{on}error:{off} {}", safe::lines(text)));
     Exit::Fatal
 }
 
@@ -197,24 +220,25 @@ pub fn caution(who: &str, text: &str) {
 }
 
 fn early(who: &str, level: &str, text: &str) {
-    let (format, color) = FATAL
-        .lock()
-        .map_or((LogFormat::Text, false), |style| *style);
+    let (format, color) = style();
     write_stderr(&line(format, color, who, level, text, None));
 }
 
 /// Asks something, on the terminal's stderr; the answer is the caller's to read.
 pub fn ask(question: &str) {
-    write_stderr(question);
+    write_stderr(&safe::lines(question));
 }
 
 /// Prints a short text to stdout.
 pub fn print(text: &str) -> Exit {
-    let mut out = crate::output::stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Exit::Done,
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(error) => fatal("bc", &format!("stdout: write: {error}")),
+    let mut out = match crate::output::Output::open(None) {
+        Ok(out) => out,
+        Err(text) => return fatal("bc", &text),
+    };
+    let result = out.write_all(text.as_bytes());
+    match out.finish(result) {
+        Ok(_) => Exit::Done,
+        Err(text) => fatal("bc", &text),
     }
 }
 

@@ -2,10 +2,11 @@
 //! turned into plans, the walk, and the end of the run.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Instant;
 
 use bc_fs::Size;
@@ -15,6 +16,7 @@ use bc_walk::{Identity, Listing, Metadata, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::report::Report;
 
@@ -35,6 +37,14 @@ pub struct Session {
     named_bytes: OnceLock<u64>,
 }
 
+/// The flag that signals set, for those who wait without a session at hand.
+static CANCEL: OnceLock<Cancel> = OnceLock::new();
+
+/// The signal that asked for the end of the run, if one did.
+pub fn interrupted() -> Option<i32> {
+    CANCEL.get()?.reason().map(|signal| signal as i32)
+}
+
 /// A fatal end that was already reported.
 pub type Outcome<T> = Result<T, Exit>;
 
@@ -49,7 +59,7 @@ impl Session {
     ) -> Outcome<Session> {
         let session = Session {
             report: Report::new(applet, common),
-            cancel: Cancel::new(),
+            cancel: CANCEL.get_or_init(Cancel::new).clone(),
             common: common.clone(),
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
@@ -93,17 +103,18 @@ impl Session {
         Ok(session)
     }
 
-    /// Reports a fatal failure.
+    /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
+    /// input that gives no more, fails because of it.
     pub fn fatal(&self, text: &str) -> Exit {
+        if let Some(signal) = self.cancel.reason() {
+            return Exit::Signal(signal as i32);
+        }
         crate::report::fatal(&format!("bc {}", self.report.applet()), text)
     }
 
-    /// A worker panicked: a defect of ours, said as such.
-    pub fn defect(&self, panic: &bc_pool::WorkerPanic) -> Exit {
-        self.fatal(&format!(
-            "internal error, please report it: {}",
-            panic.message
-        ))
+    /// A worker panicked: a defect of ours, which was reported when it happened.
+    pub fn defect(&self, _panic: &bc_pool::WorkerPanic) -> Exit {
+        Exit::Fatal
     }
 
     /// Turns the options that choose files into the walk's.
@@ -116,6 +127,7 @@ impl Session {
         let globs = |which: &str, patterns: &[OsString]| {
             crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))
         };
+        let (min_size, max_size) = self.sizes(args, 0)?;
         Ok(bc_walk::Options {
             hidden: if args.no_hidden {
                 bc_walk::Hidden::Skip
@@ -135,17 +147,37 @@ impl Session {
             max_depth: args.max_depth,
             include: globs("--include", &args.include)?,
             exclude: globs("--exclude", &args.exclude)?,
-            min_size: args.min_size.map_or(0, |s| s.0),
-            max_size: args.max_size.map(|s| s.0),
+            min_size,
+            max_size,
             ignore_files: if args.ignore_files {
                 bc_walk::IgnoreFiles::Honour
             } else {
                 bc_walk::IgnoreFiles::Off
             },
             metadata,
-            leave_out: leave_out.into_iter().collect(),
+            leave_out: leave_out
+                .into_iter()
+                .chain(crate::output::behind_stdout())
+                .collect(),
             ..bc_walk::Options::default()
         })
+    }
+
+    /// The least and the largest size wanted; `least` is the least where the user names none.
+    /// That no file can be both is refused, instead of finding none without a word.
+    pub fn sizes(&self, args: &WalkArgs, least: u64) -> Outcome<(u64, Option<u64>)> {
+        let most = args.max_size.map(|size| size.0);
+        let wanted = args.min_size.map_or(least, |size| size.0);
+        match (args.min_size, most) {
+            (Some(_), Some(most)) if wanted > most => Err(self.fatal(&format!(
+                "--min-size is {wanted} bytes, --max-size {most}: no file can be both"
+            ))),
+            (None, Some(most)) if wanted > most => Err(self.fatal(&format!(
+                "--max-size is {most} bytes, but smaller files than {wanted} take part only with \
+                 --min-size={most}"
+            ))),
+            _ => Ok((wanted, most)),
+        }
     }
 
     /// Walks the roots, or takes the paths of `--files-from`; reports every
@@ -196,19 +228,14 @@ impl Session {
     }
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let read = if crate::args::is_dash(from.as_os_str()) {
-            std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-        } else {
-            std::fs::File::open(from).and_then(|mut f| f.read_to_end(&mut bytes).map(drop))
-        };
-        read.map_err(|error| self.fatal(&format!("{}: read: {error}", from.display())))?;
         let end = if null { 0 } else { b'\n' };
-        Ok(bytes
-            .split(|b| *b == end)
-            .filter(|path| !path.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect())
+        let input =
+            Input::open(from.as_os_str(), &self.cancel).map_err(|text| self.fatal(&text))?;
+        let input = BufReader::with_capacity(64 << 10, input);
+        crate::input::pieces(input, end).map_err(|error| {
+            let from = crate::input::shown(from);
+            self.fatal(&format!("{from}: read: {error}"))
+        })
     }
 
     /// Threads that the walk may use; it starts on one and takes the others
@@ -245,9 +272,9 @@ impl Session {
     }
 
     /// Threads that may read and hash `files` files, `width` at once each: all that there may be
-    /// and for which the memory budget suffices, unless the files are known to be worth no more
-    /// than one.
-    pub fn workers(&self, files: usize, width: usize) -> usize {
+    /// and for which the memory budget suffices beside `state` bytes for the files, unless those
+    /// are known to be worth no more than one.
+    pub fn workers(&self, files: usize, width: usize, state: u64) -> usize {
         const FEW: usize = 8;
         let bytes = match files {
             0 => Some(0),
@@ -262,15 +289,31 @@ impl Session {
             return 1;
         }
         let affordable = self.common.memory_budget.map_or(u64::MAX, |Size(budget)| {
-            budget / (slots_needed(width) as u64 * LEAST_SLOT)
+            budget.saturating_sub(state) / (slots_needed(width) as u64 * LEAST_SLOT)
         });
         let most = self.most_workers();
         usize::try_from(affordable).map_or(most, |count| most.min(count).max(1))
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within the memory budget.
-    pub fn read_options(&self, workers: usize, width: usize) -> Outcome<bc_read::Options> {
+    /// open each, within what `state` bytes for the files leave of the memory budget.
+    pub fn read_options(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Outcome<bc_read::Options> {
+        self.fit(workers, width, state)
+            .map_err(|text| self.fatal(&text))
+    }
+
+    /// The same; the error is still to be reported.
+    pub fn fit(
+        &self,
+        workers: usize,
+        width: usize,
+        state: u64,
+    ) -> Result<bc_read::Options, String> {
         let mut options = bc_read::Options {
             backend: match self.common.io {
                 Io::Auto => bc_read::Choice::Auto,
@@ -282,14 +325,14 @@ impl Session {
         let Some(Size(budget)) = self.common.memory_budget else {
             return Ok(options);
         };
-        let share = budget / workers as u64;
         let slots = slots_needed(width).min(options.slots) as u64;
-        let least = workers as u64 * slots * LEAST_SLOT;
+        let least = state + workers as u64 * slots * LEAST_SLOT;
         if budget < least {
-            return Err(self.fatal(&format!(
-                "--memory-budget: {budget} bytes are too few for {workers} threads; at least {least} are needed"
-            )));
+            return Err(format!(
+                "--memory-budget: {budget} bytes are too few for {workers} threads and {state} bytes that the files take; at least {least} are needed"
+            ));
         }
+        let share = (budget - state) / workers as u64;
         options.slots =
             (share / options.slot_size as u64).clamp(slots, options.slots as u64) as usize;
         options.slot_size =
@@ -306,22 +349,7 @@ impl Session {
         if plain {
             return f();
         }
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    if let Some(signal) = self.cancel.reason() {
-                        crate::progress::clear_for_good();
-                        let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
-                    }
-                    std::thread::park_timeout(std::time::Duration::from_millis(50));
-                }
-            });
-            let result = f();
-            done.store(true, Ordering::Relaxed);
-            watcher.thread().unpark();
-            result
-        })
+        watched(&self.cancel, f)
     }
 
     /// Writes the metrics and turns an interruption into its exit.
@@ -376,6 +404,35 @@ fn slots_needed(width: usize) -> usize {
     (2 * width).max(4)
 }
 
+/// Runs `f` while somebody watches for signals, who ends the process for one.
+fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if let Some(signal) = cancel.reason() {
+                    crate::progress::clear_for_good();
+                    let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
+                }
+                std::thread::park_timeout(std::time::Duration::from_millis(50));
+            }
+        });
+        // Also when `f` panics, or the scope would wait for the watcher for ever.
+        let _done = Done(&done, watcher.thread());
+        f()
+    })
+}
+
+/// Sends a watcher home when it is dropped.
+struct Done<'w>(&'w AtomicBool, &'w Thread);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.unpark();
+    }
+}
+
 /// What the walk passed over, each with its number, as far as there was any.
 pub fn passed_over(skipped: &bc_walk::Skipped) -> impl Iterator<Item = (u64, &'static str)> {
     [
@@ -425,4 +482,16 @@ fn peak_memory() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_under_watch_comes_out() {
+        let caught = std::panic::catch_unwind(|| watched(&Cancel::new(), || panic!("of a test")));
+        assert!(caught.is_err());
+        assert_eq!(watched(&Cancel::new(), || 7), 7);
+    }
 }

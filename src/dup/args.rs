@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, WalkArgs};
+use crate::config::Configurable;
 use bc_fs::Size;
 
 const AFTER: &str = "\
@@ -18,7 +19,7 @@ Examples:
 
 The subcommand may be left out: `bc dup DIR` means `bc dup scan DIR`.
 Before a file is touched, both files are opened, checked against the scan and compared byte for
-byte. Each step is journalled; `bc dup undo JOURNAL` takes it back as far as the action allows.
+byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
 error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
@@ -83,6 +84,7 @@ pub enum Format {
 pub struct SearchArgs {
     /// Digest: xxh128, xxh3, blake3 or sha256
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "ALG",
@@ -91,23 +93,27 @@ pub struct SearchArgs {
     )]
     pub algorithm: Digest,
     /// Compare the members of every group byte for byte as well
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub verify_bytes: bool,
     /// Report hard links to one file as duplicates of each other
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub match_hardlinks: bool,
-    /// Never change files below DIR; they are listed first and kept (repeatable)
+    /// Never change DIR or a file below it, by whichever path it is reached; such files are kept (repeatable)
     ///
-    /// DIR is searched even if no PATH names it.
+    /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
+    /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
+    /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,
     /// Only duplicates that lie under different PATHs
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub across_roots: bool,
     /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
     ///
-    /// A record counts only for a file whose device, inode, size and times are what they were.
+    /// A record counts only for a file whose device, inode, size and times are what they were. A FILE that
+    /// is there and no cache of yours is refused and left as it is.
     #[arg(
+        add = Configurable,
         long,
         value_name = "FILE",
         num_args = 0..=1,
@@ -129,6 +135,7 @@ Examples:
 pub struct ScanArgs {
     /// text, json, jsonl, csv, fdupes, script or html
     #[arg(
+        add = Configurable,
         long,
         value_enum,
         value_name = "FORMAT",
@@ -171,11 +178,12 @@ pub struct SummaryArgs {
 Examples:
   bc dup prune --action=hardlink --dry-run DIR       the steps, in the words of the real run
   bc dup prune --action=delete --keep=oldest --yes DIR
-  bc dup prune --action=delete --reference=/srv/master /srv/inbox /srv/master
+  bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
   bc dup prune --action=move:/srv/trash --from report.json
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
-hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.")]
+hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.
+Nothing below DIR of move:DIR is moved or kept instead of another, so a second run changes nothing.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
     ///
@@ -193,22 +201,28 @@ pub struct PruneArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Delete on file systems without stable inode numbers too
+    /// Delete, move and make symbolic links on file systems without stable inode numbers too
     #[arg(long)]
     pub force: bool,
     /// Link files although owner, mode, ACL or attributes differ
     ///
-    /// The kept file's are what all names have afterwards.
+    /// The kept file's are what all names have afterwards. A move to another file system goes on without
+    /// what cannot be had there, and names it.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names
-    #[arg(long, value_name = "N")]
+    #[arg(add = Configurable, long, value_name = "N")]
     pub max_links: Option<u64>,
-    /// Where to record the steps, instead of $XDG_CACHE_HOME/bc
+    /// Where to record the steps, instead of a new file in $XDG_STATE_HOME/bc
+    ///
+    /// An existing journal is continued if it is yours and nobody else may write it.
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report instead of scanning; everything is checked again
-    #[arg(long, value_name = "REPORT.json")]
+    ///
+    /// --reference, --across-roots, --min-size, --max-size, --include, --exclude and --no-hidden hold for its
+    /// files as well, and so do the references that it was made with.
+    #[arg(long, value_name = "REPORT.json", conflicts_with_all = SEARCHES)]
     pub from: Option<PathBuf>,
     /// Files and directories
     #[arg(value_name = "PATH")]
@@ -223,20 +237,44 @@ pub struct PruneArgs {
 
 /// Arguments of `bc dup undo`.
 #[derive(Args)]
-#[command(after_long_help = "Example:\n  bc dup undo ~/.cache/bc/prune-20250101T120000Z.jsonl")]
+#[command(after_long_help = "\
+Examples:
+  bc dup undo --last                                 the newest journal of $XDG_STATE_HOME/bc
+  bc dup undo --dry-run steps.jsonl
+
+A journal is refused if another user owns it or may write it, or if it names a file outside of the
+directories that its run worked in. What cannot be given back is named, and the exit code is 1.")]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["journal", "last"]))]
 pub struct UndoArgs {
     /// Say what would be restored, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Take the journal of the last prune that had no --journal, from $XDG_STATE_HOME/bc
+    #[arg(long)]
+    pub last: bool,
     /// The journal that prune wrote
     #[arg(value_name = "JOURNAL")]
-    pub journal: PathBuf,
+    pub journal: Option<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }
 
 /// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
 pub const LEAST: Size = Size(1);
+
+/// What only a search can answer: refused beside a report.
+const SEARCHES: [&str; 10] = [
+    "algorithm",
+    "verify_bytes",
+    "match_hardlinks",
+    "cache",
+    "ignore_files",
+    "max_depth",
+    "files_from",
+    "null",
+    "follow_symlinks",
+    "one_file_system",
+];
 
 fn action(text: &str) -> Result<bc_dup::prune::Action, String> {
     bc_dup::prune::Action::parse(text.as_bytes())

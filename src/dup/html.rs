@@ -331,10 +331,13 @@ fn left_out(report: &Report<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use bc_dup::scan::{Options, Progress, scan};
+    use bc_dup::{Files, Subtrees};
     use bc_pool::Cancel;
     use bc_testkit::TestTree;
-    use bc_walk::{Metadata, walk};
+    use bc_walk::{Metadata, Symlinks, walk};
 
     /// The map's total and the search's.
     fn wasted(tree: &TestTree, roots: &[&str], reference_roots: &[usize]) -> (u64, u64) {
@@ -348,8 +351,14 @@ mod tests {
         };
         let cancel = Cancel::new();
         let listing = walk(&roots, &walking, 1, &cancel).unwrap();
+        let named = reference_roots.iter();
+        let named = named.map(|index| roots[*index].clone().into_encoded_bytes());
+        let mut references = Subtrees::open(named).unwrap();
+        references
+            .survey(Symlinks::Skip, Files::Named, 1.into(), &cancel)
+            .unwrap();
         let options = Options {
-            reference_roots: reference_roots.to_vec(),
+            references: Arc::new(references),
             ..Options::default()
         };
         let found = scan(&listing, &options, None, &cancel, &Progress::default()).unwrap();

@@ -2,7 +2,11 @@
 
 mod args;
 mod html;
+mod journals;
 mod prune;
+mod question;
+mod references;
+mod saved;
 mod summary;
 
 use std::ffi::OsString;
@@ -11,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Kernels};
-use bc_dup::Cache;
-use bc_dup::report::Report;
+use bc_dup::report::{Names, Report};
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
+use bc_dup::{Cache, Location, Subtrees};
 use bc_walk::{Listing, Metadata};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -69,9 +73,16 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
     }
-    let mut output = output;
+    let mut output = match args.format {
+        Format::Json | Format::Jsonl => output.json(),
+        _ => output,
+    };
+    let names = match output.is_terminal() {
+        true => Names::OneLine,
+        false => Names::Exact,
+    };
     let result = match format(args.format) {
-        Some(format) => found.report().write(format, &mut output),
+        Some(format) => found.report().write(format, names, &mut output),
         None => html::page(&found.report()).write(&mut output),
     };
     let exit = match output.finish(result) {
@@ -88,6 +99,7 @@ struct Found {
     algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
+    references: Arc<Subtrees>,
     started_at: String,
 }
 
@@ -113,22 +125,14 @@ fn search(
     output: Option<&Path>,
 ) -> Outcome<Found> {
     let started_at = crate::metrics::now();
-    // Files below a --reference directory belong to that root, whichever PATH
-    // reaches them: the innermost root owns what is below it.
-    let mut roots: Vec<OsString> = paths.to_vec();
-    let mut reference_roots = Vec::new();
     if walk.files_from.is_some() && !search.reference.is_empty() {
         return Err(session.fatal("--reference needs PATHs; it does not go with --files-from"));
     }
-    for reference in &search.reference {
-        reference_roots.push(match roots.iter().position(|root| root == reference) {
-            Some(at) => at,
-            None => {
-                roots.push(reference.clone());
-                roots.len() - 1
-            }
-        });
-    }
+    let mut references = references::open(session, &references::bytes(&search.reference))?;
+    // References are searched as well; one that is a PATH too, by whichever
+    // name, is that root.
+    let mut roots: Vec<OsString> = paths.to_vec();
+    let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
     if paths.is_empty() {
         roots.clear();
     }
@@ -145,8 +149,13 @@ fn search(
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
     let mut walk_options =
         session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
-    walk_options.min_size = walk.min_size.unwrap_or(args::LEAST).0;
+    (walk_options.min_size, _) = session.sizes(walk, args::LEAST.0)?;
+    references::survey(session, &mut references, walk)?;
+    let references = Arc::new(references);
     let listing = session.listing(&roots, walk, &walk_options)?;
+    references
+        .check()
+        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
     display.phase("search", 0, 0);
 
     let algorithm = match search.algorithm {
@@ -157,7 +166,8 @@ fn search(
     };
     let kernels = Kernels::detect();
     let width = Batch::new(&[algorithm], kernels).width();
-    let workers = session.workers(listing.len(), width);
+    let state = bc_dup::scan::memory(&listing);
+    let workers = session.workers(listing.len(), width, state);
     let options = Options {
         algorithm,
         min_size: walk_options.min_size,
@@ -166,7 +176,7 @@ fn search(
         } else {
             HardLinks::OneFile
         },
-        reference_roots: reference_roots.clone(),
+        references: Arc::clone(&references),
         span: if search.across_roots {
             Span::AcrossRoots
         } else {
@@ -177,7 +187,7 @@ fn search(
         } else {
             Proof::Digest
         },
-        read: session.read_options(workers, width)?,
+        read: session.read_options(workers, width, state)?,
         workers,
         start: session.common.threads.start(),
         kernels,
@@ -222,6 +232,7 @@ fn search(
         algorithm,
         roots,
         reference_roots,
+        references,
         started_at,
     })
 }
@@ -229,21 +240,21 @@ fn search(
 /// The cache asked for: at its path, or at the usual place if it is empty.
 fn open_cache(session: &Session, path: Option<&Path>) -> Outcome<Option<Cache>> {
     let Some(path) = path else { return Ok(None) };
-    if !path.as_os_str().is_empty() {
-        return Ok(Some(Cache::new(path)));
-    }
-    let Some(dir) = crate::config::cache_dir() else {
-        return Err(session.fatal("--cache: neither XDG_CACHE_HOME nor HOME is set; name a file"));
+    let usual = match crate::config::cache_dir() {
+        _ if !path.as_os_str().is_empty() => None,
+        Some(dir) => Some(dir.join("dup.redb")),
+        None => {
+            let text = "--cache: neither XDG_CACHE_HOME nor HOME is set; name a file";
+            return Err(session.fatal(text));
+        }
     };
-    if let Err(error) = std::fs::create_dir_all(&dir) {
-        let text = format!(
-            "--cache: {}: mkdir: {error}; going on without",
-            dir.display()
-        );
-        session.report.warning(&text);
-        return Ok(None);
-    }
-    Ok(Some(Cache::new(&dir.join("dup.redb"))))
+    let opened = match &usual {
+        Some(usual) => Cache::open(usual, Location::Usual),
+        None => Cache::open(path, Location::Named),
+    };
+    opened
+        .map(Some)
+        .map_err(|refused| session.fatal(&format!("--cache: {refused}; it is left as it is")))
 }
 
 /// Ends the run with the search's figures in the metrics.

@@ -1,9 +1,11 @@
 //! `bc dup prune` and `bc dup undo`: the words around the engine's steps, the
 //! question before them and the totals after.
 
-use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
 
+use bc_dup::Subtrees;
 use bc_dup::prune::{
     Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
     Rules, Summary, UndoOutcome,
@@ -15,16 +17,21 @@ use crate::progress::size;
 use crate::run::{Outcome, Session};
 
 use super::args::{PruneArgs, UndoArgs};
+use super::{journals, question, references, saved};
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
+    // Before anything is searched, asked or changed: steps that cannot be told are not begun.
+    Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun
     } else {
         Mode::Execute
     };
     let asks = mode == Mode::Execute && args.action.needs_confirmation() && !args.yes;
-    if asks && !std::io::stdin().is_terminal() {
+    // Where the question would not be seen, nobody can answer it.
+    let on_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if asks && !on_terminal {
         let name = args.action.name();
         return Err(session.fatal(&format!(
             "--action={name} asks on a terminal first; without one it needs --yes"
@@ -34,23 +41,8 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
     let keep: Vec<Keep> = keep
         .collect::<Result<_, _>>()
         .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
-    let groups: Vec<Group> = match &args.from {
-        Some(_) if !args.paths.is_empty() => {
-            return Err(session.fatal("--from names the files; give no PATH beside it"));
-        }
-        Some(report) => {
-            session.while_reading(report.as_os_str(), || from_report(&session, report))?
-        }
-        None => {
-            let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
-            found.report().groups().collect()
-        }
-    };
+    let (groups, references) = groups(&session, args)?;
     if session.cancel.is_cancelled() {
-        return Ok(session.end(Exit::Done));
-    }
-    if asks && !groups.is_empty() && !confirmed(args, &groups) {
-        session.report.summary("nothing was changed");
         return Ok(session.end(Exit::Done));
     }
     let options = Options {
@@ -70,19 +62,31 @@ pub fn run(args: &PruneArgs) -> Outcome<Exit> {
         },
         force: if args.force { Force::Yes } else { Force::No },
         max_links: args.max_links,
+        earlier: journals::earlier(args),
+        references,
         ..Options::new(args.action.clone())
     };
+    if asks && !confirmed(&session, &groups, &options) {
+        if !session.cancel.is_cancelled() {
+            session.report.summary("nothing was changed");
+        }
+        return Ok(session.end(Exit::Done));
+    }
     let mut journal = match mode {
-        Mode::Execute if !groups.is_empty() => Some(open_journal(&session, args)?),
+        Mode::Execute if !groups.is_empty() => match journals::open(&session, args, &groups)? {
+            None => return Ok(session.end(Exit::Done)),
+            opened => opened,
+        },
         _ => None,
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());
     let summary = act(&session, groups, &options, journal.as_mut())?;
-    for rule in &options.rules.keep {
-        if let Some(text) = rule.unmatched() {
-            session
-                .report
-                .warning(&format!("--keep={text}: no file matched"));
+    for text in options.rules.keep.iter().filter_map(Keep::unmatched) {
+        // Without duplicates there was nothing that could have matched.
+        if summary.groups > 0 {
+            let text = bc_fs::escape(text.as_bytes()).into_owned();
+            let words = format!("--keep={text}: none of the duplicates matches");
+            session.report.warning(&words);
         }
     }
     say_totals(&session, &summary, mode, path.as_deref());
@@ -104,56 +108,40 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-fn from_report(session: &Session, report: &Path) -> Outcome<Vec<Group>> {
-    let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
-    let text =
-        std::fs::read(report).map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
-    bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))
-}
-
-/// Asks once, with what is at stake.
-fn confirmed(args: &PruneArgs, groups: &[Group]) -> bool {
-    let files: usize = groups
-        .iter()
-        .map(|group| group.files.len().saturating_sub(1))
-        .sum();
-    crate::report::ask(&format!(
-        "{} up to {files} files of {} groups? [y/N] ",
-        args.action.name(),
-        groups.len(),
-    ));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
-}
-
-/// The journal asked for, or one beside the cache, named by the time.
-fn open_journal(session: &Session, args: &PruneArgs) -> Outcome<Journal> {
-    let path = match &args.journal {
-        Some(path) => path.clone(),
-        None => {
-            let Some(dir) = crate::config::cache_dir() else {
-                return Err(session.fatal("no place for the journal: neither XDG_CACHE_HOME nor HOME is set; name one with --journal"));
-            };
-            if let Err(error) = std::fs::create_dir_all(&dir) {
-                return Err(session.fatal(&format!(
-                    "{}: mkdir: {error}; name another place with --journal",
-                    dir.display()
-                )));
-            }
-            dir.join(journal_name())
-        }
+/// What to act on, and what to keep off: found by a search, or read from a report.
+fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtrees>)> {
+    let mut named = references::bytes(&args.search.reference);
+    let Some(report) = &args.from else {
+        // Before the search, which may take hours.
+        references::check_destination(session, &args.action, &references::open(session, &named)?)?;
+        let found = super::search(session, &args.paths, &args.search, &args.walk, None)?;
+        return Ok((found.report().groups().collect(), found.references));
     };
-    Journal::create(&path, &args.action).map_err(|error| session.fatal(&error.to_string()))
+    if !args.paths.is_empty() {
+        return Err(session.fatal("--from names the files; give no PATH beside it"));
+    }
+    let saved = session.while_reading(report.as_os_str(), || {
+        saved::read(session, report, &args.walk)
+    })?;
+    named.extend(saved.references);
+    let mut references = references::open(session, &named)?;
+    references::survey(session, &mut references, &args.walk)?;
+    for error in references.errors() {
+        session.report.failure(error);
+    }
+    references::check_destination(session, &args.action, &references)?;
+    Ok((saved.groups, Arc::new(references)))
 }
 
-fn journal_name() -> PathBuf {
-    let now: String = crate::metrics::now()
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric())
-        .take(15)
-        .collect();
-    format!("prune-{now}Z-{}.jsonl", std::process::id()).into()
+/// Asks, where there is something to ask about.
+fn confirmed(session: &Session, groups: &[Group], options: &Options) -> bool {
+    let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
+    let references = !options.references.is_empty()
+        || groups
+            .iter()
+            .any(|group| group.files.iter().any(|file| file.protected));
+    !session.cancel.is_cancelled()
+        && (stake.files == 0 || question::asked(session, options, &stake, references))
 }
 
 /// Runs the engine; a line to stdout for each step, failures to stderr.
@@ -181,7 +169,16 @@ fn act(
                         session.report.note(1, &format!("{step}: skipped: {skip}"));
                     }
                 }
-                Event::Step(step, StepOutcome::Done { .. } | StepOutcome::Would { .. }) => {
+                Event::Step(
+                    step,
+                    done @ (StepOutcome::Done { .. } | StepOutcome::Would { .. }),
+                ) => {
+                    if let StepOutcome::Done { lost, .. } = done
+                        && !lost.is_empty()
+                    {
+                        let lost = lost.join("; ");
+                        session.report.warning(&format!("{step}: without {lost}"));
+                    }
                     // A reader that left must not stop work that was asked for.
                     if !quiet && printed.is_ok() {
                         printed = writeln!(output, "{step}");
@@ -192,6 +189,15 @@ fn act(
                         .report
                         .problem(&format!("{}: cannot be kept: {skip}", bc_fs::escape(path)));
                 }
+                Event::Unwatched(path, errno) => session.report.note(
+                    0,
+                    &format!(
+                        "{}: no read lease: {}; of this file and others like it, writes through \
+                         descriptors that were open before go unnoticed",
+                        bc_fs::escape(path),
+                        std::io::Error::from_raw_os_error(errno)
+                    ),
+                ),
                 Event::Journal(skip) => session.report.problem(&skip.to_string()),
             },
         );
@@ -207,7 +213,7 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     } else {
         ""
     };
-    let mut text = if summary.changed == 0 && summary.skipped.is_empty() {
+    let mut text = if summary.changed == 0 && summary.is_clean() {
         "nothing to do".to_owned()
     } else {
         format!(
@@ -220,6 +226,9 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");
     }
+    if summary.incomplete > 0 {
+        text += &format!("; {} of them not with all they had", summary.incomplete);
+    }
     if summary.leftovers > 0 {
         text += &format!(
             "; {} temporaries of a killed run {would}removed",
@@ -230,17 +239,17 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     if let (Some(journal), true) = (journal, summary.changed > 0) {
         session.report.summary(&format!(
             "journal: {}; 'bc dup undo' takes it back",
-            journal.display()
+            bc_fs::escape(journal.as_os_str().as_encoded_bytes())
         ));
     }
 }
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "undo", &args.common, Some(&args.journal))?;
-    if std::fs::metadata(&args.journal).is_ok_and(|meta| !meta.is_file()) {
-        let shown = bc_fs::escape(args.journal.as_os_str().as_encoded_bytes()).into_owned();
-        return Err(session.fatal(&format!("{shown}: open: not a regular file")));
-    }
+    let session = Session::start("dup", "undo", &args.common, args.journal.as_deref())?;
+    let journal = match &args.journal {
+        Some(path) => path.clone(),
+        None => journals::newest(&session)?,
+    };
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun
@@ -248,7 +257,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
         Mode::Execute
     };
     let mut printed = Ok(());
-    let undone = bc_dup::prune::undo(&args.journal, mode, &session.cancel, &mut |event| {
+    let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
         let path = bc_fs::escape(event.path);
         let words = match event.outcome {
             UndoOutcome::Restored { lost } if lost.is_empty() => {
@@ -257,7 +266,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
             UndoOutcome::Restored { lost } => {
                 session
                     .report
-                    .problem(&format!("{path}: restored without {}", lost.join(", ")));
+                    .problem(&format!("{path}: restored without {}", lost.join("; ")));
                 format!("restored {path} ({}), incomplete", event.action)
             }
             UndoOutcome::Would => format!("restore {path} ({})", event.action),
@@ -285,12 +294,18 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let mut text = format!("{} {would}restored", summary.restored);
     for (count, what) in [
         (summary.incomplete, "of them incomplete"),
-        (summary.unneeded, "were separate files already"),
+        (summary.unneeded, "in place already"),
         (summary.failed, "not restored"),
     ] {
         if count > 0 {
             text += &format!(", {count} {what}");
         }
+    }
+    if summary.leftovers > 0 {
+        text += &format!(
+            "; {} temporaries of a killed run {would}removed",
+            summary.leftovers
+        );
     }
     session.report.summary(&text);
     session

@@ -7,6 +7,7 @@ use bc_digest::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, WalkArgs};
+use crate::config::Configurable;
 
 const AFTER: &str = "\
 Examples:
@@ -68,6 +69,7 @@ Examples:
 pub struct HashArgs {
     /// Algorithms, separated by commas; each file is read once
     #[arg(
+        add = Configurable,
         short = 't',
         long = "type",
         value_name = "ALG[,ALG...]",
@@ -76,13 +78,13 @@ pub struct HashArgs {
     )]
     pub algorithms: Vec<Algorithm>,
     /// gnu, bsd, json, jsonl or csv [default: gnu, or bsd with several algorithms]
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    #[arg(add = Configurable, long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Option<Format>,
     /// End records with NUL and do not escape names
-    #[arg(short = 'z', long)]
+    #[arg(add = Configurable, short = 'z', long)]
     pub zero: bool,
     /// Print paths relative to their root
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub relative: bool,
     /// Give a digest to files that change while they are read
     ///
@@ -113,8 +115,8 @@ Examples:
 pub struct CheckArgs {
     /// Algorithm of lines without a tag
     ///
-    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the usual
-    /// one for the digest's length.
+    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the one for
+    /// the digest's length that matches a file, else the usual one for it.
     #[arg(short = 't', long = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Do not fail or report for missing files
@@ -124,10 +126,10 @@ pub struct CheckArgs {
     #[arg(long)]
     pub status: bool,
     /// Exit 1 for improperly formatted lines
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub strict: bool,
     /// Warn about each improperly formatted line
-    #[arg(short = 'w', long)]
+    #[arg(add = Configurable, short = 'w', long)]
     pub warn: bool,
     /// Report files below --base (or below the listed directories) that no manifest lists
     #[arg(long)]
@@ -160,6 +162,9 @@ pub enum DiffFormat {
 Examples:
   bc hash diff monday.sha256 tuesday.sha256
   bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
+
+REMOVED and ADDED mean content that the other manifest has under no name. What it has under another
+name is MOVED, also where the numbers of copies differ: then several lines name the same path.
 
 Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]
 pub struct DiffArgs {

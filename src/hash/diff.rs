@@ -17,6 +17,10 @@ use super::manifest::{self, Line};
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let session = Session::start("hash", "diff", &args.common, args.output.as_deref())?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = match args.format {
+        DiffFormat::Text => output,
+        DiffFormat::Json => output.json(),
+    };
     // The smaller one is held in memory.
     let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |m| m.len());
     let held = if size(&args.old) <= size(&args.new) {
@@ -81,8 +85,8 @@ struct Items<'a> {
 
 impl<'a> Items<'a> {
     fn open(args: &DiffArgs, session: &'a Session, path: &Path) -> Outcome<Items<'a>> {
-        let lines =
-            manifest::open(path.as_os_str(), args.zero).map_err(|text| session.fatal(&text))?;
+        let lines = manifest::open(path.as_os_str(), args.zero, &session.cancel)
+            .map_err(|text| session.fatal(&text))?;
         Ok(Items {
             lines,
             hint: Hint::new(args.algorithm, path),
@@ -128,7 +132,7 @@ impl Iterator for &mut Items<'_> {
                 },
                 self.hint,
             ) {
-                Line::Wanted(wanted) => {
+                Line::Wanted(wanted) | Line::Guessed(wanted) => {
                     self.good += 1;
                     return Some(Item {
                         path: wanted.path,

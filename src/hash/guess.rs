@@ -33,6 +33,12 @@ impl Hint {
             .filter(|a| a.digest_len() == length)
             .or_else(|| by_length(length))
     }
+
+    /// Would [`resolve`](Hint::resolve) go by the length alone, which several algorithms share?
+    pub fn is_guess(self, length: usize) -> bool {
+        let by_name = self.name.is_some_and(|a| a.digest_len() == length);
+        self.explicit.is_none() && !by_name
+    }
 }
 
 /// `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension, else the start

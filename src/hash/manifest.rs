@@ -2,23 +2,22 @@
 //! with their algorithms.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::check::Wanted;
 use bc_manifest::{Item, Reader, Separator, gnu};
+use bc_pool::Cancel;
 use serde_json::Value;
 
 use super::guess::Hint;
-
-type Input = Box<dyn BufRead>;
+use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines(Source);
 
 enum Source {
-    Reader(Box<Reader<Input>>),
+    Reader(Box<Reader<BufReader<Input>>>),
     /// Files of a JSON document, which is read whole.
     Document(std::vec::IntoIter<Value>),
     /// Nothing more after an error.
@@ -36,6 +35,8 @@ pub enum Raw {
 pub enum Line {
     /// A path and its digests.
     Wanted(Wanted),
+    /// A path and one digest, of which nothing but its length tells the algorithm.
+    Guessed(Wanted),
     /// A comment, a header, a file that had no digest.
     Nothing,
     /// An improperly formatted line, by number.
@@ -43,14 +44,10 @@ pub enum Line {
 }
 
 /// Opens a manifest; `-` is standard input.
-pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
+pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-    let mut input: Input = if crate::args::is_dash(name) {
-        Box::new(BufReader::with_capacity(256 << 10, std::io::stdin()))
-    } else {
-        let file = File::open(name).map_err(|error| format!("{shown}: open: {error}"))?;
-        Box::new(BufReader::with_capacity(256 << 10, file))
-    };
+    let input = Input::open(name, cancel)?;
+    let mut input = BufReader::with_capacity(256 << 10, input);
     if !zero {
         let head = input
             .fill_buf()
@@ -73,11 +70,8 @@ pub fn open(name: &OsStr, zero: bool) -> Result<Lines, String> {
     Ok(Lines(Source::Reader(Box::new(reader))))
 }
 
-fn document(mut input: Input) -> Result<Lines, String> {
-    let mut text = Vec::new();
-    input
-        .read_to_end(&mut text)
-        .map_err(|error| format!("read: {error}"))?;
+fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
+    let text = crate::input::read_whole(&mut input).map_err(|error| format!("read: {error}"))?;
     let mut value: Value =
         serde_json::from_slice(&text).map_err(|error| format!("JSON: {error}"))?;
     if value["schema"].as_u64().is_none_or(|schema| schema > 1) {
@@ -157,10 +151,14 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
             None => return Line::Improper(record.line),
         }
     }
-    Line::Wanted(Wanted {
+    let wanted = Wanted {
         path: record.path,
         expected,
-    })
+    };
+    match record.digests.as_slice() {
+        [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
+        _ => Line::Wanted(wanted),
+    }
 }
 
 /// Appends a name to a line of output as GNU's `-c` does: names that would

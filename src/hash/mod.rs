@@ -6,8 +6,10 @@ mod diff;
 mod guess;
 mod manifest;
 mod output;
+mod trial;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Read;
 
 use bc_digest::{Digest, Kernels};
@@ -56,6 +58,11 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let mut session = Session::start("hash", "hash", &args.common, args.output.as_deref())?;
     let layout = layout(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = match layout {
+        Layout::Json | Layout::Jsonl => output.json(),
+        Layout::GnuZero | Layout::BsdZero => output.records(),
+        Layout::Gnu | Layout::Bsd | Layout::Csv => output,
+    };
     let leave_out = crate::output::identity(args.output.as_deref());
     let mut options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
     options.leave_out.extend(output.own_identity());
@@ -65,6 +72,10 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         .iter()
         .cloned()
         .partition(|path| crate::args::is_dash(path));
+    let stdin = match dashes.is_empty() {
+        true => None,
+        false => Some(crate::input::stdin().map_err(|text| session.fatal(&text))?),
+    };
     let progress = std::sync::Arc::new(Progress::default());
     let display = Display::start(&args.common, "walk", crate::progress::reading(&progress));
     let listing = if roots.is_empty() && !dashes.is_empty() && args.walk.files_from.is_none() {
@@ -80,8 +91,11 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     display.phase("hash", files as u64, bytes.unwrap_or(0));
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let workers = session.workers(files, width);
-    let mut read = session.read_options(workers, width)?;
+    let state = listing
+        .as_ref()
+        .map_or(0, |l| bc_hash::memory(l, &args.algorithms));
+    let workers = session.workers(files, width, state);
+    let mut read = session.read_options(workers, width, state)?;
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;
     }
@@ -97,11 +111,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         .map(|listing| bc_hash::hash_listing(listing, &options, &session.cancel, &progress))
         .transpose()
         .map_err(|panic| session.defect(&panic))?;
-    let stdin = if dashes.is_empty() {
-        None
-    } else {
-        Some(hash_stdin(args, &session, &progress)?)
-    };
+    let stdin = stdin.map(|stdin| hash_stdin(stdin, args, &session, &progress));
     display.stop();
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
@@ -142,6 +152,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         relative: args.relative,
         elapsed: session.elapsed(),
         roots: &args.paths,
+        one_line_names: output.is_terminal(),
     };
     let mut output = output;
     let result = output::write(&mut output, layout, &hashed);
@@ -180,25 +191,24 @@ fn layout(args: &HashArgs, session: &Session) -> Outcome<Layout> {
     }
 }
 
-/// Digests of standard input, or None after a reported failure.
-fn hash_stdin(args: &HashArgs, session: &Session, progress: &Progress) -> Outcome<Stdin> {
+/// Digests of standard input; none after a reported failure.
+fn hash_stdin(mut input: File, args: &HashArgs, session: &Session, progress: &Progress) -> Stdin {
     let mut hashers: Vec<_> = args
         .algorithms
         .iter()
         .map(|a| bc_digest::Hasher::new(*a))
         .collect();
     let mut buffer = vec![0; 128 << 10];
-    let mut input = std::io::stdin().lock();
     let mut size = 0;
     loop {
         // Waits in short steps: a signal does not interrupt a read that restarts.
         if session.cancel.is_cancelled() {
-            return Ok(Stdin {
+            return Stdin {
                 size,
                 digests: Vec::new(),
-            });
+            };
         }
-        if !readable(std::time::Duration::from_millis(100)) {
+        if !readable(&input, std::time::Duration::from_millis(100)) {
             continue;
         }
         match input.read(&mut buffer) {
@@ -219,21 +229,20 @@ fn hash_stdin(args: &HashArgs, session: &Session, progress: &Progress) -> Outcom
                 session
                     .report
                     .failure(&bc_walk::Error::new(b"-".to_vec(), "read", errno));
-                return Ok(Stdin {
+                return Stdin {
                     size,
                     digests: Vec::new(),
-                });
+                };
             }
         }
     }
     let digests: Vec<Digest> = hashers.iter().map(|h| h.finalize()).collect();
-    Ok(Stdin { size, digests })
+    Stdin { size, digests }
 }
 
-fn readable(wait: std::time::Duration) -> bool {
+fn readable(input: &File, wait: std::time::Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
-    let stdin = rustix::stdio::stdin();
-    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut fds = [PollFd::new(input, PollFlags::IN)];
     let timeout = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: wait.as_nanos() as i64,

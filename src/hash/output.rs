@@ -1,5 +1,6 @@
 //! The formats that `bc hash hash` writes, in path order.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
@@ -36,6 +37,9 @@ pub struct Hashed<'a> {
     pub relative: bool,
     pub elapsed: f64,
     pub roots: &'a [OsString],
+    /// Escape names where the format would let them break a line: a terminal shows records, it
+    /// does not parse them.
+    pub one_line_names: bool,
 }
 
 /// What there is to print about one path.
@@ -60,6 +64,19 @@ pub fn write(to: &mut dyn Write, layout: Layout, hashed: &Hashed<'_>) -> io::Res
     writer.rows()?;
     writer.tail();
     writer.to.write_all(&writer.text)
+}
+
+impl Hashed<'_> {
+    fn in_csv<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        if self.one_line_names {
+            match bc_fs::escape(path) {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            }
+        } else {
+            Cow::Borrowed(path)
+        }
+    }
 }
 
 struct Writer<'a> {
@@ -147,9 +164,11 @@ impl Writer<'_> {
                 }
             }
             (Layout::Csv, Row::Digests { size, digests }) => {
+                let path = &self.hashed.in_csv(path);
                 csv::write_file(out, path, size, digests.iter().map(Digest::as_bytes));
             }
             (Layout::Csv, Row::Failed(error)) => {
+                let path = &self.hashed.in_csv(path);
                 csv::write_error(out, path, None, algorithms.len(), &failure(error));
             }
             (Layout::Json | Layout::Jsonl, row) => {

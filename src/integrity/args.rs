@@ -7,6 +7,7 @@ use bc_digest::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, WalkArgs};
+use crate::config::Configurable;
 
 const AFTER: &str = "\
 Examples:
@@ -52,10 +53,10 @@ Examples:
   bc integrity manifest --algorithm=blake3 --xattrs -o srv.jsonl.zst /srv")]
 pub struct ManifestArgs {
     /// Digest of the files
-    #[arg(long, value_name = "ALG", default_value = "sha256")]
+    #[arg(add = Configurable, long, value_name = "ALG", default_value = "sha256")]
     pub algorithm: Algorithm,
     /// Record extended attributes, ACLs and capabilities too
-    #[arg(long)]
+    #[arg(add = Configurable, long)]
     pub xattrs: bool,
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
@@ -100,8 +101,8 @@ Examples:
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
-Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable,
-~t replaced by another kind.")]
+Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable or not
+mounted, ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
     ///
@@ -130,7 +131,7 @@ pub struct VerifyArgs {
     /// Stop at the first difference
     #[arg(long)]
     pub fail_fast: bool,
-    /// Go on with a truncated manifest or a root that looks unmounted
+    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted
     #[arg(long)]
     pub force: bool,
     /// Write to FILE, which appears whole or not at all
@@ -192,13 +193,14 @@ pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
     /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
-    /// the whole tree in the end; damage is reported and never recorded as right by itself.
-    #[arg(long, value_name = "PART")]
+    /// the whole tree in the end: what was tried longest ago comes first, whatever came of it. Damage
+    /// is reported by every update until the file is found right, and never recorded as right by itself.
+    #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
     /// Record the present content of damaged files as right
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Go on with a truncated manifest or a root that looks unmounted
+    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted
     #[arg(long)]
     pub force: bool,
     /// The directory
@@ -266,7 +268,7 @@ pub struct ImportArgs {
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A GNU, BSD-tagged or hashdeep file; '-' is standard input
+    /// A GNU, BSD-tagged or hashdeep file; '-' is standard input. At most 1 GiB from a pipe
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]

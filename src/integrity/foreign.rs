@@ -1,14 +1,12 @@
 //! `bc integrity export` and `import`: the formats of other tools.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::io::BufReader;
 
 use bc_integrity::Import;
 use bc_manifest::compress::Compressor;
 
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::output::{Output, Written};
 use crate::run::{Outcome, Session};
 
@@ -53,16 +51,24 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
+/// Most bytes that are imported from a pipe: all paths are held in memory, and a pipe may never end.
+const MOST: u64 = 1 << 30;
+
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let session = Session::start("integrity", "import", &args.common, args.output.as_deref())?;
-    let input = open(&args.file).map_err(|text| session.fatal(&text))?;
+    // A FIFO that nobody writes to waits here.
+    let name = args.file.as_os_str();
+    let opened = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
+    let input = opened.map_err(|text| session.fatal(&text))?;
+    let input = BufReader::with_capacity(256 << 10, input.within(MOST));
     let what = Import {
         name: args.file.as_os_str().as_encoded_bytes(),
         algorithm: args.algorithm,
         strip_prefix: args.strip_prefix.as_encoded_bytes(),
         created_at: now(),
     };
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = output.fixed_json();
     let imported = (|| {
         if is_compressed(args.output.as_deref()) {
             let to = Compressor::new(&mut output).map_err(Stop::Write)?;
@@ -85,17 +91,4 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         Err(text) => session.fatal(&text),
     };
     Ok(session.end(exit))
-}
-
-fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
-    if path.as_os_str() == OsStr::new("-") {
-        return Ok(Box::new(BufReader::new(io::stdin())));
-    }
-    let file = File::open(path).map_err(|error| {
-        format!(
-            "{}: open: {error}",
-            bc_fs::escape(path.as_os_str().as_encoded_bytes())
-        )
-    })?;
-    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
 }

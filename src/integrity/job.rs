@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Batch, Kernels};
 use bc_hash::Progress;
-use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Reading, RootCheck, Trust, Work};
+use bc_integrity::change::Change;
+use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
 
 use crate::exit::Exit;
 use crate::progress::Display;
@@ -48,24 +49,17 @@ pub fn working<T>(
     let progress = Arc::new(Progress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], Kernels::detect()).width());
-    let fallback = session.read_options(1, width)?;
+    // Before the walk, if nothing at all will fit.
+    session.read_options(1, width, 0)?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
-        let workers = session.workers(job.files as usize, width);
-        let start = session.common.threads.start();
-        match session.read_options(workers, width) {
-            Ok(read) => Reading {
-                workers,
-                start,
-                read,
-            },
-            // Said already; one worker fits the budget, as was checked above.
-            Err(_) => Reading {
-                workers: 1,
-                start,
-                read: fallback.clone(),
-            },
-        }
+        let workers = session.workers(job.files as usize, width, job.memory);
+        let read = session.fit(workers, width, job.memory)?;
+        Ok(Reading {
+            workers,
+            start: session.common.threads.start(),
+            read,
+        })
     };
     let work = Work {
         walk_workers: session.walk_workers(),
@@ -79,11 +73,16 @@ pub fn working<T>(
         Ok(result) => Ok(Some(result)),
         Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
         Err(stop) if stop.is_broken_pipe() => Ok(None),
+        Err(_) if session.cancel.is_cancelled() => Ok(None),
         Err(stop) => Err(stopped(session, &stop)),
     }
 }
 
+/// Says what ended the command, unless a signal did.
 pub fn stopped(session: &Session, stop: &Stop) -> Exit {
+    if let Some(signal) = session.cancel.reason() {
+        return Exit::Signal(signal as i32);
+    }
     match stop {
         Stop::Engine(error) => session.fatal(&error.to_string()),
         Stop::Write(error) => session.fatal(&format!("output: write: {error}")),
@@ -91,7 +90,8 @@ pub fn stopped(session: &Session, stop: &Stop) -> Exit {
 }
 
 pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
-    if stop.is_broken_pipe() {
+    // A signal ends reading with an error that says nothing more.
+    if stop.is_broken_pipe() || session.cancel.is_cancelled() {
         Ok(session.end(Exit::Done))
     } else {
         Err(stopped(&session, &stop))
@@ -99,14 +99,31 @@ pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
 }
 
 pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
+    crate::input::check(path).map_err(|text| session.fatal(&text))?;
     let opened = session.while_reading(path.as_os_str(), || {
         if crate::args::is_dash(path.as_os_str()) {
-            ManifestFile::from_reader(b"-", io::stdin().lock())
+            let stdin = crate::input::stdin().map_err(|text| session.fatal(&text))?;
+            Ok(ManifestFile::from_reader(b"-", stdin))
         } else {
-            ManifestFile::open(path)
+            Ok(ManifestFile::open(path))
         }
-    });
-    opened.map_err(|error| session.fatal(&error.to_string()))
+    })?;
+    opened
+        .map(|manifest| manifest.cancelled_by(&session.cancel))
+        .map_err(|error| stopped(session, &Stop::Engine(error)))
+}
+
+/// Gives changes to `report` until a signal comes.
+pub fn until_cancelled<'a>(
+    session: &'a Session,
+    mut report: impl FnMut(&Change) -> io::Result<()> + 'a,
+) -> impl FnMut(&Change) -> io::Result<()> + 'a {
+    move |change| {
+        if session.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        report(change)
+    }
 }
 
 pub fn trust(force: bool) -> (Trust, RootCheck) {
@@ -128,4 +145,22 @@ pub fn now() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Who writes a manifest: the host's name and the machine's id (machine-id(5)), which tells apart
+/// hosts of one name.
+pub fn origin() -> Origin {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())
+        .map(|id| id.trim().to_owned())
+        .filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    Origin {
+        host: Some(host),
+        machine,
+    }
 }

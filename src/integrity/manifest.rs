@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::ManifestArgs;
-use super::job::{Stop, is_compressed, now, working};
+use super::job::{Stop, is_compressed, now, origin, working};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut session = Session::start(
@@ -21,13 +21,15 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     )?;
     let tree = tree_options(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    // The trailer's digest is that of the bytes as they are written.
+    let output = output.fixed_json();
     let leave_out = crate::output::identity(args.output.as_deref());
     let what = Create {
         root: &args.root,
         tree,
         algorithm: args.algorithm,
         created_at: now(),
-        host: host(),
+        origin: origin(),
         leave_out: leave_out.into_iter().chain(output.own_identity()).collect(),
     };
     let compressed = is_compressed(args.output.as_deref());
@@ -119,13 +121,4 @@ fn tree_options(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> 
             Xattrs::Skip
         },
     })
-}
-
-fn host() -> Option<String> {
-    Some(
-        rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned(),
-    )
 }

@@ -18,8 +18,8 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
-use args::{DiffArgs, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
-use job::{Stop, done_or, open, stopped, trust, working};
+use args::{DiffArgs, Format, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
+use job::{Stop, done_or, open, stopped, trust, until_cancelled, working};
 use manifest::manifest;
 use output::Changes;
 use update::update;
@@ -78,7 +78,10 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let algorithm = manifest
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = in_format(output, args.format);
+    let replaced = crate::output::identity(args.output.as_deref());
+    let leave_out: Vec<_> = replaced.into_iter().chain(output.own_identity()).collect();
     let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,
@@ -100,10 +103,15 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         detail,
         trust,
         root_check,
+        leave_out: &leave_out,
     };
     let verified = working(&session, Some(algorithm), "verify", |work| {
         report.begin(&header).map_err(Stop::Write)?;
-        let verified = bc_integrity::verify(&what, work, &mut |change| report.change(change))?;
+        let verified = bc_integrity::verify(
+            &what,
+            work,
+            &mut until_cancelled(&session, |change| report.change(change)),
+        )?;
         report
             .end(&verified.summary, &verified.problems)
             .map_err(Stop::Write)?;
@@ -137,7 +145,8 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let algorithm = new
         .algorithm()
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let mut output = in_format(output, args.format);
     let mut report = Changes::new(&mut output, args.format);
     let detail = if session.report.shows(1) {
         Detail::All
@@ -160,7 +169,10 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     };
     let compared = (|| {
         report.begin(&header).map_err(Stop::Write)?;
-        let diffed = bc_integrity::diff(&what, &mut |change| report.change(change))?;
+        let diffed = bc_integrity::diff(
+            &what,
+            &mut until_cancelled(&session, |change| report.change(change)),
+        )?;
         report
             .end(&diffed.summary, &diffed.problems)
             .map_err(Stop::Write)?;
@@ -174,6 +186,13 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
         session.report.warning(problem);
     }
     Ok(conclude(session, output, &diffed.summary))
+}
+
+fn in_format(output: Output, format: Format) -> Output {
+    match format {
+        Format::Json => output.json(),
+        Format::Text | Format::Html => output,
+    }
 }
 
 fn mode(mode: Mode) -> EngineMode {

@@ -1,16 +1,16 @@
 //! `bc integrity update`: bring a manifest up to date.
 
-use bc_integrity::change::Class;
+use bc_integrity::change::{Change, Class};
 use bc_integrity::compare::Detail;
 use bc_integrity::report::{Format as ReportFormat, Report};
-use bc_integrity::{Damaged, Reread, Summary, Update};
+use bc_integrity::{Damaged, ManifestFile, Reread, Update};
 
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::UpdateArgs;
-use super::job::{Stop, now, open, stopped, trust, working};
+use super::job::{Stop, now, origin, stopped, trust, until_cancelled, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
@@ -21,12 +21,14 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
         None => Reread::None,
     };
-    let algorithm = open(&session, &args.manifest)?
-        .algorithm()
+    let algorithm = ManifestFile::open_to_replace(&args.manifest)
+        .and_then(|manifest| manifest.algorithm())
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let leave_out: Vec<_> = output.own_identity().into_iter().collect();
     let mut report = Report::new(&mut output, ReportFormat::Text);
     let (trust, root_check) = trust(args.force);
+    let origin = origin();
     let what = Update {
         root: &args.root,
         manifest: &args.manifest,
@@ -44,17 +46,25 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         trust,
         root_check,
         now: now(),
+        origin: &origin,
+        leave_out: &leave_out,
     };
     // What was edited is in the new manifest; quiet leaves what is wrong.
     let quiet = session.common.quiet;
     let wrong = |class| matches!(class, Class::Damaged | Class::Unreadable);
     let updated = working(&session, Some(algorithm), "update", |work| {
-        Ok(bc_integrity::update(&what, work, &mut |change| {
-            if quiet && !wrong(change.class) {
+        let told = |change: &Change| {
+            let unread = change.class == Class::Added && change.reason.is_some();
+            if quiet && !wrong(change.class) && !unread {
                 return Ok(());
             }
             report.change(change)
-        })?)
+        };
+        Ok(bc_integrity::update(
+            &what,
+            work,
+            &mut until_cancelled(&session, told),
+        )?)
     })?;
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));
@@ -80,14 +90,10 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     // Bringing a manifest up to date is what was asked for: only damage and
     // what could not be read are worth an exit code.
     let exit = conclude_with(&mut session, output, &updated.summary);
-    let exit = if exit == Exit::Differs && unread(&updated.summary) == 0 {
+    let exit = if exit == Exit::Differs && updated.summary.unread() == 0 {
         Exit::Done
     } else {
         exit
     };
     Ok(session.end(exit))
-}
-
-fn unread(summary: &Summary) -> u64 {
-    summary.count(Class::Unreadable)
 }

@@ -26,6 +26,15 @@ pub fn without_nameless_files(test: impl FnOnce() + Send) {
     filtered(rules, libc::EOPNOTSUPP, test);
 }
 
+/// Runs `test` where there are no leases, as on NFS and FUSE.
+pub fn without_leases(test: impl FnOnce() + Send) {
+    let set = libc::F_SETLEASE as u64;
+    let asks = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, set).unwrap();
+    let rule = SeccompRule::new(vec![asks]).unwrap();
+    let rules = [(libc::SYS_fcntl, vec![rule])].into();
+    filtered(rules, libc::EINVAL, test);
+}
+
 fn filtered(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32, test: impl FnOnce() + Send) {
     let filter = SeccompFilter::new(
         rules,

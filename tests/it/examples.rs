@@ -24,6 +24,10 @@ impl Example<'_> {
 }
 
 const CASES: &[Case] = &[
+    ("bc-fs", "sponge", |e| {
+        e.run("new", "abc").code(0).stdout_is("3 bytes\n");
+        assert_eq!(e.t.read("new"), b"abc");
+    }),
     ("bc-digest", "many_messages", |e| {
         e.run("", "abc\n\nabc\n")
             .code(0)
@@ -31,6 +35,11 @@ const CASES: &[Case] = &[
         e.run("md5", "abc")
             .code(0)
             .stdout_is("900150983cd24fb0d6963f7d28e17f72  abc\n");
+    }),
+    ("bc-fs", "show", |e| {
+        e.run("", "a\x1b[2J \u{202e}b\r\n\x07")
+            .code(0)
+            .stdout_is("a\\x1b[2J \\u{202e}b\r\n\\x07");
     }),
     ("bc-pool", "collatz", |e| {
         e.run("10 7", "")

@@ -91,3 +91,64 @@ fn unusable_input() {
     t.bc_line("hash diff empty empty").go().code(0);
     t.bc_line("hash diff old").go().code(2).stderr_has("NEW");
 }
+
+/// README, "Is everything on the backup?": whatever the names and the numbers of copies, a line
+/// REMOVED is content that the backup lacks.
+#[test]
+fn removed_is_what_the_backup_lacks() {
+    let t = TestTree::new();
+    t.write("here/a", "twice here")
+        .write("here/b", "twice here")
+        .write("here/c", "once here, twice there")
+        .write("here/same", "in its place, and copied")
+        .write("here/sub/same", "in its place, and copied")
+        .write("here/lost", "only here")
+        .write("there/x/a", "twice here")
+        .write("there/x/c", "once here, twice there")
+        .write("there/y/c", "once here, twice there")
+        .write("there/same", "in its place, and copied")
+        .write("there/new", "only there");
+    t.bc_line("hash --relative --output=here.sha256 here")
+        .go()
+        .code(0);
+    t.bc_line("hash --relative --output=there.sha256 there")
+        .go()
+        .code(0);
+    let text = "MOVED a -> x/a\nMOVED b -> x/a\nMOVED c -> x/c\nMOVED c -> y/c\nREMOVED lost\n\
+                ADDED new\nMOVED sub/same -> same\n";
+    t.bc_line("hash diff here.sha256 there.sha256")
+        .go()
+        .code(1)
+        .stdout_is(text)
+        .stderr_has("1 added, 1 removed, 0 modified, 5 moved, 1 the same");
+    let json = t
+        .bc_line("hash diff --format=json here.sha256 there.sha256")
+        .go();
+    let document: serde_json::Value = serde_json::from_slice(&json.code(1).stdout).unwrap();
+    assert_eq!(document["changes"][1]["path"], "b");
+    assert_eq!(document["changes"][1]["to"], "x/a");
+    assert_eq!(document["summary"]["moved"], 5);
+    // Which of them is held in memory makes no difference.
+    t.write("padded", [vec![b'#'; 4000], b"\n".to_vec()].concat());
+    for (old, new) in [
+        ("here.sha256 padded", "there.sha256"),
+        ("here.sha256", "there.sha256 padded"),
+    ] {
+        t.run("sh")
+            .args(["-c", &format!("cat {old} > old; cat {new} > new")])
+            .go()
+            .code(0);
+        t.bc_line("hash diff -q old new")
+            .go()
+            .code(1)
+            .stdout_is(text);
+    }
+    // Nothing that could be compared is no proof that all is there, or that nothing is.
+    t.bc_line("hash --relative --type=md5 --output=there.md5 there/x")
+        .go()
+        .code(0);
+    t.bc_line("hash diff here.sha256 there.md5")
+        .go()
+        .code(2)
+        .stderr_has("no algorithm in common");
+}

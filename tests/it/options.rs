@@ -74,7 +74,7 @@ fn files_from() {
     t.bc_line("hash --files-from=nowhere")
         .go()
         .code(2)
-        .stderr_has("nowhere: read: No such file");
+        .stderr_has("nowhere: open: No such file");
     t.bc_line("hash --files-from=../list a").go().code(2);
 }
 

@@ -99,6 +99,8 @@ fn a_short_run_has_a_rate() {
     let t = TestTree::new();
     let file = std::fs::File::create(t.join("big")).unwrap();
     file.set_len(16 << 20).unwrap();
+    // Open for writing, it would be read twice.
+    drop(file);
     let pty = Pty::new(100, 24);
     let mut command = t
         .bc_line("hash --progress=always --output=out big")

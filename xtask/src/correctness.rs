@@ -128,6 +128,7 @@ impl Checks {
         let mut command = Command::new(&self.bc);
         command.args(arguments);
         command.env("XDG_CACHE_HOME", self.scratch.join("cache"));
+        command.env("XDG_STATE_HOME", self.scratch.join("state"));
         command.env("XDG_CONFIG_HOME", self.scratch.join("config"));
         command
     }

@@ -56,10 +56,17 @@ fn published() -> Result<Vec<(String, String)>> {
     let packages = metadata["packages"].as_array().context("no packages")?;
     let ours = packages.iter().filter(|p| p["publish"].is_null());
     ours.map(|package| {
-        for field in ["description", "license", "repository"] {
+        for field in ["description", "license"] {
             if package[field].as_str().unwrap_or("").is_empty() {
                 bail!("{}: crates.io wants a {field}", package["name"]);
             }
+        }
+        // A link that leads to somebody else's project is worse than none.
+        if !package["repository"].is_null() {
+            bail!(
+                "{}: names a repository, and there is none yet",
+                package["name"]
+            );
         }
         let text = |key: &str| package[key].as_str().unwrap_or("").to_owned();
         Ok((text("name"), text("version")))

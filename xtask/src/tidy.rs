@@ -1,5 +1,7 @@
 //! `cargo xtask tidy`: the conventions that no compiler checks.
 
+mod promises;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -156,6 +158,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     top_level(&tracked, &mut complaints);
     packages(&mut complaints)?;
     sources(&rust, &mut complaints);
+    let readme = std::fs::read_to_string(sh::root().join("README.md"))?;
+    promises::check(&readme, &rust, &mut complaints);
     machine_words(&tracked, &mut complaints);
     run_bit(&tracked, &mut complaints)?;
     for complaint in &complaints {

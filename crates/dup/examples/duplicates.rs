@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
     let workers = available_cpus();
     let cancel = Cancel::new();
-    let mut cache = std::env::var_os("BC_CACHE").map(|path| Cache::new(path.as_ref()));
+    let cache = std::env::var_os("BC_CACHE");
+    let mut cache = cache
+        .map(|path| Cache::open(path.as_ref(), bc_dup::Location::Named))
+        .transpose()?;
     let started = Instant::now();
     let options = bc_walk::Options {
         metadata: Metadata::Basic,

@@ -27,6 +27,16 @@ impl JsonPath {
         }
     }
 
+    /// From the two fields.
+    pub(crate) fn from_parts(path: String, path_b64: Option<String>) -> JsonPath {
+        JsonPath { path, path_b64 }
+    }
+
+    /// The two fields, for a record that has them among its own.
+    pub(crate) fn into_parts(self) -> (String, Option<String>) {
+        (self.path, self.path_b64)
+    }
+
     /// The bytes; `None` if they are no path: not base64, empty, or with NUL.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         let bytes = match &self.path_b64 {

@@ -18,6 +18,8 @@
 //!   put back, not lost. What remains possible: a process that has the file
 //!   open already and writes to it between prune's last look and the moment
 //!   its last name goes writes to a file without a name, as it would with `rm`.
+//! - What [references](Subtrees) name is never changed, nor anything below: by the identity of
+//!   the directories above a file, asked again right before it would be changed.
 //! - Nothing is followed but the roots themselves: no symbolic link below a
 //!   root leads to a file that is changed.
 //! - Memory: some 45 bytes a file of shared size beside the listing, while the
@@ -72,5 +74,7 @@ mod json;
 pub mod prune;
 pub mod report;
 pub mod scan;
+mod subtrees;
 
-pub use cache::Cache;
+pub use cache::{Cache, CacheRefused, Location, panic_is_expected};
+pub use subtrees::{Files, Subtrees};

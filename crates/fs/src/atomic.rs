@@ -5,16 +5,18 @@
 //! The file is locked (`flock`) as long as its writer lives, so the next run
 //! can tell a temporary name that a killed one left behind and removes it.
 
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
+
+use crate::place::Place;
 
 /// A file being written that takes its target's place on [`commit`](Self::commit).
 /// Dropped before that, it vanishes and the target stays as it was.
@@ -22,8 +24,8 @@ use rustix::io::Errno;
 pub struct AtomicFile {
     file: File,
     /// None while the file has no name at all.
-    temporary: Option<PathBuf>,
-    target: PathBuf,
+    temporary: Option<OsString>,
+    place: Place,
 }
 
 /// A step of [`AtomicFile::commit`] that failed.
@@ -36,8 +38,11 @@ pub struct Uncommitted {
 }
 
 impl Uncommitted {
-    fn at(operation: &'static str) -> impl Fn(io::Error) -> Uncommitted {
-        move |error| Uncommitted { operation, error }
+    fn at<E: Into<io::Error>>(operation: &'static str) -> impl Fn(E) -> Uncommitted {
+        move |error| Uncommitted {
+            operation,
+            error: error.into(),
+        }
     }
 }
 
@@ -45,59 +50,66 @@ impl AtomicFile {
     /// Starts writing a file that will replace `target`, or create it. A link
     /// is followed: its target is what gets replaced, or created where the link
     /// leads to nothing yet. Mode and owner of an existing file are kept where
-    /// permitted.
+    /// permitted, the owner only where nobody else can have put that file there.
     ///
     /// # Errors
     /// Whatever looking the target up, or creating a file in its directory,
     /// fails with: a name that is too long or ends in a slash is refused here
-    /// and not at the end of the work.
+    /// and not at the end of the work, and so is what another user laid into a
+    /// directory where others may write ([`Place::find`]).
     pub fn create(target: &Path) -> io::Result<AtomicFile> {
-        let target = resolve(target)?;
-        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        remove_abandoned(directory_of(&target), &prefix(name.as_bytes()));
-        let new = match AtomicFile::nameless(&target) {
-            Some(new) => new,
-            None => AtomicFile::named(&target)?,
+        AtomicFile::create_at(Place::find(target)?)
+    }
+
+    /// The same for a place that was found before.
+    ///
+    /// # Errors
+    /// As of [`create`](Self::create).
+    pub fn create_at(place: Place) -> io::Result<AtomicFile> {
+        let old = place.existing()?;
+        remove_abandoned(&place);
+        let new = match AtomicFile::nameless(place) {
+            Ok(new) => new,
+            Err(place) => AtomicFile::named(place)?,
         };
-        if let Ok(old) = std::fs::metadata(&new.target) {
-            let _ = std::os::unix::fs::fchown(&new.file, Some(old.uid()), Some(old.gid()));
-            let mode = old.permissions().mode() & 0o777;
+        if let Some(old) = old {
+            if new.place.keeps_owner(&old) {
+                let _ = std::os::unix::fs::fchown(&new.file, Some(old.st_uid), Some(old.st_gid));
+            }
+            let mode = std::fs::Permissions::from_mode(old.st_mode & 0o777);
             // Not every file system has modes.
-            let _ = new
-                .file
-                .set_permissions(std::fs::Permissions::from_mode(mode));
+            let _ = new.file.set_permissions(mode);
         }
         Ok(new)
     }
 
-    /// A file without a name, which a killed run cannot leave behind.
-    fn nameless(target: &Path) -> Option<AtomicFile> {
+    /// A file without a name, which a killed run cannot leave behind. Gives
+    /// the place back where there are none.
+    fn nameless(place: Place) -> Result<AtomicFile, Place> {
         // Where it is given one from.
         if !Path::new("/proc/self/fd").exists() {
-            return None;
+            return Err(place);
         }
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let directory = directory_of(target);
-        let fd = rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        let Ok(fd) = rustix::fs::openat(place.directory(), ".", flags, mode) else {
+            return Err(place);
+        };
         let file = File::from(fd);
         // For the moment when it has a temporary one.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Some(AtomicFile {
+        Ok(AtomicFile {
             file,
             temporary: None,
-            target: target.to_owned(),
+            place,
         })
     }
 
-    fn named(target: &Path) -> io::Result<AtomicFile> {
-        for temporary in temporaries(target) {
-            let opened = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o666)
-                .open(&temporary);
-            let file = match opened {
-                Ok(file) => file,
+    fn named(place: Place) -> io::Result<AtomicFile> {
+        for temporary in temporaries(place.name()) {
+            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            let file = match place.open(&temporary, new) {
+                Ok(fd) => File::from(fd),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             };
@@ -108,18 +120,18 @@ impl AtomicFile {
                 Err(Errno::WOULDBLOCK) => false,
                 Err(_) => true, // no locks on this file system: nobody cleans up either
             };
-            if locked && same_file(&file, &temporary) {
+            if locked && same_file(&file, &place, &temporary) {
                 return Ok(AtomicFile {
                     file,
                     temporary: Some(temporary),
-                    target: target.to_owned(),
+                    place,
                 });
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The file to write to.
+    /// The file to write to, and to read what was written.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -131,32 +143,62 @@ impl AtomicFile {
     /// the rename (of the directory's fsync) is reported as well.
     pub fn commit(mut self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        // What lies there now need not be what lay there at the start.
+        self.place.existing().map_err(Uncommitted::at("rename"))?;
         let temporary = match &self.temporary {
             Some(temporary) => temporary.clone(),
             None => self.link().map_err(Uncommitted::at("link"))?,
         };
-        std::fs::rename(&temporary, &self.target).map_err(Uncommitted::at("rename"))?;
+        let directory = self.place.directory();
+        rustix::fs::renameat(directory, &temporary, directory, self.place.name())
+            .map_err(Uncommitted::at("rename"))?;
         self.temporary = None;
+        self.sync_directory()
+    }
+
+    /// Makes the content durable and gives it the target's name, if that is free.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is not; otherwise as of [`commit`](Self::commit).
+    pub fn commit_new(self) -> Result<(), Uncommitted> {
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        let directory = self.place.directory();
+        let linked = match &self.temporary {
+            // Its temporary name goes when it is dropped.
+            Some(name) => {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(directory, name, directory, self.place.name(), flags)
+            }
+            None => {
+                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                let flags = AtFlags::SYMLINK_FOLLOW;
+                rustix::fs::linkat(CWD, own, directory, self.place.name(), flags)
+            }
+        };
+        linked.map_err(Uncommitted::at("link"))?;
+        self.sync_directory()
+    }
+
+    fn sync_directory(&self) -> Result<(), Uncommitted> {
         // Who may write to a directory need not be allowed to read it, and
         // some file systems cannot sync one.
-        if let Ok(directory) = File::open(directory_of(&self.target)) {
-            match directory.sync_all() {
-                Err(error) if error.raw_os_error() != Some(Errno::INVAL.raw_os_error()) => {
-                    return Err(Uncommitted::at("sync directory")(error));
-                }
-                _ => {}
-            }
+        let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) else {
+            return Ok(());
+        };
+        match rustix::fs::fsync(&directory) {
+            Err(errno) if errno != Errno::INVAL => Err(Uncommitted::at("sync directory")(errno)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Gives the file a temporary name: a link never replaces anything, only a
     /// rename does.
-    fn link(&mut self) -> io::Result<PathBuf> {
+    fn link(&mut self) -> io::Result<OsString> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        for temporary in temporaries(&self.target) {
+        for temporary in temporaries(self.place.name()) {
             let follow = AtFlags::SYMLINK_FOLLOW;
-            match rustix::fs::linkat(CWD, own.as_str(), CWD, &temporary, follow) {
+            let directory = self.place.directory();
+            match rustix::fs::linkat(CWD, own.as_str(), directory, &temporary, follow) {
                 Ok(()) => {
                     self.temporary = Some(temporary.clone());
                     return Ok(temporary);
@@ -173,8 +215,16 @@ impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             // Best effort: what stays is removed by the next run.
-            let _ = std::fs::remove_file(temporary);
+            remove(&self.place, temporary);
         }
+    }
+}
+
+/// Removes what killed writers of `target` left under temporary names, as
+/// [`AtomicFile::create`] does: for those who list the directory before they write.
+pub fn remove_leftovers(target: &Path) {
+    if let Ok(place) = Place::find(target) {
+        remove_abandoned(&place);
     }
 }
 
@@ -182,61 +232,36 @@ impl Drop for AtomicFile {
 ///
 /// # Errors
 /// `WouldBlock` if another process holds the lock or replaces the file right
-/// now; otherwise whatever opening fails with.
+/// now; `InvalidInput` for what is no regular file, which is not waited for;
+/// those of [`Place::find`]; otherwise whatever opening fails with.
 pub fn lock(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
+    let place = Place::find(path)?;
+    if let Some(stat) = place.existing()?
+        && FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+    {
+        let text = "not a regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let file = File::from(place.open(place.name(), OFlags::RDONLY)?);
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
         Err(_) => {} // no locks on this file system
     }
-    if same_file(&file, path) {
+    if same_file(&file, &place, place.name()) {
         Ok(file)
     } else {
         Err(io::ErrorKind::WouldBlock.into())
     }
 }
 
-/// The path that writing to `target` would create or replace: links followed,
-/// of which the last may lead to nothing.
-fn resolve(target: &Path) -> io::Result<PathBuf> {
-    let mut path = target.to_path_buf();
-    // As many links as the kernel follows.
-    for _ in 0..40 {
-        match std::fs::canonicalize(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found => return found,
-        }
-        match std::fs::read_link(&path) {
-            Ok(next) => path = directory_of(&path).join(next),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A directory that is not there cannot be written as a file.
-                return match path.as_os_str().as_bytes().last() {
-                    Some(b'/') => Err(Errno::ISDIR.into()),
-                    _ => Ok(path),
-                };
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Errno::LOOP.into())
-}
-
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Names beside `target` to try one after the other.
-fn temporaries(target: &Path) -> impl Iterator<Item = PathBuf> {
-    let prefix = prefix(target.file_name().unwrap_or_default().as_bytes());
-    let directory = directory_of(target).to_owned();
+/// Names beside a target to try one after the other.
+fn temporaries(name: &OsStr) -> impl Iterator<Item = OsString> + use<> {
+    let prefix = prefix(name.as_bytes());
     (0..10_000_u32).map(move |attempt| {
         let mut name = prefix.clone();
         name.push(format!("{}-{attempt}.tmp", std::process::id()));
-        directory.join(name)
+        name
     })
 }
 
@@ -250,34 +275,44 @@ fn prefix(name: &[u8]) -> OsString {
     format!(".bc-{hash:016x}-").into()
 }
 
-/// Does `path` still name the open file?
-fn same_file(file: &File, path: &Path) -> bool {
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+/// Does the name still mean the open file?
+fn same_file(file: &File, place: &Place, name: &OsStr) -> bool {
+    match (file.metadata(), place.stat(name)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.st_dev, named.st_ino),
         _ => false,
     }
 }
 
+fn remove(place: &Place, name: &OsStr) {
+    let _ = rustix::fs::unlinkat(place.directory(), name, AtFlags::empty());
+}
+
 /// Removes temporaries whose writers are gone.
-fn remove_abandoned(directory: &Path, prefix: &OsString) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
+fn remove_abandoned(place: &Place) {
+    let prefix = prefix(place.name().as_bytes());
+    let entries = place
+        .open(OsStr::new("."), OFlags::DIRECTORY)
+        .and_then(|directory| Ok(Dir::new(directory)?));
+    let Ok(entries) = entries else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.as_bytes();
-        if !name.starts_with(prefix.as_bytes()) || !name.ends_with(b".tmp") {
+        let name = OsString::from_vec(CString::from(entry.file_name()).into_bytes());
+        let bytes = name.as_bytes();
+        if !bytes.starts_with(prefix.as_bytes()) || !bytes.ends_with(b".tmp") {
             continue;
         }
-        let path = entry.path();
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
-            .open(&path);
-        let Ok(file) = opened else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && same_file(&file, &path)
-        {
-            let _ = std::fs::remove_file(&path);
+        let regular = place
+            .stat(&name)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        if !regular {
+            continue;
+        }
+        let Ok(fd) = place.open(&name, OFlags::RDONLY) else {
+            continue;
+        };
+        let file = File::from(fd);
+        let abandoned = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if abandoned && same_file(&file, place, &name) {
+            remove(place, &name);
         }
     }
 }
@@ -298,8 +333,9 @@ mod tests {
 
     /// Both ways to begin, where the file system has both.
     fn all(target: &Path) -> Vec<AtomicFile> {
-        let named = AtomicFile::named(target).unwrap();
-        AtomicFile::nameless(target)
+        let place = || Place::find(target).unwrap();
+        let named = AtomicFile::named(place()).unwrap();
+        AtomicFile::nameless(place())
             .into_iter()
             .chain([named])
             .collect()
@@ -317,7 +353,7 @@ mod tests {
             assert_eq!(std::fs::read(&target).unwrap(), b"old");
             if way == 0 && ways == 2 {
                 // Killed while it has a name, it would stay.
-                assert!(new.link().unwrap().exists());
+                assert!(dir.path().join(new.link().unwrap()).exists());
             }
             drop(new);
             assert_eq!(names(dir.path()), ["m.jsonl"]);
@@ -329,6 +365,27 @@ mod tests {
             new.commit().unwrap();
             assert_eq!(std::fs::read(&target).unwrap(), b"new");
             assert_eq!(names(dir.path()), ["m.jsonl"]);
+        }
+    }
+
+    #[test]
+    fn a_new_file_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("m");
+        let ways = all(&target).len();
+        for way in 0..ways {
+            let new = all(&target).swap_remove(way);
+            std::fs::write(&target, "somebody's").unwrap();
+            let failed = new.commit_new().unwrap_err();
+            assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+            std::fs::remove_file(&target).unwrap();
+            let new = all(&target).swap_remove(way);
+            new.file().write_all(b"new").unwrap();
+            new.commit_new().unwrap();
+            assert_eq!(std::fs::read(&target).unwrap(), b"new");
+            assert_eq!(names(dir.path()), ["m"]);
+            std::fs::remove_file(&target).unwrap();
         }
     }
 
@@ -351,6 +408,9 @@ mod tests {
         let mut dead = prefix(b"m");
         dead.push("1-0.tmp");
         std::fs::write(dir.path().join(&dead), "half").unwrap();
+        remove_leftovers(&target);
+        assert!(!dir.path().join(&dead).exists());
+        std::fs::write(dir.path().join(&dead), "half").unwrap();
         let mut foreign = prefix(b"other");
         foreign.push("1-0.tmp");
         std::fs::write(dir.path().join(&foreign), "").unwrap();
@@ -359,7 +419,8 @@ mod tests {
         assert!(!left.contains(&dead.into_string().unwrap()), "{left:?}");
         assert!(left.contains(&foreign.into_string().unwrap()));
         for file in living.iter().chain([&second]) {
-            assert!(file.temporary.as_ref().is_none_or(|name| name.exists()));
+            let named = |name| dir.path().join(name).exists();
+            assert!(file.temporary.as_ref().is_none_or(named));
         }
         drop(second);
         // They do not get into each other's way.

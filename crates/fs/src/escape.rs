@@ -15,7 +15,7 @@ use std::fmt::{self, Write as _};
 /// ```
 pub fn escape(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(path)
-        && !text.chars().any(is_unsafe)
+        && !text.chars().any(|c| c == '\\' || is_unsafe(c))
     {
         return Cow::Borrowed(text);
     }
@@ -23,18 +23,12 @@ pub fn escape(path: &[u8]) -> Cow<'_, str> {
     for chunk in path.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
                 '\\' => out.push_str("\\\\"),
-                c if c.is_ascii() && is_unsafe(c) => drop(write!(out, "\\x{:02x}", c as u32)),
-                c if is_unsafe(c) => drop(write!(out, "\\u{{{:x}}}", c as u32)),
+                c if is_unsafe(c) => push_char(&mut out, c),
                 c => out.push(c),
             }
         }
-        for byte in chunk.invalid() {
-            let _ = write!(out, "\\x{byte:02x}");
-        }
+        push_bytes(&mut out, chunk.invalid());
     }
     Cow::Owned(out)
 }
@@ -49,11 +43,31 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-fn is_unsafe(c: char) -> bool {
+/// Appends an unsafe character as `\n`, `\x1b` or `\u{202e}`.
+pub(crate) fn push_char(out: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = match c {
+        '\n' => out.write_str("\\n"),
+        '\r' => out.write_str("\\r"),
+        '\t' => out.write_str("\\t"),
+        c if c.is_ascii() => write!(out, "\\x{:02x}", c as u32),
+        c => write!(out, "\\u{{{:x}}}", c as u32),
+    };
+}
+
+/// Appends bytes that are no text as `\xff`.
+pub(crate) fn push_bytes(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(out, "\\x{byte:02x}");
+    }
+}
+
+/// Could this character do anything to a terminal, or to the order in which a line is read?
+/// Control characters can, bidirectional controls, and what separates lines and paragraphs.
+pub(crate) fn is_unsafe(c: char) -> bool {
     // Control characters (C0, DEL, C1); bidirectional controls and separators of lines and
     // paragraphs, from Unicode Standard Annex #9 and section 23.2.
     c.is_control()
-        || c == '\\'
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -39,36 +39,59 @@ pub struct Lease<'fd> {
 }
 
 impl<'fd> Lease<'fd> {
-    /// Asks for a read lease on `fd`. A process whose lease is to be broken is told by `SIGURG`,
-    /// which is ignored unless the program says otherwise, and not by `SIGIO`, which would end it.
+    /// [`take`]s a read lease on `fd`.
     ///
     /// # Errors
     /// [`Refused`]; nothing is held then.
     pub fn read<Fd: AsFd>(fd: &'fd Fd) -> Result<Lease<'fd>, Refused> {
         let fd = fd.as_fd();
-        let raw = fd.as_raw_fd();
-        let refused = |error: io::Error| match error.raw_os_error() {
-            Some(libc::EAGAIN) => Refused::Writer,
-            errno => Refused::Unavailable(errno.unwrap_or(libc::EIO)),
-        };
-        fcntl(raw, F_SETSIG, libc::SIGURG).map_err(refused)?;
-        fcntl(raw, libc::F_SETLEASE, libc::F_RDLCK).map_err(refused)?;
+        take(fd)?;
         Ok(Lease { fd })
     }
 
-    /// Is the lease unbroken: has nobody opened the file for writing, or tried to, since it was
-    /// granted?
+    /// See [`is_held`].
     pub fn is_unbroken(&self) -> bool {
-        // A lease that is being broken reads as what it is to become, F_UNLCK.
-        fcntl(self.fd.as_raw_fd(), libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
+        is_held(self.fd)
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // Closing the descriptor would do the same.
-        let _ = fcntl(self.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK);
+        give_up(self.fd);
     }
+}
+
+/// Takes a read lease on what `fd` is open on, for those to whom a [`Lease`] would be in the way
+/// because the descriptor changes hands. It ends with [`give_up`], or when the descriptor and all
+/// its duplicates are closed.
+///
+/// A process whose lease is to be broken is told by `SIGURG`, which is ignored unless the program
+/// says otherwise, and not by `SIGIO`, which would end it.
+///
+/// # Errors
+/// [`Refused`]; nothing is held then.
+pub fn take(fd: impl AsFd) -> Result<(), Refused> {
+    let raw = fd.as_fd().as_raw_fd();
+    let refused = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EAGAIN) => Refused::Writer,
+        errno => Refused::Unavailable(errno.unwrap_or(libc::EIO)),
+    };
+    fcntl(raw, F_SETSIG, libc::SIGURG).map_err(refused)?;
+    fcntl(raw, libc::F_SETLEASE, libc::F_RDLCK).map_err(refused)?;
+    Ok(())
+}
+
+/// Whether the lease taken on `fd` is unbroken: nobody has opened the file for writing, or tried
+/// to, since it was granted.
+pub fn is_held(fd: impl AsFd) -> bool {
+    // A lease that is being broken reads as what it is to become, F_UNLCK.
+    fcntl(fd.as_fd().as_raw_fd(), libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
+}
+
+/// Gives the lease on `fd` up, if there is one: whoever waits may write.
+pub fn give_up(fd: impl AsFd) {
+    // Without a lease there is nothing to do, and closing the descriptor would do the same.
+    let _ = fcntl(fd.as_fd().as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK);
 }
 
 fn fcntl(fd: RawFd, command: c_int, argument: c_int) -> io::Result<c_int> {

@@ -1,13 +1,17 @@
 //! What every command needs of files, once.
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
-//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show.
+//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
+//!   streams so.
+//! - [`streams`] opens the standard streams and knows which were closed.
+//! - [`file_system_uuid`] names the file system that a file is on.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`] alone.
+//! - Unsafe code stands in [`lease`], [`streams`] and `uuid` alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -19,7 +23,12 @@
 pub mod atomic;
 mod escape;
 pub mod lease;
+pub mod place;
+pub mod safe;
 mod size;
+pub mod streams;
+mod uuid;
 
 pub use escape::{Escaped, escape};
 pub use size::{Size, SizeError};
+pub use uuid::file_system_uuid;

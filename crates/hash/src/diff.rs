@@ -1,5 +1,7 @@
 //! Compares two manifests: one is held in memory, the other streams past it.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
@@ -17,13 +19,15 @@ pub struct Item {
 /// One difference. Sorted by path; a move by the path it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Only in the new manifest.
+    /// Only in the new manifest, its content too: the old one has it under no name.
     Added(Vec<u8>),
-    /// Only in the old manifest.
+    /// Only in the old manifest, its content too: the new one has it under no name.
     Removed(Vec<u8>),
     /// In both with different digests.
     Modified(Vec<u8>),
-    /// A removed and an added path with the same digest.
+    /// The same content under another name. Of the paths that only one manifest has, as many as
+    /// can be are pairs; one that is left over, since the numbers of copies differ, is told with
+    /// the first path that has its content in the other manifest.
     Moved {
         /// Path in the old manifest.
         from: Vec<u8>,
@@ -39,6 +43,14 @@ impl Change {
             Change::Moved { from, .. } => from,
         }
     }
+
+    /// What comes first of changes of one path, which a copied and modified file has.
+    fn second_key(&self) -> &[u8] {
+        match self {
+            Change::Moved { to, .. } => to,
+            _ => b"",
+        }
+    }
 }
 
 /// Which of the two manifests [`diff`] holds in memory.
@@ -50,7 +62,8 @@ pub enum Held {
     New,
 }
 
-/// A path that both manifests list without an algorithm in common.
+/// A path that both manifests list without an algorithm in common, or the first of the held one
+/// if no two digests could be compared at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomparable {
     /// The first such path.
@@ -76,93 +89,168 @@ pub struct Differences {
     pub same: u64,
 }
 
+/// What is known of one path; the flags change while others borrow its name.
 #[derive(Default)]
 struct Known {
-    digests: Vec<(Algorithm, Digest)>,
-    seen: bool,
-    compared: bool,
-    differs: bool,
+    digests: Digests,
+    seen: Cell<bool>,
+    compared: Cell<bool>,
+    differs: Cell<bool>,
 }
+
+type Digests = Vec<(Algorithm, Digest)>;
+
+/// Paths of one manifest alone, with their digests.
+type Alone = BTreeMap<Vec<u8>, Digests>;
+
+/// Where one content is: the first path in each manifest. Only contents of the held one are
+/// kept, so that memory does not grow with the other.
+struct Content<'a> {
+    held: &'a [u8],
+    streamed: Option<Cow<'a, [u8]>>,
+}
+
+type Contents<'a> = HashMap<(Algorithm, Digest), Content<'a>>;
 
 /// Compares `held`, of which every path is kept in memory, with `streamed`, of
 /// which only the differences are. Several records of one path (as several
 /// algorithms give) count as one.
 ///
 /// # Errors
-/// A path that both list without an algorithm in common.
+/// A path that both list without an algorithm in common; two manifests without one.
 pub fn diff(
     held: impl Iterator<Item = Item>,
     streamed: impl Iterator<Item = Item>,
     which: Held,
 ) -> Result<Differences, Incomparable> {
     let mut known: HashMap<Vec<u8>, Known> = HashMap::new();
+    let mut algorithms = Vec::new();
     for item in held {
-        known
-            .entry(item.path)
-            .or_default()
-            .digests
-            .extend(item.digests);
-    }
-    let mut only_streamed: BTreeMap<Vec<u8>, Vec<(Algorithm, Digest)>> = BTreeMap::new();
-    for item in streamed {
-        let Some(entry) = known.get_mut(&item.path) else {
-            only_streamed
-                .entry(item.path)
-                .or_default()
-                .extend(item.digests);
-            continue;
-        };
-        entry.seen = true;
-        for (algorithm, digest) in &item.digests {
-            let mut same_algorithm = entry
-                .digests
-                .iter()
-                .filter(|(a, _)| a == algorithm)
-                .peekable();
-            if same_algorithm.peek().is_some() {
-                entry.compared = true;
-                entry.differs |= !same_algorithm.any(|(_, d)| d == digest);
+        for (algorithm, _) in &item.digests {
+            if !algorithms.contains(algorithm) {
+                algorithms.push(*algorithm);
             }
         }
+        let entry = known.entry(item.path).or_default();
+        entry.digests.extend(item.digests);
+    }
+    let mut contents = contents_of(&known);
+    let mut only_streamed = Alone::new();
+    let (mut any, mut comparable) = (false, false);
+    for item in streamed {
+        any = true;
+        comparable |= item.digests.iter().any(|(a, _)| algorithms.contains(a));
+        let same_path = known.get_key_value(&item.path);
+        for key in &item.digests {
+            if let Some(content) = contents.get_mut(key)
+                && content.streamed.as_ref().is_none_or(|p| **p > *item.path)
+            {
+                content.streamed = Some(match same_path {
+                    Some((path, _)) => Cow::Borrowed(path),
+                    None => Cow::Owned(item.path.clone()),
+                });
+            }
+        }
+        match same_path {
+            Some((_, entry)) => compare(entry, &item.digests),
+            None => only_streamed
+                .entry(item.path)
+                .or_default()
+                .extend(item.digests),
+        }
+    }
+    if any && !comparable && !known.is_empty() {
+        let first = known.keys().min().cloned();
+        let path = first.unwrap_or_default();
+        return Err(Incomparable { path });
     }
     let mut differences = Differences::default();
-    let mut only_held = BTreeMap::new();
-    for (path, entry) in known {
-        if !entry.seen {
-            only_held.insert(path, entry.digests);
-        } else if !entry.compared {
-            return Err(Incomparable { path });
-        } else if entry.differs {
-            differences.changes.push(Change::Modified(path));
+    let mut only_held = Alone::new();
+    for (path, entry) in &known {
+        if !entry.seen.get() {
+            only_held.insert(path.clone(), entry.digests.clone());
+        } else if !entry.compared.get() {
+            return Err(Incomparable { path: path.clone() });
+        } else if entry.differs.get() {
+            differences.changes.push(Change::Modified(path.clone()));
         } else {
             differences.same += 1;
         }
     }
-    let (removed, added) = match which {
-        Held::Old => (only_held, only_streamed),
-        Held::New => (only_streamed, only_held),
-    };
-    moves(removed, added, &mut differences.changes);
-    differences.changes.sort_by(|a, b| a.key().cmp(b.key()));
+    let held_path = |key: &_| contents.get(key).map(|content| content.held.to_vec());
+    let streamed_path = |key: &_| Some(contents.get(key)?.streamed.as_deref()?.to_vec());
+    let changes = &mut differences.changes;
+    match which {
+        Held::Old => moves(
+            &only_held,
+            &only_streamed,
+            held_path,
+            streamed_path,
+            changes,
+        ),
+        Held::New => moves(
+            &only_streamed,
+            &only_held,
+            streamed_path,
+            held_path,
+            changes,
+        ),
+    }
+    changes.sort_by(|a, b| (a.key(), a.second_key()).cmp(&(b.key(), b.second_key())));
     Ok(differences)
 }
 
-/// Pairs removed and added paths of the same digest, both in path order; what
-/// finds no partner stays removed or added.
+fn contents_of(known: &HashMap<Vec<u8>, Known>) -> Contents<'_> {
+    let mut contents = Contents::new();
+    for (path, entry) in known {
+        for key in &entry.digests {
+            let content = contents.entry(*key).or_insert(Content {
+                held: path,
+                streamed: None,
+            });
+            content.held = content.held.min(path);
+        }
+    }
+    contents
+}
+
+/// Notes what another record of the same path says of it.
+fn compare(entry: &Known, digests: &[(Algorithm, Digest)]) {
+    entry.seen.set(true);
+    for (algorithm, digest) in digests {
+        let of_algorithm = |(a, _): &&(Algorithm, Digest)| a == algorithm;
+        let mut same_algorithm = entry.digests.iter().filter(of_algorithm).peekable();
+        if same_algorithm.peek().is_some() {
+            entry.compared.set(true);
+            if !same_algorithm.any(|(_, d)| d == digest) {
+                entry.differs.set(true);
+            }
+        }
+    }
+}
+
+/// Pairs removed and added paths of the same digest, both in path order. What finds no partner
+/// there goes with the path that has its content in the other manifest; only what has none is
+/// removed or added.
 fn moves(
-    removed: BTreeMap<Vec<u8>, Vec<(Algorithm, Digest)>>,
-    added: BTreeMap<Vec<u8>, Vec<(Algorithm, Digest)>>,
+    removed: &Alone,
+    added: &Alone,
+    in_old: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
+    in_new: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
     changes: &mut Vec<Change>,
 ) {
     let mut by_digest: HashMap<(Algorithm, Digest), VecDeque<&[u8]>> = HashMap::new();
-    for (path, digests) in &removed {
+    for (path, digests) in removed {
         for key in digests {
             by_digest.entry(*key).or_default().push_back(path);
         }
     }
-    let mut gone: BTreeMap<&[u8], ()> = removed.keys().map(|path| (path.as_slice(), ())).collect();
+    let mut gone: BTreeMap<&[u8], &Digests> = removed
+        .iter()
+        .map(|(path, digests)| (path.as_slice(), digests))
+        .collect();
     for (to, digests) in added {
-        let from = digests.iter().find_map(|key| {
+        let partner = digests.iter().find_map(|key| {
             let queue = by_digest.get_mut(key)?;
             // Under another of its digests it may have been matched already.
             while let Some(path) = queue.pop_front() {
@@ -172,12 +260,19 @@ fn moves(
             }
             None
         });
-        changes.push(match from {
+        let to = to.clone();
+        changes.push(match partner.or_else(|| digests.iter().find_map(&in_old)) {
             Some(from) => Change::Moved { from, to },
             None => Change::Added(to),
         });
     }
-    changes.extend(gone.into_keys().map(|path| Change::Removed(path.to_vec())));
+    for (path, digests) in gone {
+        let from = path.to_vec();
+        changes.push(match digests.iter().find_map(&in_new) {
+            Some(to) => Change::Moved { from, to },
+            None => Change::Removed(from),
+        });
+    }
 }
 
 #[cfg(test)]
@@ -244,9 +339,65 @@ mod tests {
                     from: bytes("a2"),
                     to: bytes("b2")
                 },
-                Change::Removed(bytes("a3")),
+                Change::Moved {
+                    from: bytes("a3"),
+                    to: bytes("b1")
+                },
             ]
         );
+    }
+
+    /// Whatever the numbers of copies and whichever names are in both: removed is what the new
+    /// manifest has nowhere, added what the old one has nowhere.
+    #[test]
+    fn removed_and_added_are_contents_that_are_nowhere_on_the_other_side() {
+        let names = ["a", "b", "c"];
+        // No file or one of three contents under each of three names, on either side.
+        let trees: Vec<Vec<(&str, &str)>> = (0..64_usize)
+            .map(|n| {
+                let digit = |i: usize| (n >> (2 * i)) & 3;
+                let file = |(i, name): (usize, &&'static str)| {
+                    let content = ["x", "y", "z"].get(digit(i).wrapping_sub(1))?;
+                    Some((*name, *content))
+                };
+                names.iter().enumerate().filter_map(file).collect()
+            })
+            .collect();
+        let has = |tree: &[(&str, &str)], content: String| tree.iter().any(|(_, c)| *c == content);
+        let at = |tree: &[(&str, &str)], path: &[u8]| {
+            tree.iter()
+                .find(|(p, _)| p.as_bytes() == path)
+                .map(|(_, c)| c.to_string())
+        };
+        for old in &trees {
+            for new in &trees {
+                let got = both_ways(old, new);
+                for change in &got.changes {
+                    match change {
+                        Change::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
+                        Change::Added(path) => assert!(!has(old, at(new, path).unwrap())),
+                        Change::Modified(path) => assert_ne!(at(old, path), at(new, path)),
+                        Change::Moved { from, to } => {
+                            assert_ne!(from, to);
+                            assert_eq!(at(old, from).unwrap(), at(new, to).unwrap());
+                        }
+                    }
+                }
+                // Every name that only one side has is told once at least.
+                let told = |path: &[u8]| {
+                    got.changes.iter().any(|change| match change {
+                        Change::Moved { from, to } => from == path || to == path,
+                        change => change.key() == path,
+                    })
+                };
+                for (one, other) in [(old, new), (new, old)] {
+                    for (path, _) in one {
+                        let path = path.as_bytes();
+                        assert!(at(other, path).is_some() || told(path), "{old:?} {new:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
@@ -264,5 +415,16 @@ mod tests {
         let new = [record(Algorithm::Sha256)];
         let error = diff(old.into_iter(), new.into_iter(), Held::Old).unwrap_err();
         assert_eq!(error.path, b"p");
+        // Without a path in common nothing would be known of any content either.
+        let other = Item {
+            path: b"q".to_vec(),
+            ..record(Algorithm::Sha256)
+        };
+        let error = diff(
+            [record(Algorithm::Md5)].into_iter(),
+            [other].into_iter(),
+            Held::New,
+        );
+        assert_eq!(error.unwrap_err().path, b"p");
     }
 }

@@ -304,7 +304,12 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
-        self.ahead[slot] = 0;
+        // Of a file that was not finished and begins again.
+        let void = std::mem::take(&mut self.ahead[slot]);
+        if void > 0 {
+            self.publish();
+            self.progress.bytes.fetch_sub(void, Ordering::Relaxed);
+        }
         self.batch.begin(slot);
         self.recruit(opened.stat.stamp.size);
     }
@@ -336,12 +341,17 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         match result {
             Ok(opened) => {
                 // A file that grew was counted beyond its size.
-                self.bytes += opened.stat.stamp.size.saturating_sub(self.ahead[slot]);
+                let ahead = std::mem::take(&mut self.ahead[slot]);
+                self.bytes += opened.stat.stamp.size.saturating_sub(ahead);
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
             }
-            Err(error) => self.sink.file(entry, Err(error)),
+            Err(error) => {
+                // What was read of it stays counted.
+                self.ahead[slot] = 0;
+                self.sink.file(entry, Err(error));
+            }
         }
         if self.files == PUBLISH_EVERY {
             self.publish();
@@ -367,6 +377,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("large")).unwrap();
         file.set_len(64 << 20).unwrap();
+        // Open for writing it would be read twice.
+        drop(file);
         let cancel = Cancel::new();
         let walk = bc_walk::Options::default();
         let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();

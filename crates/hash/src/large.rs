@@ -1,6 +1,7 @@
 //! A few large files: where there are fewer files left than threads, several of them work on one
 //! file, reading ahead of the hasher or hashing parts of a tree.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
@@ -134,38 +135,72 @@ pub(crate) fn hash(
         None => Error::of_kind(path(), error.op(), error.kind()),
     };
     let (file, stat) = bc_read::open_checked(listing, entry)?;
-    let size = stat.stamp.size;
-    let (digests, read) = if is_tree(options) {
-        let parts =
-            bc_read::map_chunks(&file, 0..size, SUBTREE, threads, cancel, |offset, bytes| {
-                progress
-                    .bytes
-                    .fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                blake3_tree::subtree(offset, bytes)
-            })
-            .map_err(named)?;
-        (vec![blake3_tree::root(&parts)], size)
-    } else {
-        let mut hashers: Vec<Hasher> = options.algorithms.iter().map(|a| Hasher::new(*a)).collect();
-        let read = bc_read::stream(&file, size, threads, cancel, |bytes| {
-            for hasher in &mut hashers {
-                hasher.update(bytes);
+    let refuses = options.read.changed == Changed::Refuse;
+    let fresh = refuses && bc_read::is_fresh(&stat.stamp);
+    let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
+        let (digests, read) = digests(&file, stat, options, threads, cancel, progress, go_on)?;
+        if refuses {
+            if read != stat.stamp.size {
+                return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
             }
-            progress
-                .bytes
-                .fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        })
-        .map_err(named)?;
-        (hashers.iter().map(Hasher::finalize).collect(), read)
-    };
-    if options.read.changed == Changed::Refuse {
-        if read != size {
-            return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
+            bc_read::unchanged(&file, stat)?;
         }
-        bc_read::unchanged(&file, &stat).map_err(named)?;
-    }
+        Ok(digests)
+    };
+    let hashed = if fresh {
+        bc_read::read_fresh(&file, cancel, read)
+    } else {
+        read(&stat, &|| true).map(|digests| (stat, digests))
+    };
+    let (stat, digests) = hashed.map_err(named)?;
     progress.files.fetch_add(1, Ordering::Relaxed);
     Ok((stat, digests))
+}
+
+/// Digests of the bytes that `stat` promises, and how many there were. Stops with kind `Changed`
+/// when `go_on`, asked after each piece, says so.
+fn digests(
+    file: &OwnedFd,
+    stat: &FileStat,
+    options: &Options,
+    threads: usize,
+    cancel: &Cancel,
+    progress: &Progress,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<Digest>, u64), Error> {
+    let size = stat.stamp.size;
+    let stop = Cancel::new();
+    let count = |bytes: &[u8]| {
+        let count = bytes.len() as u64;
+        progress.bytes.fetch_add(count, Ordering::Relaxed);
+        if cancel.is_cancelled() || !go_on() {
+            stop.cancel(1);
+        }
+    };
+    let stopped = |error: Error| match error.kind() {
+        ErrorKind::Cancelled if !cancel.is_cancelled() => {
+            Error::of_kind(Vec::new(), "read", ErrorKind::Changed)
+        }
+        _ => error,
+    };
+    if is_tree(options) {
+        let subtree = |offset, bytes: &[u8]| {
+            count(bytes);
+            blake3_tree::subtree(offset, bytes)
+        };
+        let parts = bc_read::map_chunks(file, 0..size, SUBTREE, threads, &stop, subtree)
+            .map_err(stopped)?;
+        return Ok((vec![blake3_tree::root(&parts)], size));
+    }
+    let mut hashers: Vec<Hasher> = options.algorithms.iter().map(|a| Hasher::new(*a)).collect();
+    let read = bc_read::stream(file, size, threads, &stop, |bytes| {
+        for hasher in &mut hashers {
+            hasher.update(bytes);
+        }
+        count(bytes);
+    })
+    .map_err(stopped)?;
+    Ok((hashers.iter().map(Hasher::finalize).collect(), read))
 }
 
 #[cfg(test)]

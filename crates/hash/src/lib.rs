@@ -41,4 +41,4 @@ mod results;
 
 pub use engine::{Options, Progress, Sink, Totals, hash_listing, hash_with};
 pub use large::bytes_if_few;
-pub use results::{Hashes, Outcome};
+pub use results::{Hashes, Outcome, memory};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bc_digest::{Algorithm, Digest};
-use bc_walk::{EntryId, Error, FileStat};
+use bc_walk::{EntryId, Error, FileStat, Listing};
 
 use crate::engine::{Sink, Totals};
 
@@ -71,6 +71,14 @@ pub struct Hashes {
 }
 
 const NONE: u64 = u64::MAX;
+
+/// Bytes of memory that hashing a listing takes for the listing and its results.
+pub fn memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
+    let digests: usize = algorithms.iter().map(|a| a.digest_len()).sum();
+    // Sizes and digests, by worker and then by entry, and both for a moment.
+    let one = size_of::<(EntryId, u64)>() + size_of::<u64>() + 2 * digests;
+    listing.memory() + (listing.len() * one) as u64
+}
 
 impl Hashes {
     pub(crate) fn merge(

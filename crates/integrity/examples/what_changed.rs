@@ -15,10 +15,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: what_changed DIR")?;
     let workers = bc_pool::available_cpus();
     let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
-    let reading = |_| Reading {
-        workers,
-        start: Default::default(),
-        read: bc_read::Options::default(),
+    let reading = |_| {
+        Ok(Reading {
+            workers,
+            start: Default::default(),
+            read: bc_read::Options::default(),
+        })
     };
     let work = Work {
         walk_workers: workers.into(),
@@ -33,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         tree: Default::default(),
         algorithm: Algorithm::Blake3,
         created_at: 0,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {
@@ -55,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         detail: Default::default(),
         trust: Default::default(),
         root_check: Default::default(),
+        leave_out: &[],
     };
     let mut report = Report::new(std::io::stdout(), Format::Text);
     let done = verify(&what, &work, &mut |change| report.change(change))?;

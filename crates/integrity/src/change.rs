@@ -21,7 +21,7 @@ pub enum Class {
     /// Other content, and other size or mtime: an edit. Links with another
     /// target, too.
     Modified,
-    /// Other content behind the same size and mtime.
+    /// Other content behind the same size and mtime; under another name, of the same inode too.
     Damaged,
     /// One side's content (or metadata) is not known, so nothing can be said.
     Unreadable,
@@ -111,15 +111,16 @@ pub enum Ctime {
 pub struct Change {
     /// The class.
     pub class: Class,
-    /// Relative to the root. Of a move the old path.
+    /// Relative to the root. Of what was moved the old path.
     pub path: Vec<u8>,
-    /// Of a move the new path.
+    /// The new path of what was moved, damaged or not.
     pub to: Option<Vec<u8>>,
     /// The kind: of the new side where there is one.
     pub kind: Kind,
     /// Differing fields; of added and removed paths every field recorded.
     pub differences: Vec<Difference>,
-    /// Why it is unreadable; of an added path why it could not be read.
+    /// Why it is unreadable; of an added path why it could not be read; of one known to be damaged
+    /// when that was found.
     pub reason: Option<String>,
     /// For damage.
     pub ctime: Option<Ctime>,

@@ -1,14 +1,15 @@
 //! Takes the paths of both sides in order, gives each its class, and reports
-//! in path order. Memory grows with the files that only one side has, by 32
+//! in path order. Memory grows with the files that only one side has, by 40
 //! bytes each and 24 more where they are moves, never with what is unchanged.
 
 use std::io;
 
-use bc_manifest::integrity::Kind;
+use bc_manifest::integrity::{Found, Kind};
+use bc_manifest::time::format_rfc3339;
 
-use crate::change::{Change, Class, Difference, Value};
+use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{Field, Rules};
-use crate::moves::{Candidate, Side, pair};
+use crate::moves::{Candidate, Pair, Side, pair};
 use crate::spool::Spool;
 use crate::summary::Summary;
 use crate::view::{self, View};
@@ -33,6 +34,14 @@ pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
 pub(crate) enum Flow {
     Continue,
     Stop,
+}
+
+/// What is at a path where something else was mounted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Here {
+    Nothing,
+    /// Something that is not what was recorded.
+    Other,
 }
 
 /// The comparison of two sorted sides.
@@ -91,13 +100,40 @@ impl<'a> Comparison<'a> {
         let mut change = Change::new(class, path, new.kind);
         match class {
             Class::Ok => {}
-            Class::Unreadable => change.reason = Some(view::reason(old, new)),
+            Class::Unreadable => {
+                self.summary.readable_now += u64::from(new.error.is_none());
+                change.reason = Some(view::reason(old, new));
+            }
             _ => change.differences = view::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
             change.ctime = Some(view::ctime_hint(old, new));
         }
         self.report(change).map(|()| class)
+    }
+
+    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    pub(crate) fn known(
+        &mut self,
+        path: &[u8],
+        old: &View<'_>,
+        new: &View<'_>,
+        (found, at): (Found, Option<i64>),
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        let class = match found {
+            Found::Damaged => Class::Damaged,
+            Found::Unreadable => Class::Unreadable,
+        };
+        self.summary.add(class);
+        let mut change = Change::new(class, path, new.kind);
+        let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
+        change.reason = Some(format!("found{at}, not tried again since"));
+        if class == Class::Damaged {
+            change.ctime = Some(view::ctime_hint(old, new));
+        }
+        self.report(change)
     }
 
     /// A path of the old side only.
@@ -122,6 +158,42 @@ impl<'a> Comparison<'a> {
         self.report(change)
     }
 
+    /// A path of the old side that the new side was not to look at.
+    pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        self.summary.add(Class::Ok);
+        match self.detail {
+            Detail::All => self.report(Change::new(Class::Ok, path, kind)),
+            Detail::Changes | Detail::First => Ok(()),
+        }
+    }
+
+    /// A path of the old side that lies where a file system is not mounted any more. Only the
+    /// mount point itself has a `reason`, which is reported; those below it are counted.
+    pub(crate) fn unmounted(
+        &mut self,
+        path: &[u8],
+        kind: Kind,
+        here: Here,
+        reason: Option<String>,
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        match here {
+            Here::Nothing => self.summary.unseen += 1,
+            Here::Other => self.summary.new += 1,
+        }
+        self.summary.add(Class::Unreadable);
+        let reason = match reason {
+            None if self.detail != Detail::All => return Ok(()),
+            None => "not mounted".to_string(),
+            Some(reason) => reason,
+        };
+        let mut change = Change::new(Class::Unreadable, path, kind);
+        change.reason = Some(reason);
+        self.report(change)
+    }
+
     fn one_sided(&mut self, side: Side, path: &[u8], entry: &View<'_>) -> io::Result<()> {
         let class = if side == Side::Added {
             Class::Added
@@ -129,6 +201,7 @@ impl<'a> Comparison<'a> {
             Class::Removed
         };
         self.summary.add(class);
+        self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
         change.reason = entry.error.map(view::describe);
         for field in [
@@ -163,12 +236,12 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
-        let candidate = match (entry.kind, entry.digest, entry.size, self.detail) {
-            (Kind::File, Some(digest), Some(size), Detail::Changes | Detail::All)
+        let candidate = match (entry.kind, self.detail) {
+            (Kind::File, Detail::Changes | Detail::All)
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
                 // Where it will be if it has to wait.
-                Candidate::new(side, path, digest, size, self.spool.len())
+                Candidate::new(side, path, entry, self.spool.len())
             }
             _ => None,
         };
@@ -224,8 +297,17 @@ impl<'a> Comparison<'a> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let pairs = pair(std::mem::take(&mut self.candidates));
+        let mut pairs = pair(std::mem::take(&mut self.candidates));
         let spool = std::mem::take(&mut self.spool);
+        let mut confirmed = Ok(());
+        pairs.retain(|pair| match is_confirmed(&spool, pair) {
+            Ok(confirmed) => confirmed,
+            Err(error) => {
+                confirmed = Err(error);
+                false
+            }
+        });
+        confirmed?;
         let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
@@ -237,8 +319,17 @@ impl<'a> Comparison<'a> {
             let moved = pairs.next_if(|pair| pair.removed == offset);
             match moved {
                 Some(pair) => {
-                    self.summary.moved();
-                    (self.sink)(&moved_change(change, spool.get(pair.added)?, self.rules))?;
+                    let class = match pair.damaged {
+                        true => Class::Damaged,
+                        false => Class::Moved,
+                    };
+                    self.summary.moved(class);
+                    (self.sink)(&moved_change(
+                        change,
+                        spool.get(pair.added)?,
+                        class,
+                        self.rules,
+                    ))?;
                 }
                 None => (self.sink)(&change)?,
             }
@@ -250,9 +341,44 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// One change out of a removal and an addition.
-fn moved_change(removed: Change, added: Change, rules: Rules) -> Change {
-    let mut change = Change::new(Class::Moved, &removed.path, added.kind);
+/// Are the two sides of a pair one file? Of damaged ones only a hash says so.
+fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
+    if !pair.damaged {
+        return Ok(true);
+    }
+    let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
+    let same = |field| {
+        let before = removed.differences.iter().find(|d| d.field == field);
+        let after = added.differences.iter().find(|d| d.field == field);
+        matches!((before, after), (Some(before), Some(after)) if before.old == after.new)
+    };
+    Ok([Field::Ino, Field::Size, Field::Mtime]
+        .into_iter()
+        .all(same))
+}
+
+/// One change out of a removal and an addition: moved, or moved and damaged.
+fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
+    let mut change = Change::new(class, &removed.path, added.kind);
+    if class == Class::Damaged {
+        let time = |differences: &[Difference]| {
+            differences
+                .iter()
+                .find_map(|d| match (d.field, &d.old, &d.new) {
+                    (Field::Ctime, Value::Time(time), _) | (Field::Ctime, _, Value::Time(time)) => {
+                        Some(*time)
+                    }
+                    _ => None,
+                })
+        };
+        change.ctime = Some(
+            match (time(&removed.differences), time(&added.differences)) {
+                (Some(old), Some(new)) if old == new => Ctime::Same,
+                (Some(_), Some(_)) => Ctime::Other,
+                _ => Ctime::Unknown,
+            },
+        );
+    }
     for before in removed.differences {
         let after = added
             .differences

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 
 use bc_digest::Algorithm;
 use bc_hash::Totals;
@@ -12,9 +11,11 @@ use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, Identity, Skipped};
 
 use crate::compare::Flow;
+use crate::devices::Devices;
 use crate::error::{Error, ErrorKind};
 use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
+use crate::place::{self, Origin};
 use crate::present::{Looker, to_entry};
 use crate::tree::Tree;
 
@@ -29,8 +30,8 @@ pub struct Create<'a> {
     pub algorithm: Algorithm,
     /// For the header: the time, in nanoseconds since 1970.
     pub created_at: i64,
-    /// For the header: the host's name.
-    pub host: Option<String>,
+    /// For the header: who writes it.
+    pub origin: Origin,
     /// Files not to list: the one written to.
     pub leave_out: Vec<Identity>,
 }
@@ -71,13 +72,12 @@ pub fn create<W: Write>(
     let tree = Tree::walk(what.root, &what.tree, left, &what.leave_out, work)?;
     let mut header = Header::new(what.algorithm.name(), env!("CARGO_PKG_VERSION"));
     header.created_at = Some(format_rfc3339(what.created_at));
-    header.host.clone_from(&what.host);
-    header.root = Some(what.root.as_bytes().to_vec());
-    header.root_dev = tree.root().map(|stat| stat.id.dev);
+    place::record(&mut header, &tree, what.root, &what.origin);
     header.options = what.tree.to_json();
-    let mut writer = Writer::new(out, &header).map_err(writing)?;
     let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
-    let options = hash_options(&tree, is_file, what.algorithm, work);
+    let options = hash_options(&tree, is_file, what.algorithm, work)?;
+    let mut writer = Writer::new(out, &header).map_err(writing)?;
+    let mut devices = Devices::default();
     let mut looker = Looker::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,
@@ -90,7 +90,8 @@ pub fn create<W: Write>(
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
                 }
-                writer.write(&to_entry(present)).map_err(writing)?;
+                let entry = to_entry(present, &mut devices);
+                writer.write(&entry).map_err(writing)?;
                 Ok(Flow::Continue)
             })
         },
@@ -108,13 +109,16 @@ pub fn create<W: Write>(
     ))
 }
 
+/// Bytes a file beside the listing: what waits for its turn, and what may have moved.
+const STATE: u64 = 24;
+
 /// How to hash those entries.
 pub(crate) fn hash_options(
     tree: &Tree,
     wanted: impl Fn(EntryId) -> bool,
     algorithm: Algorithm,
     work: &Work<'_>,
-) -> bc_hash::Options {
+) -> Result<bc_hash::Options, Error> {
     let mut files = 0;
     let mut bytes = Some(0);
     for id in tree.listing.ids().filter(|&id| wanted(id)) {
@@ -124,14 +128,19 @@ pub(crate) fn hash_options(
     }
     let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
     let bytes = bytes.or_else(few);
-    let reading = (work.reading)(Job { files, bytes });
-    bc_hash::Options {
+    let job = Job {
+        files,
+        bytes,
+        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE,
+    };
+    let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
+    Ok(bc_hash::Options {
         algorithms: vec![algorithm],
         kernels: work.kernels,
         read: reading.read,
         workers: reading.workers.max(1),
         start: reading.start,
-    }
+    })
 }
 
 /// A failure of the manifest that is written.

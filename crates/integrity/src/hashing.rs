@@ -163,6 +163,31 @@ impl Board<'_> {
     }
 }
 
+impl Board<'_> {
+    /// Runs what fills the board. However it ends, by a panic too, whoever waits is told that
+    /// nothing more comes.
+    fn filled_by<T>(&self, fill: impl FnOnce() -> T) -> T {
+        struct Ending<'a, 'b>(&'a Board<'b>);
+        impl Drop for Ending<'_, '_> {
+            fn drop(&mut self) {
+                let state = &self.0.state;
+                state.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+                self.0.ready.notify_one();
+            }
+        }
+        let _ending = Ending(self);
+        fill()
+    }
+}
+
+struct StopOnDrop<'a>(&'a Cancel);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.cancel(1);
+    }
+}
+
 /// A worker's way to the board.
 struct ToBoard<'a>(&'a Board<'a>);
 
@@ -226,17 +251,14 @@ pub(crate) fn in_order(
         let reading = std::thread::Builder::new()
             .name("read".into())
             .spawn_scoped(scope, move || {
-                let done = hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board));
-                board
-                    .state
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .over = true;
-                board.ready.notify_one();
-                done
+                board.filled_by(|| {
+                    hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board))
+                })
             });
         let reading = reading
             .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
+        // Whatever ends this thread's part, a panic too, ends the reading, which is waited for.
+        let reading_ends = StopOnDrop(stop);
         let mut result = Ok(());
         for nth in 0..count {
             let taken = wait_for(board, nth, cancel, stop)
@@ -250,7 +272,7 @@ pub(crate) fn in_order(
                 }
             }
         }
-        stop.cancel(1);
+        drop(reading_ends);
         match reading.join() {
             Ok(totals) => {
                 let (_, totals) = totals?;
@@ -328,4 +350,58 @@ fn large_first(listing: &Listing, order: &mut [EntryId]) {
         let size = size(id);
         std::cmp::Reverse(if size >= LARGE { size } else { 0 })
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing() -> (bc_testkit::TestTree, Listing) {
+        let tree = bc_testkit::TestTree::new();
+        for name in ["a", "b", "c"] {
+            tree.write(name, name);
+        }
+        let roots = [tree.path().as_os_str().to_owned()];
+        let options = bc_walk::Options::default();
+        let listing = bc_walk::walk(&roots, &options, 1, &Cancel::new()).unwrap();
+        (tree, listing)
+    }
+
+    fn caught<T>(job: impl FnOnce() -> T) -> bool {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err()
+    }
+
+    #[test]
+    fn a_panic_of_the_reading_side_is_no_hang() {
+        let (_tree, listing) = listing();
+        let board = Board {
+            listing: &listing,
+            state: Mutex::new(State {
+                windows: vec![Window::new(&(0..3), 1, 3)],
+                over: false,
+            }),
+            ready: Condvar::new(),
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| caught(|| board.filled_by(|| panic!("as a test"))));
+            let waited = wait_for(&board, 0, &Cancel::new(), &Cancel::new());
+            assert!(waited.is_err());
+        });
+    }
+
+    #[test]
+    fn a_panic_of_the_taking_side_ends_the_reading() {
+        let (_tree, listing) = listing();
+        let options = bc_hash::Options {
+            algorithms: vec![Algorithm::Sha256],
+            kernels: bc_digest::Kernels::detect(),
+            read: bc_read::Options::default(),
+            workers: 2,
+            start: bc_pool::dispatch::Start::Together,
+        };
+        let (cancel, progress) = (Cancel::new(), Progress::default());
+        let taken = |_: Range<u32>, _: &Window| panic!("as a test");
+        let job = || in_order(&listing, |_| true, &options, &cancel, &progress, taken).map(drop);
+        assert!(caught(job));
+    }
 }

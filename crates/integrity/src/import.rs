@@ -2,12 +2,12 @@
 //! paths, nothing else, and says so in each entry; an update fills in the rest
 //! of what proves unchanged.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 
 use bc_digest::Algorithm;
 use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path, path_order};
 use bc_manifest::time::format_rfc3339;
-use bc_manifest::{Digest, Failure, Item, Options, Reader};
+use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
 use bc_walk::Entries;
 
 use crate::create::writing;
@@ -189,9 +189,12 @@ fn hashdeep(what: &Import<'_>, mut input: impl BufRead) -> Result<(Algorithm, Li
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let count = input.read_until(b'\n', &mut line);
-        if count.map_err(|error| Error::io(what.name, "read", &error))? == 0 {
-            break;
+        let mut bounded = input.by_ref().take(MAX_LINE as u64 + 1);
+        let count = bounded.read_until(b'\n', &mut line);
+        match count.map_err(|error| Error::io(what.name, "read", &error))? {
+            0 => break,
+            count if count > MAX_LINE => return Err(at_line(what, number, "line too long")),
+            _ => {}
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);

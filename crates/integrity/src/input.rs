@@ -1,6 +1,8 @@
 //! Manifests as input: opened once, readable as often as needed, checked
 //! against their trailer before anything is done with them.
 
+mod piped;
+
 use std::fs::File;
 use std::io::{self, BufRead, Cursor, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_manifest::compress;
 use bc_manifest::integrity::{Entry, Header, Policy, Reader};
+use bc_pool::Cancel;
 use bc_walk::Identity;
 
 use crate::error::{Error, ErrorKind};
@@ -43,6 +46,8 @@ pub struct ManifestFile {
     source: Source,
     /// The file, and the directory that its name is in.
     identity: Option<(Identity, Identity)>,
+    /// Ends reading it.
+    cancel: Cancel,
 }
 
 #[derive(Clone, Debug)]
@@ -56,10 +61,14 @@ enum Source {
 struct FromStart {
     file: Arc<File>,
     offset: u64,
+    cancel: Cancel,
 }
 
 impl Read for FromStart {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
         let count = self.file.read_at(buffer, self.offset)?;
         self.offset += count as u64;
         Ok(count)
@@ -67,16 +76,44 @@ impl Read for FromStart {
 }
 
 impl ManifestFile {
-    /// Opens a manifest. What is no regular file is read into memory at once.
+    /// Opens a manifest that an update will replace: only what is a file can be.
     ///
     /// # Errors
-    /// Of opening or reading.
+    /// As [`open`](Self::open), or if it is a pipe or a device: those are not opened.
+    pub fn open_to_replace(path: &Path) -> Result<ManifestFile, Error> {
+        let name = path.as_os_str().as_bytes();
+        match std::fs::metadata(path) {
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Error::at(
+                ErrorKind::Usage,
+                name,
+                "not a file that could be replaced",
+            )),
+            _ => ManifestFile::open(path),
+        }
+    }
+
+    /// Opens a manifest. What comes from a pipe is read at once, up to 16 GiB, and kept in memory
+    /// or in a file without a name in the temporary directory.
+    ///
+    /// # Errors
+    /// Of opening or reading; if it is a device, which is not opened; if a pipe gives no manifest.
     pub fn open(path: &Path) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
         let failed =
             |operation: &'static str| move |error: io::Error| Error::io(name, operation, &error);
+        let is_device = |meta: &std::fs::Metadata| {
+            let kind = meta.file_type();
+            kind.is_char_device() || kind.is_block_device()
+        };
+        let device = || Error::at(ErrorKind::Usage, name, "is a device, not a manifest");
+        if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
+            return Err(device());
+        }
         let file = File::open(path).map_err(failed("open"))?;
         let meta = file.metadata().map_err(failed("stat"))?;
+        if is_device(&meta) {
+            return Err(device());
+        }
         if meta.is_dir() {
             return Err(Error::at(
                 ErrorKind::Io,
@@ -84,7 +121,7 @@ impl ManifestFile {
                 "is a directory, not a manifest",
             ));
         }
-        if !meta.is_file() || meta.file_type().is_block_device() {
+        if !meta.is_file() {
             return ManifestFile::from_reader(name, file);
         }
         let real = path.canonicalize().ok();
@@ -100,24 +137,40 @@ impl ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
             identity: beside.map(|dir| (identity(&meta), identity(&dir))),
+            cancel: Cancel::new(),
         })
     }
 
-    /// Reads a manifest into memory.
+    /// Reads a manifest from what can be read only once, as [`open`](Self::open) does from a pipe.
     ///
     /// # Errors
-    /// Of reading.
-    pub fn from_reader(name: &[u8], mut input: impl Read) -> Result<ManifestFile, Error> {
-        let mut bytes = Vec::new();
-        input
-            .read_to_end(&mut bytes)
-            .map_err(|error| Error::io(name, "read", &error))?;
-        let source = Source::Memory(bytes.into());
+    /// Of reading; if its first line is no manifest's, or it does not end.
+    pub fn from_reader(name: &[u8], input: impl Read) -> Result<ManifestFile, Error> {
+        let source = piped::read(input).map_err(|failed| match failed {
+            piped::Failed::Io(error) => Error::io(name, "read", &error),
+            piped::Failed::NotOne(error) => Error::at(ErrorKind::Manifest, name, error.to_string()),
+            piped::Failed::TooLong(bytes) => Error::at(
+                ErrorKind::Manifest,
+                name,
+                format!(
+                    "over {} GiB from a pipe: save it to a file first",
+                    bytes >> 30
+                ),
+            ),
+        })?;
         Ok(ManifestFile {
             name: name.to_vec(),
             source,
             identity: None,
+            cancel: Cancel::new(),
         })
+    }
+
+    /// The same, but `cancel` ends whatever reads it, within a line as well.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> ManifestFile {
+        let cancel = cancel.clone();
+        ManifestFile { cancel, ..self }
     }
 
     /// The name it was opened by.
@@ -164,10 +217,11 @@ impl ManifestFile {
             Source::File(file) => compress::open(FromStart {
                 file: Arc::clone(file),
                 offset: 0,
+                cancel: self.cancel.clone(),
             }),
             Source::Memory(bytes) => compress::open(Cursor::new(Arc::clone(bytes))),
         };
-        lines.map_err(|error| Error::io(&self.name, "read", &error))
+        lines.map_err(|error| self.unreadable(&error))
     }
 
     /// The entries from the first on. [`OldSide::prove`] must be asked before
@@ -182,6 +236,8 @@ impl ManifestFile {
             return Ok(side);
         }
         if trust == Trust::Checked {
+            // What is no manifest at all need not be read to its end.
+            self.header()?;
             self.check()?;
         }
         self.again(trust)
@@ -306,6 +362,9 @@ impl ManifestFile {
 
     /// Damaged compression looks like a reading error.
     fn unreadable(&self, error: &io::Error) -> Error {
+        if self.cancel.is_cancelled() {
+            return Error::new(ErrorKind::Cancelled, "cancelled");
+        }
         match error.raw_os_error() {
             Some(_) => Error::io(&self.name, "read", error),
             None => self.bad(format!("not readable: {error}")),

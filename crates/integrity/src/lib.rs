@@ -22,7 +22,7 @@
 //!   [`Summary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
-//!   file read ahead; and 32 bytes for each file that only one side has, for
+//!   file read ahead; and 40 bytes for each file that only one side has, for
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
@@ -42,10 +42,12 @@
 //! # std::fs::create_dir(&root).unwrap();
 //! std::fs::write(root.join("a"), "content")?;
 //! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
-//! let reading = |_| Reading {
-//!     workers: 1,
-//!     start: Default::default(),
-//!     read: bc_read::Options::default(),
+//! let reading = |_| {
+//!     Ok(Reading {
+//!         workers: 1,
+//!         start: Default::default(),
+//!         read: bc_read::Options::default(),
+//!     })
 //! };
 //! let work = Work {
 //!     walk_workers: 1.into(),
@@ -60,7 +62,7 @@
 //!     tree: Default::default(),
 //!     algorithm: Algorithm::Sha256,
 //!     created_at: 1_700_000_000_000_000_000,
-//!     host: None,
+//!     origin: Default::default(),
 //!     leave_out: Vec::new(),
 //! };
 //! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;
@@ -74,6 +76,7 @@
 //!     detail: Default::default(),
 //!     trust: Default::default(),
 //!     root_check: Default::default(),
+//!     leave_out: &[],
 //! };
 //! let mut report = Report::new(Vec::new(), Format::Text);
 //! let done = verify(&what, &work, &mut |change| report.change(change))?;
@@ -89,6 +92,7 @@ mod attributes;
 pub mod change;
 pub mod compare;
 mod create;
+mod devices;
 mod diff;
 mod error;
 mod export;
@@ -96,15 +100,18 @@ pub mod fields;
 mod hashing;
 mod import;
 mod input;
+mod mounts;
 mod moves;
 mod old_side;
 mod options;
+mod place;
 mod present;
 pub mod report;
 mod reread;
 mod spool;
 mod summary;
 mod tree;
+mod unmounted;
 mod update;
 mod verify;
 pub mod view;
@@ -116,6 +123,7 @@ pub use export::{Exported, Foreign, export};
 pub use import::{Import, import};
 pub use input::{ManifestFile, Trust};
 pub use options::{Job, Reading, TreeOptions, Work, Xattrs};
+pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
 pub use summary::{Outcome, Summary};
 pub use update::{Damaged, Update, Updated, update};

@@ -1,9 +1,14 @@
-//! Pairs removed with added files of the same content.
+//! Pairs removed with added files that are one file moved: of the same content,
+//! or of the same inode, size and mtime with other content, which is damage.
 //!
 //! Many to many: of equal digests the pairs with the same base name come
 //! first, the rest in path order; what is left over stays removed or added.
 
-/// One side of a possible move. 32 bytes, whatever the length of the path.
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::view::View;
+
+/// One side of a possible move. 40 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// The first 16 bytes of the digest; a short one is followed by the size,
@@ -11,6 +16,8 @@ pub(crate) struct Candidate {
     key: [u8; 16],
     /// Hash of the base name: only prefers one pair to another.
     name: u64,
+    /// Hash of inode, size and mtime: which file it was, whatever its content.
+    file: u64,
     /// Which record of the report it is, twice, and 1 more on the added side.
     record: u64,
 }
@@ -23,15 +30,9 @@ pub(crate) enum Side {
 }
 
 impl Candidate {
-    /// Files of no bytes all look alike: they are never candidates.
-    pub(crate) fn new(
-        side: Side,
-        path: &[u8],
-        digest: &[u8],
-        size: u64,
-        record: u64,
-    ) -> Option<Candidate> {
-        use std::hash::{DefaultHasher, Hash, Hasher};
+    /// A file; those of no bytes all look alike and are never candidates.
+    pub(crate) fn new(side: Side, path: &[u8], file: &View<'_>, record: u64) -> Option<Candidate> {
+        let (digest, size) = (file.digest?, file.size?);
         if size == 0 || digest.is_empty() {
             return None;
         }
@@ -42,12 +43,10 @@ impl Candidate {
             key[8..].copy_from_slice(&size.to_le_bytes());
         }
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-        // Fixed keys: the same pairs on every run.
-        let mut hasher = DefaultHasher::new();
-        base.hash(&mut hasher);
         Some(Candidate {
             key,
-            name: hasher.finish(),
+            name: hash_of(base),
+            file: hash_of((file.ino, size, file.mtime_ns)),
             record: record * 2 + u64::from(side == Side::Added),
         })
     }
@@ -70,12 +69,21 @@ impl Candidate {
 pub(crate) struct Pair {
     pub(crate) removed: u64,
     pub(crate) added: u64,
+    /// With other content: the hash has to be confirmed.
+    pub(crate) damaged: bool,
+}
+
+/// Fixed keys: the same pairs on every run.
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The pairs, in order of the removed side's record.
 pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
+    let mut pairs = take_damaged(&mut candidates);
     candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
-    let mut pairs = Vec::new();
     let mut rest = [Vec::new(), Vec::new()];
     for same in candidates.chunk_by(|a, b| a.key == b.key) {
         rest.iter_mut().for_each(Vec::clear);
@@ -95,10 +103,40 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
     pairs
 }
 
+/// Pairs what looks like one file with two contents. Where the file has its old content under any
+/// of its new names (two disks may well have the same numbers), that is a move and nothing else.
+fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
+    candidates.sort_unstable_by_key(|c| (c.file, c.side(), c.record));
+    let mut pairs = Vec::new();
+    let mut taken = Vec::new();
+    for same in candidates.chunk_by(|a, b| a.file == b.file) {
+        let (removed, added) = same.split_at(same.partition_point(|c| c.side() == Side::Removed));
+        let without = |of: &[Candidate], other: &[Candidate]| -> Vec<Candidate> {
+            let differs = |c: &&Candidate| other.iter().all(|o| o.key != c.key);
+            of.iter().filter(differs).copied().collect()
+        };
+        if removed.is_empty() || added.is_empty() {
+            continue;
+        }
+        let (removed, added) = (without(removed, added), without(added, removed));
+        for pair in zip(&removed, &added) {
+            taken.extend([pair.removed * 2, pair.added * 2 + 1]);
+            pairs.push(Pair {
+                damaged: true,
+                ..pair
+            });
+        }
+    }
+    taken.sort_unstable();
+    candidates.retain(|c| taken.binary_search(&c.record).is_err());
+    pairs
+}
+
 fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
     let pair = |(r, a): (&Candidate, &Candidate)| Pair {
         removed: r.record(),
         added: a.record(),
+        damaged: false,
     };
     removed.iter().zip(added).map(pair)
 }
@@ -109,17 +147,79 @@ mod tests {
     use Side::{Added, Removed};
 
     fn pairs(files: &[(Side, &str, &[u8], u64)]) -> Vec<(u64, u64)> {
-        let candidates =
-            files
-                .iter()
-                .zip(0..)
-                .filter_map(|(&(side, path, digest, size), record)| {
-                    Candidate::new(side, path.as_bytes(), digest, size, record)
-                });
-        pair(candidates.collect())
+        let of = |(nth, file): (u64, &(Side, &str, &[u8], u64))| {
+            let &(side, path, digest, size) = file;
+            // Each a file of its own.
+            candidate(side, path, digest, (nth, size, 0), nth)
+        };
+        let found = pair((0..).zip(files).filter_map(of).collect());
+        assert!(found.iter().all(|pair| !pair.damaged));
+        found.into_iter().map(|p| (p.removed, p.added)).collect()
+    }
+
+    fn candidate(
+        side: Side,
+        path: &str,
+        digest: &[u8],
+        (ino, size, mtime): (u64, u64, i64),
+        record: u64,
+    ) -> Option<Candidate> {
+        let view = View {
+            digest: Some(digest),
+            ino: Some(ino),
+            size: Some(size),
+            mtime_ns: Some(mtime),
+            ..View::new(bc_manifest::integrity::Kind::File)
+        };
+        Candidate::new(side, path.as_bytes(), &view, record)
+    }
+
+    /// Inode, size, mtime.
+    type File = (u64, u64, i64);
+
+    /// The pairs of these: removed, added, damaged.
+    fn files(files: &[(Side, &[u8], File)]) -> Vec<(u64, u64, bool)> {
+        let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
+        let found = pair((0..).zip(files).filter_map(of).collect());
+        found
             .into_iter()
-            .map(|p| (p.removed, p.added))
+            .map(|p| (p.removed, p.added, p.damaged))
             .collect()
+    }
+
+    #[test]
+    fn one_file_with_two_contents_is_damaged() {
+        let file = (5, 9, 7);
+        let (old, new): (&[u8], &[u8]) = (b"old", b"new");
+        let pair = |other| files(&[(Removed, old, file), (Added, new, other)]);
+        assert_eq!(pair(file), [(0, 1, true)]);
+        for other in [(6, 9, 7), (5, 8, 7), (5, 9, 6)] {
+            assert_eq!(pair(other), [], "{other:?}");
+        }
+        // Undamaged elsewhere, as on a second disk with the same numbers.
+        let clones = [
+            (Removed, old, file),
+            (Removed, new, file),
+            (Added, new, file),
+            (Added, old, file),
+        ];
+        assert_eq!(files(&clones), [(0, 3, false), (1, 2, false)]);
+        // A copy of what it was does not hide that it is damaged.
+        let copied = [
+            (Removed, old, file),
+            (Added, old, (6, 9, 7)),
+            (Added, new, file),
+        ];
+        assert_eq!(files(&copied), [(0, 2, true)]);
+        // Hard links.
+        let linked = [
+            (Removed, old, file),
+            (Removed, old, file),
+            (Added, new, file),
+            (Added, new, file),
+            (Added, new, file),
+        ];
+        assert_eq!(files(&linked), [(0, 2, true), (1, 3, true)]);
     }
 
     #[test]

@@ -194,6 +194,8 @@ pub struct Job {
     pub files: u64,
     /// Their bytes, where the walk found them out.
     pub bytes: Option<u64>,
+    /// Bytes of memory that the state of the tree's entries takes meanwhile.
+    pub memory: u64,
 }
 
 /// How to read it.
@@ -211,8 +213,9 @@ pub struct Reading {
 pub struct Work<'a> {
     /// Threads that the walk may use.
     pub walk_workers: Workers,
-    /// Asked at most once a command, after the walk.
-    pub reading: &'a dyn Fn(Job) -> Reading,
+    /// Asked at most once a command, after the walk and before anything is read or written. What
+    /// it refuses, with a reason, is not done.
+    pub reading: &'a dyn Fn(Job) -> Result<Reading, String>,
     /// Instruction sets to use.
     pub kernels: Kernels,
     /// Ends the work early.

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::attributes;
 use crate::compare::Flow;
+use crate::devices::Devices;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
 use crate::options::{Work, Xattrs};
@@ -25,6 +26,8 @@ pub(crate) struct Present<'a> {
     pub(crate) view: View<'a>,
     /// `None` for what the walk could not even stat.
     pub(crate) id: Option<EntryId>,
+    /// The source of what is mounted on it.
+    pub(crate) mount: Option<&'a str>,
     /// It is the directory that the manifest is in.
     pub(crate) holds_manifest: bool,
 }
@@ -124,6 +127,7 @@ impl<'a> Looker<'a> {
                         path: &path,
                         view,
                         id: None,
+                        mount: None,
                         holds_manifest: false,
                     })
                 }
@@ -231,6 +235,7 @@ impl<'a> Looker<'a> {
             path,
             view,
             id: Some(id),
+            mount: tree.mount(id),
             holds_manifest,
         })
     }
@@ -288,10 +293,12 @@ fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_
 }
 
 /// The line of a manifest for what is there.
-pub(crate) fn to_entry(present: &Present<'_>) -> Entry {
+pub(crate) fn to_entry(present: &Present<'_>, devices: &mut Devices) -> Entry {
     let view = &present.view;
     let mut entry = Entry::new(present.path.to_vec(), view.kind);
     entry.meta = meta(view);
+    entry.dev = view.device.map(|dev| devices.index(dev));
+    entry.mount = present.mount.map(str::to_string);
     entry.rdev = view.rdev;
     entry.digest = view.digest.and_then(bc_manifest::Digest::new);
     entry.target = view.target.map(<[u8]>::to_vec);

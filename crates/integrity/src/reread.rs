@@ -79,17 +79,25 @@ fn parse(text: &str) -> Option<Reread> {
 /// An unchanged file. 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// Nanoseconds since 1970.
-    pub(crate) verified_at: i64,
+    /// When it was last tried, in nanoseconds since 1970.
+    pub(crate) last: i64,
     pub(crate) size: u64,
     pub(crate) entry: EntryId,
 }
 
-/// Those to read, the least recently verified first; of a time limit all, to
+/// Those to read, the least recently tried first; of a time limit all, to
 /// be read in this order until it is over.
-pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread) -> Vec<EntryId> {
+///
+/// A time after `now` was stamped by a clock that was wrong, then or now, and counts as never.
+/// Those go by how far ahead they are, so that a clock that begins anew with every boot reaches
+/// them all.
+pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread, now: i64) -> Vec<EntryId> {
     // Ties in path order, so that a scrub goes on where the last one stopped.
-    candidates.sort_unstable_by_key(|c| (c.verified_at, c.entry));
+    let never = |c: &Candidate| c.last > now;
+    candidates.sort_unstable_by_key(|c| match never(c) {
+        true => (false, !c.last, c.entry),
+        false => (true, c.last, c.entry),
+    });
     // A byte for the name: a part of many empty files is a part all the same.
     let cost = |c: &Candidate| u128::from(c.size) + 1;
     let total: u128 = candidates.iter().map(cost).sum();
@@ -155,8 +163,8 @@ mod tests {
 
     #[test]
     fn the_least_recently_verified_come_first() {
-        let candidate = |verified_at, size, entry| Candidate {
-            verified_at,
+        let candidate = |last, size, entry| Candidate {
+            last,
             size,
             entry: EntryId(entry),
         };
@@ -167,7 +175,7 @@ mod tests {
             candidate(7, 0, 3),
         ];
         let ids = |reread| {
-            choose(all.clone(), reread)
+            choose(all.clone(), reread, 9)
                 .iter()
                 .map(|id| id.0)
                 .collect::<Vec<_>>()
@@ -178,5 +186,18 @@ mod tests {
         assert_eq!(ids(Reread::Fraction(0.5)), [1, 2]);
         assert_eq!(ids(Reread::Fraction(1.0)), [1, 2, 3, 0]);
         assert_eq!(ids(Reread::For(Duration::ZERO)), [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn times_that_are_not_over_are_never() {
+        let times = [i64::MIN, -1, 0, 7, 8, 9, i64::MAX];
+        let all = (0..).zip(times).map(|(entry, last)| Candidate {
+            last,
+            size: 1,
+            entry: EntryId(entry),
+        });
+        let order = choose(all.collect(), Reread::Fraction(1.0), 7);
+        let order: Vec<u32> = order.iter().map(|id| id.0).collect();
+        assert_eq!(order, [6, 5, 4, 0, 1, 2, 3]);
     }
 }

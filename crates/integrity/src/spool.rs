@@ -19,6 +19,13 @@ use crate::fields::Field;
 /// Bytes kept in memory.
 const KEPT: usize = 32 << 20;
 
+/// A file without a name in the temporary directory, where there can be one.
+pub(crate) fn nameless() -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(CWD, std::env::temp_dir(), flags, Mode::RUSR);
+    opened.ok().map(File::from)
+}
+
 /// Packed changes in the order they came, each known by its offset.
 #[derive(Debug)]
 pub(crate) struct Spool {
@@ -80,9 +87,7 @@ impl Spool {
     /// Moves what is in memory to the file, if possible.
     fn spill(&mut self) {
         if matches!(self.file, Spill::NotYet) {
-            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-            let opened = rustix::fs::openat(CWD, std::env::temp_dir(), flags, Mode::RUSR);
-            self.file = opened.map_or(Spill::Never, |file| Spill::To(file.into()));
+            self.file = nameless().map_or(Spill::Never, Spill::To);
         }
         let Spill::To(file) = &self.file else {
             return;

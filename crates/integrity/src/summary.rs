@@ -38,7 +38,8 @@ impl Outcome {
 /// How many paths fell into each class.
 ///
 /// `old` is the sum of all classes without added; `new` the sum of all without
-/// removed and [`unseen`](Self::unseen). A move counts once on each side.
+/// removed and [`unseen`](Self::unseen). A move counts once on each side, and so
+/// does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -50,6 +51,10 @@ pub struct Summary {
     /// Unreadable paths that the new side could not even look for, because a
     /// directory above them is unreadable.
     pub unseen: u64,
+    /// Added paths that could not be read: files without content, directories without a listing.
+    pub added_unread: u64,
+    /// Unreadable paths of which only the old side could not be read.
+    pub readable_now: u64,
     /// Files read to their end.
     pub files_read: u64,
     /// Bytes read.
@@ -75,14 +80,20 @@ impl Summary {
         summary
     }
 
-    /// A removal and an addition turned out to be a move.
-    pub(crate) fn moved(&mut self) {
+    /// A removal and an addition turned out to be one file, moved, or moved and damaged.
+    pub(crate) fn moved(&mut self, class: Class) {
         self.counts[Class::Removed as usize] -= 1;
         self.counts[Class::Added as usize] -= 1;
-        self.counts[Class::Moved as usize] += 1;
+        self.add(class);
     }
 
-    /// Paths of a class; a move is one.
+    /// Paths that could not be read: unreadable ones, and those that are new; not those that
+    /// were read now and could not be before.
+    pub fn unread(&self) -> u64 {
+        self.count(Class::Unreadable) + self.added_unread - self.readable_now
+    }
+
+    /// Paths of a class; a move is one, damaged or not.
     pub fn count(&self, class: Class) -> u64 {
         self.counts[class as usize]
     }

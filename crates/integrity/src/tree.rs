@@ -4,18 +4,29 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing};
+use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, Symlinks};
 
 use crate::error::{Error, ErrorKind};
+use crate::mounts::Mounts;
 use crate::options::{TreeOptions, Work};
 use crate::view::View;
 
 /// A walked tree.
 pub(crate) struct Tree {
     pub(crate) listing: Listing,
+    /// The root's absolute path without links, where it has one.
+    pub(crate) real: Option<PathBuf>,
+    /// All mounts after the walk; `None` where the kernel does not list them.
+    pub(crate) mounts: Option<Mounts>,
+    /// Files that were left out of the walk, of which nothing is said.
+    left_out: Vec<Identity>,
+    /// Directories where a file system is mounted, with its source: those below which there is
+    /// anything listed, since nothing else can be missed.
+    mounted: BTreeMap<EntryId, String>,
     /// Entries whose directory could not be read, and why.
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
@@ -65,9 +76,87 @@ impl Tree {
             strays: Vec::new(),
             unlisted: Vec::new(),
             listing,
+            real: std::fs::canonicalize(root).ok(),
+            mounts: Mounts::read(),
+            left_out: leave_out.to_vec(),
+            mounted: BTreeMap::new(),
         };
         tree.place_errors(root.as_bytes());
+        tree.place_mounts(options.symlinks);
         Ok(tree)
+    }
+
+    /// Finds the mount points of the listing. The mounts were asked for after the walk, so that
+    /// those that the walk itself brought about are among them.
+    fn place_mounts(&mut self, symlinks: Symlinks) {
+        if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
+            for (path, mount) in mounts.below(real) {
+                if let Some(id) = self.directory_with_entries(path)
+                    && self
+                        .listing
+                        .identity(id)
+                        .is_some_and(|found| mount.is_seen_as(found))
+                {
+                    self.mounted.insert(id, mount.source.clone());
+                }
+            }
+        }
+        // Paths through links are not those that the kernel lists: there another device tells.
+        if symlinks == Symlinks::Follow || self.mounts.is_none() {
+            self.place_other_devices();
+        }
+    }
+
+    fn place_other_devices(&mut self) {
+        let mut path = Vec::new();
+        let mut devices = BTreeMap::new();
+        for id in self.listing.ids() {
+            let Some(found) = self.listing.identity(id) else {
+                continue;
+            };
+            if self.listing.kind(id) != bc_walk::Kind::Dir {
+                continue;
+            }
+            path.clear();
+            self.listing.write_relative(id, &mut path);
+            let above = match path.iter().rposition(|&byte| byte == b'/') {
+                Some(slash) => &path[..slash],
+                None => ROOT,
+            };
+            let elsewhere = devices.get(above).is_some_and(|dev| *dev != found.dev);
+            if elsewhere && self.directory_with_entries(&path).is_some() {
+                self.mounted.entry(id).or_default();
+            }
+            devices.insert(path.clone(), found.dev);
+        }
+    }
+
+    /// The entry of a path, if it is a directory and anything below it is listed.
+    fn directory_with_entries(&self, path: &[u8]) -> Option<EntryId> {
+        let mut at = Vec::new();
+        let mut first = |wanted: &[u8]| {
+            let id = partition_point(self.listing.len(), |id| {
+                at.clear();
+                self.listing.write_relative(id, &mut at);
+                path_order(&at, wanted).is_lt()
+            });
+            at.clear();
+            if (id as usize) < self.listing.len() {
+                self.listing.write_relative(EntryId(id), &mut at);
+            }
+            (EntryId(id), at.clone())
+        };
+        let (id, found) = first(path);
+        if found != path || self.listing.kind(id) != bc_walk::Kind::Dir {
+            return None;
+        }
+        let below = [path, b"/"].concat();
+        first(&below).1.starts_with(&below).then_some(id)
+    }
+
+    /// The source of what is mounted on an entry.
+    pub(crate) fn mount(&self, id: EntryId) -> Option<&str> {
+        self.mounted.get(&id).map(String::as_str)
     }
 
     fn place_errors(&mut self, root: &[u8]) {
@@ -149,6 +238,23 @@ impl Tree {
         view
     }
 
+    /// Is the file at a path that is not in the listing one of those left out: what is written to?
+    pub(crate) fn is_left_out(&self, path: &[u8]) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        // Nearly always there is none.
+        if self.listing.skipped().left_out == 0 {
+            return false;
+        }
+        let found = self.real.as_ref().and_then(|real| {
+            let meta = real.join(OsStr::from_bytes(path)).symlink_metadata().ok()?;
+            Some(Identity {
+                dev: meta.dev(),
+                ino: meta.ino(),
+            })
+        });
+        found.is_some_and(|found| self.left_out.contains(&found))
+    }
+
     /// Why nothing can be said about a path that is not in the listing: the
     /// directory above it that could not be read.
     pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
@@ -187,6 +293,7 @@ pub(crate) fn stat_view(stat: &FileStat) -> View<'static> {
         ctime_ns: Some(stat.stamp.ctime_ns),
         ino: Some(stat.id.ino),
         nlink: Some(stat.nlink),
+        device: Some(stat.id.dev),
         rdev: matches!(kind, Kind::Block | Kind::Char).then_some(stat.rdev),
         ..View::new(kind)
     }

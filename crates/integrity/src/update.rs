@@ -6,8 +6,10 @@
 //! The second writes the new manifest beside the old one while the files are
 //! being read.
 
+mod merge;
 mod output;
 mod plan;
+mod renames;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,28 +17,30 @@ use std::path::Path;
 use std::time::Instant;
 
 use bc_hash::Totals;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Trailer};
+use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, Skipped};
+use bc_walk::{EntryId, FileStats, Identity, Skipped};
 
-use crate::change::Class;
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::hash_options;
+use crate::devices::Devices;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::{Ahead, OldSide};
+use crate::old_side::Ahead;
 use crate::options::{TreeOptions, Work};
-use crate::present::{Looker, Present, to_entry};
+use crate::place::{self, Origin, is_elsewhere};
+use crate::present::Looker;
 use crate::reread::{Reread, choose};
 use crate::summary::Summary;
 use crate::tree::Tree;
+use crate::unmounted::Unmounted;
 use crate::verify::{
-    RootCheck, is_elsewhere, refuse_if_empty, refused, report_failed, tree_options,
+    RootCheck, refuse_if_empty, refuse_part, refused, report_failed, tree_options,
 };
-use crate::view::{View, describe};
-use bc_fs::atomic::lock;
+use bc_fs::atomic::{lock, remove_leftovers};
+use merge::Merge;
 use output::Output;
 use plan::Plan;
 
@@ -65,10 +69,14 @@ pub struct Update<'a> {
     pub detail: Detail,
     /// What to do with a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root.
+    /// What to do with a suspicious root, or mount points below it.
     pub root_check: RootCheck,
-    /// The time now, in nanoseconds since 1970: recorded as `verified_at`.
+    /// The time now, in nanoseconds since 1970: recorded as `verified_at` and `tried_at`.
     pub now: i64,
+    /// For the header: who writes it.
+    pub origin: &'a Origin,
+    /// Files of which nothing is said, beside the manifest: those written to.
+    pub leave_out: &'a [Identity],
 }
 
 /// How it ended.
@@ -105,6 +113,8 @@ const EVERYTHING: Rules = Rules {
 /// running. The old manifest is then as it was.
 pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
+    // Locking opens it, which would wait for the other end of a pipe.
+    ManifestFile::open_to_replace(what.manifest)?;
     let _lock = lock(what.manifest).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::at(
             ErrorKind::Refused,
@@ -113,7 +123,9 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         ),
         _ => Error::io(name, "open", &error),
     })?;
-    let manifest = ManifestFile::open(what.manifest)?;
+    // Before the walk, which would list them.
+    remove_leftovers(what.manifest);
+    let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
     let Some(identity) = manifest.identity() else {
         return Err(Error::at(
             ErrorKind::Usage,
@@ -129,8 +141,10 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let mut old = manifest.stream(what.trust, ahead)?;
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
+    refuse_part(&manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let tree = Tree::walk(what.root, &options, FileStats::Walked, &[identity], work);
+    let leave_out = [&[identity], what.leave_out].concat();
+    let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
@@ -138,6 +152,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
 
     let mut plan = Plan::new(&tree);
     plan.make(old, manifest.directory(), &options, what, work)?;
+    plan.renames.settle(|| manifest.again(what.trust))?;
     let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
     if elsewhere && plan.matches == 0 && plan.leaves > 0 {
         return Err(refused(
@@ -145,11 +160,11 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             "is on another device than recorded, and nothing in it matches",
         ));
     }
-    let chosen = choose(std::mem::take(&mut plan.candidates), what.reread);
+    let chosen = choose(std::mem::take(&mut plan.candidates), what.reread, what.now);
     plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
 
     chosen.iter().for_each(|id| plan.read(*id));
-    let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work);
+    let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work)?;
     let mut updater = Updater {
         what,
         manifest: &manifest,
@@ -165,7 +180,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             .for_each(|id| plan.wanted[id.0 as usize] = false);
         scrubbed = updater.scrub(&chosen, time, work)?;
     }
-    if !plan.differs && what.detail != Detail::All {
+    if !plan.differs && !plan.tell && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
         let summary = Summary::all_ok(plan.seen);
         let (problems, totals) = (plan.problems, Totals::default());
@@ -186,13 +201,6 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
 struct Scrubbed {
     results: Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>,
     totals: Totals,
-}
-
-impl Scrubbed {
-    fn get(&self, id: EntryId) -> Option<&Result<bc_manifest::Digest, bc_walk::Error>> {
-        let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.results[found].1)
-    }
 }
 
 struct Updater<'a> {
@@ -259,15 +267,23 @@ impl Updater<'_> {
     ) -> Result<Updated, Error> {
         let what = self.what;
         let was_on = self.header.root_dev;
-        self.header.root_dev = self.tree.root().map(|stat| stat.id.dev).or(was_on);
+        place::record(&mut self.header, self.tree, what.root, what.origin);
         self.header.version = env!("CARGO_PKG_VERSION").to_string();
         let now = format_rfc3339(what.now);
         self.header
             .extra
             .insert("updated_at".to_string(), now.into());
-        let mut output = Output::create(what.manifest, &self.header, plan.differs)?;
-
-        let mut comparison = Comparison::new(Rules::default(), what.detail, sink);
+        let mut merge = Merge {
+            what,
+            tree: self.tree,
+            plan,
+            scrubbed,
+            was_on,
+            comparison: Comparison::new(Rules::default(), what.detail, sink),
+            output: Output::create(what.manifest, &self.header, plan.differs)?,
+            devices: Devices::default(),
+            unmounted: Unmounted::with(what.root_check, &plan.replaced),
+        };
         let mut old = self.manifest.again(what.trust)?;
         let mut looker = Looker::new(
             self.tree,
@@ -285,21 +301,17 @@ impl Updater<'_> {
             work.progress,
             |range, window| {
                 looker.each(range, Some(window), |new| {
-                    self.merge(
-                        new,
-                        &mut old,
-                        scrubbed,
-                        was_on,
-                        &mut comparison,
-                        &mut output,
-                    )?;
+                    merge.present(new, &mut old)?;
                     Ok(Flow::Continue)
                 })
             },
         )?;
         while let Some(entry) = old.take()? {
-            self.gone(entry, &mut comparison, &mut output)?;
+            merge.gone(entry)?;
         }
+        let Merge {
+            comparison, output, ..
+        } = merge;
         totals.merge(scrubbed.totals.clone());
         let written = output.finish(what.manifest)?;
         let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
@@ -312,93 +324,6 @@ impl Updater<'_> {
             directories: listing.directories(),
             totals,
         })
-    }
-
-    fn merge(
-        &self,
-        new: &Present<'_>,
-        old: &mut OldSide,
-        scrubbed: &Scrubbed,
-        was_on: Option<u64>,
-        comparison: &mut Comparison<'_>,
-        output: &mut Output,
-    ) -> Result<(), Error> {
-        while let Some(entry) = old.take_before(new.path)? {
-            self.gone(entry, comparison, output)?;
-        }
-        let Some(entry) = old.take_at(new.path)? else {
-            let mut fresh = to_entry(new);
-            fresh.verified_at = fresh.digest.map(|_| self.what.now);
-            comparison
-                .added(new.path, &new.view)
-                .map_err(|error| report_failed(&error))?;
-            return output.put(&fresh);
-        };
-        let mut before = View::from(entry);
-        if entry.path == ROOT {
-            before.dev = was_on;
-        }
-        let (mut now, mut compared) = (new.view, new.compared());
-        let mut verified_at = now.digest.map(|_| self.what.now);
-        let failure;
-        if now.kind == Kind::File && now.digest.is_none() && now.error.is_none() {
-            match new.id.and_then(|id| scrubbed.get(id)) {
-                Some(Ok(digest)) => {
-                    now.digest = Some(digest.as_bytes());
-                    verified_at = Some(self.what.now);
-                }
-                Some(Err(error)) => {
-                    failure = crate::tree::failure(error);
-                    now.error = Some(&failure);
-                }
-                // Unchanged: as it was.
-                None => {
-                    now.digest = before.digest;
-                    verified_at = entry.verified_at;
-                }
-            }
-            (compared.digest, compared.error) = (now.digest, now.error);
-        }
-        let class = comparison.both(new.path, &before, &compared);
-        let class = class.map_err(|error| report_failed(&error))?;
-        let keeps = match class {
-            Class::Damaged => self.what.damaged == Damaged::Keep,
-            // Better what was last known than nothing.
-            Class::Unreadable => now.error.is_some() && before.error.is_none(),
-            _ => false,
-        };
-        if keeps {
-            return output.put(entry);
-        }
-        let present = Present { view: now, ..*new };
-        let mut fresh = to_entry(&present);
-        fresh.verified_at = if fresh.digest.is_some() {
-            verified_at
-        } else {
-            None
-        };
-        fresh.extra.clone_from(&entry.extra);
-        output.put(&fresh)
-    }
-
-    /// A path of the old manifest that the tree does not have, or that could
-    /// not be looked for.
-    fn gone(
-        &self,
-        entry: &Entry,
-        comparison: &mut Comparison<'_>,
-        output: &mut Output,
-    ) -> Result<(), Error> {
-        let view = View::from(entry);
-        let Some((failure, above)) = self.tree.why_unseen(&entry.path) else {
-            return comparison
-                .removed(&entry.path, &view)
-                .map_err(|error| report_failed(&error));
-        };
-        let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
-        let reported = comparison.unseen(&entry.path, &view, &reason);
-        reported.map_err(|error| report_failed(&error))?;
-        output.put(entry)
     }
 }
 

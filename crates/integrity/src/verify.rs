@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
-use bc_walk::{FileStat, FileStats, Identity, Skipped};
+use bc_walk::{FileStats, Identity, Skipped};
 
-use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::compare::{Comparison, Detail, Flow, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
@@ -15,9 +15,11 @@ use crate::hashing;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
+use crate::place::is_elsewhere;
 use crate::present::{Looker, Present};
 use crate::summary::Summary;
 use crate::tree::Tree;
+use crate::unmounted::{self, Lost, Unmounted};
 use crate::view::{View, describe};
 
 /// Whether a root that looks like an unmounted disk is taken at its word.
@@ -44,8 +46,10 @@ pub struct Verify<'a> {
     pub detail: Detail,
     /// What to do with a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root.
+    /// What to do with a suspicious root, or mount points below it.
     pub root_check: RootCheck,
+    /// Files of which nothing is said, beside the manifest: those written to.
+    pub leave_out: &'a [Identity],
 }
 
 /// How it ended.
@@ -79,8 +83,10 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let mut old = what.manifest.stream(what.trust, ahead)?;
     let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
+    refuse_part(what.manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let leave_out: Vec<Identity> = what.manifest.identity().into_iter().collect();
+    let own = what.manifest.identity();
+    let leave_out: Vec<Identity> = own.iter().chain(what.leave_out).copied().collect();
     let reads = what.rules.compares(Field::Digest, Kind::File);
     let file_stats = if reads {
         FileStats::Left
@@ -103,13 +109,14 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         old,
         comparison,
         root_dev: header.root_dev,
+        unmounted: Unmounted::new(what.root_check),
     };
     let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
     if reads {
         let wanted = |id| is_read(&tree, id);
-        let hash = hash_options(&tree, wanted, algorithm, work);
+        let hash = hash_options(&tree, wanted, algorithm, work)?;
         totals = hashing::in_order(
             &tree.listing,
             wanted,
@@ -157,10 +164,15 @@ pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions,
     }
 }
 
-/// Is the root on another device than when it was recorded?
-pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
-    let now = tree.root().map(|stat: FileStat| stat.id.dev);
-    matches!((header.root_dev, now), (Some(then), Some(now)) if then != now)
+/// What is missing from a part of a tree is not known to be gone.
+pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
+    for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
+        if !value.is_null() {
+            let message = format!("holds a part of a tree only ({key}: {value})");
+            return Err(Error::at(ErrorKind::Usage, manifest.name(), message));
+        }
+    }
+    Ok(())
 }
 
 /// An empty root where entries should be looks like a disk that is not mounted.
@@ -196,12 +208,13 @@ struct Merge<'a, 's> {
     old: OldSide,
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
+    unmounted: Unmounted,
 }
 
 impl Merge<'_, '_> {
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(new.path)? {
-            gone(self.tree, &mut self.comparison, entry)?;
+            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -212,9 +225,13 @@ impl Merge<'_, '_> {
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
-                self.comparison
-                    .both(new.path, &old, &new.compared())
-                    .map(drop)
+                match self.unmounted.see(entry, Some(new)) {
+                    Lost::No => self
+                        .comparison
+                        .both(new.path, &old, &new.compared())
+                        .map(drop),
+                    lost => lose(&mut self.comparison, entry, lost, Here::Other),
+                }
             }
             None => self.comparison.added(new.path, &new.view),
         };
@@ -224,7 +241,7 @@ impl Merge<'_, '_> {
 
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
-            gone(self.tree, &mut self.comparison, entry)?;
+            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 break;
             }
@@ -235,7 +252,12 @@ impl Merge<'_, '_> {
 
 /// A path of the manifest that the tree does not have, or that could not be
 /// looked for.
-fn gone(tree: &Tree, comparison: &mut Comparison<'_>, entry: &Entry) -> Result<(), Error> {
+fn gone(
+    tree: &Tree,
+    comparison: &mut Comparison<'_>,
+    unmounted: &mut Unmounted,
+    entry: &Entry,
+) -> Result<(), Error> {
     let view = View::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
         Some((failure, above)) => {
@@ -243,7 +265,27 @@ fn gone(tree: &Tree, comparison: &mut Comparison<'_>, entry: &Entry) -> Result<(
             let reason = format!("in {above}: {}", describe(failure));
             comparison.unseen(&entry.path, &view, &reason)
         }
-        None => comparison.removed(&entry.path, &view),
+        None => match unmounted.see(entry, None) {
+            Lost::No if tree.is_left_out(&entry.path) => {
+                comparison.left_out(&entry.path, entry.kind)
+            }
+            Lost::No => comparison.removed(&entry.path, &view),
+            lost => lose(comparison, entry, lost, Here::Nothing),
+        },
     };
     reported.map_err(|error| report_failed(&error))
+}
+
+/// An entry that lies where a file system was mounted that is not now.
+pub(crate) fn lose(
+    comparison: &mut Comparison<'_>,
+    entry: &Entry,
+    lost: Lost,
+    here: Here,
+) -> std::io::Result<()> {
+    let reason = match lost {
+        Lost::Here => Some(unmounted::reason(entry)),
+        Lost::No | Lost::Below => None,
+    };
+    comparison.unmounted(&entry.path, entry.kind, here, reason)
 }

@@ -30,6 +30,9 @@ pub struct View<'a> {
     pub nlink: Option<u64>,
     /// Device; known of the root only.
     pub dev: Option<u64>,
+    /// Device that the entry is on, of what is there; not compared, since it changes from boot to
+    /// boot.
+    pub device: Option<u64>,
     /// Device number of a device node.
     pub rdev: Option<u64>,
     /// Digest of a file.
@@ -60,6 +63,7 @@ impl<'a> From<&'a Entry> for View<'a> {
             ino: meta.map(|meta| meta.ino),
             nlink: meta.map(|meta| meta.nlink),
             dev: None,
+            device: None,
             rdev: entry.rdev,
             digest: entry.digest.as_ref().map(|digest| digest.as_bytes()),
             target: entry.target.as_deref(),
@@ -83,6 +87,7 @@ impl View<'_> {
             ino: None,
             nlink: None,
             dev: None,
+            device: None,
             rdev: None,
             digest: None,
             target: None,

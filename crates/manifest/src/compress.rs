@@ -48,6 +48,11 @@ impl<W: Write> fmt::Debug for Compressor<W> {
     }
 }
 
+/// Does a file that begins with these bytes begin like a zstd frame?
+pub fn is_compressed(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC)
+}
+
 /// Decompresses `input` if it begins like a zstd frame, passes it through otherwise. Damaged
 /// or cut-off frames, and anything after them that is no frame, are errors when read.
 ///
@@ -60,7 +65,7 @@ pub fn open<'a, R: Read + Send + 'a>(input: R) -> io::Result<Box<dyn BufRead + S
         .by_ref()
         .take(MAGIC.len() as u64)
         .read_to_end(&mut head)?;
-    let is_zstd = head == MAGIC;
+    let is_zstd = is_compressed(&head);
     let whole = BufReader::with_capacity(BUFFER, io::Cursor::new(head).chain(input));
     Ok(if is_zstd {
         Box::new(BufReader::with_capacity(

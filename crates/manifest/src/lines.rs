@@ -15,6 +15,25 @@ pub(crate) enum Line {
     End,
 }
 
+/// Reads the first line, without its newline; `None` if it does not end within `limit` bytes, of
+/// which no more than that is read then: whatever it is, it is not what was expected.
+pub(crate) fn read_first(
+    input: &mut impl BufRead,
+    limit: usize,
+    line: &mut Vec<u8>,
+) -> io::Result<Option<()>> {
+    line.clear();
+    let mut bounded = input.by_ref().take(limit as u64 + 1);
+    bounded.read_until(b'\n', line)?;
+    Ok(match line.last() {
+        Some(b'\n') => {
+            line.pop();
+            Some(())
+        }
+        _ => None,
+    })
+}
+
 /// Reads up to `delimiter` into `line`, replacing what is there. At most `limit` bytes are kept.
 pub(crate) fn read(
     input: &mut impl BufRead,
@@ -80,6 +99,11 @@ mod tests {
             (Line::Unterminated, "end"),
             (Line::End, ""),
         ];
+        let mut input = io::BufReader::with_capacity(3, &b"12345\n1234567"[..]);
+        assert_eq!(read_first(&mut input, 5, &mut line).unwrap(), Some(()));
+        assert_eq!(line, b"12345");
+        assert_eq!(read_first(&mut input, 5, &mut line).unwrap(), None);
+        assert_eq!(read_first(&mut input, 5, &mut line).unwrap(), None);
         assert_eq!(seen, expected.map(|(kind, text)| (kind, text.to_owned())));
     }
 }

@@ -29,6 +29,9 @@
 //! - A file is finished without error only after it was read to its end
 //!   unchanged: in one read call that returned less than was asked for, or with
 //!   a second `fstat` that equals the first.
+//! - Of a file that was written to within the last two seconds, or in the future, what is fed is
+//!   one state: it was read under a read lease (`F_SETLEASE`) that nobody broke, or twice with the
+//!   same result; unless changes are allowed or proof is put off.
 //! - Each entry taken from the plan is finished exactly once; after a
 //!   cancellation, none.
 //! - A ring owns descriptors and buffers until their completions are seen;
@@ -94,15 +97,18 @@ mod pump;
 mod queue;
 mod share;
 mod slot;
+mod steady;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod types;
 mod uring;
+mod watch;
 
 pub use open::open_checked;
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
+pub use steady::{is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, Options, Proof, Stats, Trust, Want,

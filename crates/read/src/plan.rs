@@ -193,6 +193,11 @@ impl<'a> Hand<'a> {
         }
     }
 
+    /// Whether the next entry begins a new batch.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
     /// The next entry, out of the batch or of a new one.
     pub(crate) fn next(&mut self) -> Option<EntryId> {
         if self.batch.is_empty() {

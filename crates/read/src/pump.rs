@@ -1,6 +1,7 @@
 //! One worker's loop: fill slots, advance the consumer, retire what is done.
 
 mod files;
+mod fresh;
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,9 @@ use crate::open::Opener;
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
 use crate::slot::Slot;
+use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
+use crate::watch::Unsettled;
 use files::Start;
 
 /// Buffers for files in flight are sized by need: 68 % of the files of a source
@@ -35,6 +38,9 @@ const SLOTS: usize = 4096;
 /// After a cancellation the entries still in slots are dropped without
 /// [`finish`](Consumer::finish), within the time of one chunk.
 ///
+/// A consumer must not open for writing what is being read: of a file that was written to a moment
+/// ago the pump may hold a lease, which it gives up only between two pieces.
+///
 /// # Panics
 /// If the consumer returns from [`advance`](Consumer::advance) with nothing
 /// consumed: the run would never end.
@@ -45,16 +51,18 @@ pub fn pump<C: Consumer>(
     cancel: &Cancel,
     consumer: &mut C,
 ) -> Stats {
-    let mut pump = Pump::new(listing, plan, options, consumer);
-    pump.run(cancel);
+    let mut pump = Pump::new(listing, plan, options, cancel, consumer);
+    pump.run();
     pump.stats()
 }
 
 struct Pump<'a, C> {
     listing: &'a Listing,
     options: &'a Options,
+    cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
+    clock: Clock,
     /// What this worker has taken from the plan.
     hand: Hand<'a>,
     slots: Vec<Slot>,
@@ -68,6 +76,12 @@ struct Pump<'a, C> {
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
     deferred: Vec<(EntryId, Want)>,
+    /// To be read again once the plan is exhausted.
+    unsettled: Vec<Unsettled>,
+    /// Those whose turn has come.
+    again: Vec<Unsettled>,
+    /// What is known of those that were read before and are open or being opened.
+    known: Vec<Unsettled>,
     /// Whether descriptors are short: set by a failed open, until a file is closed.
     short: bool,
     /// How often in a row a descriptor was waited for with nothing to close.
@@ -84,6 +98,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
         listing: &'a Listing,
         plan: &'a Plan,
         options: &'a Options,
+        cancel: &'a Cancel,
         consumer: &'a mut C,
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
@@ -112,8 +127,10 @@ impl<'a, C: Consumer> Pump<'a, C> {
         Pump {
             listing,
             options,
+            cancel,
             consumer,
             opener: Opener::new(listing),
+            clock: Clock::new(),
             hand: Hand::new(plan),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
@@ -121,6 +138,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
             consumed: Vec::with_capacity(slots),
             starved: VecDeque::new(),
             deferred: Vec::new(),
+            unsettled: Vec::new(),
+            again: Vec::new(),
+            known: Vec::new(),
             short: false,
             waits: 0,
             pool,
@@ -131,7 +151,16 @@ impl<'a, C: Consumer> Pump<'a, C> {
         }
     }
 
-    fn run(&mut self, cancel: &Cancel) {
+    fn run(&mut self) {
+        self.run_plan();
+        while !self.unsettled.is_empty() && pause(self.cancel) {
+            self.again = std::mem::take(&mut self.unsettled);
+            self.run_plan();
+        }
+    }
+
+    fn run_plan(&mut self) {
+        let cancel = self.cancel;
         let mut feeds = Vec::with_capacity(self.slots.len());
         let mut consumed = Vec::with_capacity(self.slots.len());
         let mut exhausted = false;
@@ -143,9 +172,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             self.relieve();
             while !self.is_short()
                 && (self.ready.len() < width || deep || self.hand.long() >= width)
-                && self
-                    .hand
-                    .may_begin(if deep { self.slots.len() } else { width })
+                && self.may_begin(if deep { self.slots.len() } else { width })
             {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
@@ -236,6 +263,19 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 }
             }
         }
+    }
+
+    fn next_entry(&mut self) -> Option<EntryId> {
+        if self.hand.is_empty() {
+            self.clock.read();
+        }
+        self.hand.next()
+    }
+
+    /// Whether one more file may be begun, where there is room for `room`.
+    fn may_begin(&mut self, room: usize) -> bool {
+        // What was put off is nobody else's share.
+        !self.again.is_empty() || self.hand.may_begin(room)
     }
 
     fn stats(self) -> Stats {

@@ -9,6 +9,7 @@ use crate::buffer::Buffer;
 use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::types::{Feed, Opened, Trust, Want};
+use crate::watch::Watch;
 
 /// A slot is one buffer's worth of a file, or waiting for it.
 pub(crate) enum Slot {
@@ -40,6 +41,10 @@ pub(crate) struct Active {
     pub(crate) end: bool,
     pub(crate) seek: Seek,
     pub(crate) length: Length,
+    pub(crate) want: Want,
+    pub(crate) watch: Watch,
+    /// Bytes read so far.
+    pub(crate) bytes: u64,
 }
 
 /// How a read says where.
@@ -61,10 +66,19 @@ pub(crate) enum Plain {
 }
 
 impl Active {
-    pub(crate) fn new(opened: Opened, proven: bool, progress: Progress, file: OwnedFd) -> Active {
+    pub(crate) fn new(
+        opened: Opened,
+        proven: bool,
+        want: Want,
+        progress: Progress,
+        file: OwnedFd,
+    ) -> Active {
         Active {
             opened,
             proven,
+            want,
+            watch: Watch::Off,
+            bytes: 0,
             progress,
             file: Some(file),
             buffer: None,
@@ -160,7 +174,13 @@ impl Active {
     /// Takes note of `n` bytes read as asked.
     pub(crate) fn took(&mut self, n: usize) -> Step {
         let len = self.buffer().len();
+        let before = self.filled;
         self.filled += n;
+        self.bytes += n as u64;
+        if let Watch::Sum(summed) = &mut self.watch {
+            let buffer = self.buffer.as_ref().expect("no read in flight");
+            summed.sum.update(&buffer[before..self.filled]);
+        }
         self.progress.took(n, self.asked, len - self.filled)
     }
 
@@ -170,14 +190,23 @@ impl Active {
         let now = retry_on_intr(|| rustix::fs::fstat(self.file()))
             .map_err(|errno| Error::new(path(), "stat", errno))?;
         let same = FileStat::from(&now).stamp == self.opened.stat.stamp;
-        // Fewer bytes than promised, yet unchanged: only where sizes are made up.
-        let enough =
-            || trust == Trust::Untrusted || self.progress.complete() || is_pseudo(self.file());
-        if same && enough() {
+        if same && self.enough(trust) {
             Ok(())
         } else {
             Err(Error::of_kind(path(), "read", ErrorKind::Changed))
         }
+    }
+
+    /// Whether as much was read as the size had promised: less from an unchanged file is right
+    /// only where sizes are made up.
+    pub(crate) fn enough(&self, trust: Trust) -> bool {
+        trust == Trust::Untrusted || self.progress.complete() || is_pseudo(self.file())
+    }
+
+    /// Whether its descriptor may have a lease, for which a writer would wait.
+    pub(crate) fn is_leased(&self) -> bool {
+        // With the last piece the descriptor was closed.
+        matches!(self.watch, Watch::Lease(_)) && !self.end
     }
 
     /// What to show the consumer.
@@ -192,8 +221,17 @@ impl Active {
 
 /// Whether the file's system makes up its content, and sizes, when asked.
 fn is_pseudo(file: &OwnedFd) -> bool {
-    // linux/magic.h; FUSE is among them because its servers may not know sizes.
-    const MAGIC: [u64; 16] = [
+    // FUSE counts because its servers may not know sizes.
+    is_made_up(file) || rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == FUSE)
+}
+
+/// From linux/magic.h.
+const FUSE: u64 = 0x6573_5546;
+
+/// Whether the kernel makes up the file's content when it is asked.
+pub(crate) fn is_made_up(file: &OwnedFd) -> bool {
+    // linux/magic.h
+    const MAGIC: [u64; 15] = [
         0x0000_9fa0, // proc
         0x6265_6572, // sysfs
         0x0027_e0eb, // cgroup
@@ -209,7 +247,6 @@ fn is_pseudo(file: &OwnedFd) -> bool {
         0xf97c_ff8c, // selinuxfs
         0x4341_5d53, // smackfs
         0x0765_5821, // resctrl
-        0x6573_5546, // fuse
     ];
     rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
 }

@@ -23,7 +23,8 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Changed {
     /// It ends in an [`Error`] of kind `Changed`. Files that need more than
-    /// one read call compare size, mtime and ctime before and after.
+    /// one read call compare size, mtime and ctime before and after. Those written to within the
+    /// last two seconds are read under a lease, or until two readings in a row agree.
     #[default]
     Refuse,
     /// Whatever was read counts.
@@ -158,15 +159,18 @@ pub trait Consumer {
     }
 
     /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and proven, while the pump has
-    /// no other such in hand. A consumer that knows a better way for it than the pump's, say with the help
-    /// of other threads, reads it here and returns `true`; then neither pieces nor
-    /// [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`].
+    /// no other such in hand, and no lease of a file. A consumer that knows a better way for it than
+    /// the pump's, say with the help of other threads, reads it here and returns `true`; then neither
+    /// pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`]. One that
+    /// [`is_fresh`](crate::is_fresh) it reads as [`read_fresh`](crate::read_fresh) does.
     fn take_over(&mut self, opened: &Opened) -> bool {
         let _ = opened;
         false
     }
 
-    /// A file was opened in `slot`; its pieces follow.
+    /// A file was opened in `slot`; its pieces follow. An entry may begin again before it is
+    /// [finished](Consumer::finish), in this slot or another, after others were there: somebody
+    /// wrote to the file, or may have, and what was fed of it before is void.
     fn begin(&mut self, slot: usize, opened: &Opened);
 
     /// Works on the pieces until at least one of them is used up, and pushes
@@ -177,7 +181,7 @@ pub trait Consumer {
 
     /// The entry is done: its last piece was consumed and the file was read to
     /// its end unchanged, or something failed. After an error before `begin`,
-    /// `slot` means nothing.
+    /// no file is in `slot`.
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId);
 }
 

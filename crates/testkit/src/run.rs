@@ -48,6 +48,7 @@ impl Run {
             "CLICOLOR",
             "RUST_BACKTRACE",
             "RUST_LOG",
+            "XDG_STATE_HOME",
         ] {
             self.command.env_remove(name);
         }

@@ -52,6 +52,17 @@ impl Columns {
         }
     }
 
+    /// Bytes of memory that the arrays hold.
+    pub(crate) fn memory(&self) -> u64 {
+        let words = self.size.capacity() + self.mtime_ns.capacity() + self.ctime_ns.capacity();
+        let halves = self.nlink.capacity()
+            + self.dev.capacity()
+            + self.mode.capacity()
+            + self.uid.capacity()
+            + self.gid.capacity();
+        (8 * words + 4 * halves) as u64
+    }
+
     /// Adds an entry of which nothing is known.
     pub(crate) fn push_blank(&mut self, level: Metadata) {
         let stat = FileStat {

@@ -96,27 +96,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.path.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                if is_unsafe(character) {
-                    write!(f, "{}", character.escape_default())?;
-                } else {
-                    write!(f, "{character}")?;
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        write!(f, ": {}: {}", self.op, self.message())
+        let path = bc_fs::Escaped(&self.path);
+        write!(f, "{path}: {}: {}", self.op, self.message())
     }
-}
-
-/// Control characters, and what turns the direction of text around or ends a line (Unicode Standard
-/// Annex #9 and section 23.2): none of them may act on a terminal. The backslash keeps it reversible.
-fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\\' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl fmt::Debug for Error {
@@ -145,7 +127,7 @@ mod tests {
     #[test]
     fn hostile_names_are_escaped() {
         let error = Error::with_message(b"x\x1b[2J\n\xff\\\xc3\xa9", "read", "too odd");
-        assert_eq!(error.to_string(), "x\\u{1b}[2J\\n\\xff\\\\é: read: too odd");
+        assert_eq!(error.to_string(), "x\\x1b[2J\\n\\xff\\\\é: read: too odd");
         assert_eq!(error.errno(), None);
         let error = Error::new("gpj.\u{202e}exe", "open", Errno::ACCESS);
         assert!(error.to_string().starts_with("gpj.\\u{202e}exe: open: "));

@@ -79,6 +79,8 @@ pub struct Listing {
     /// Device numbers that the columns refer to.
     pub(crate) devs: Vec<u64>,
     pub(crate) dirs: Vec<Dir>,
+    /// Devices of the places where walks began.
+    pub(crate) top_devs: Vec<u64>,
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) arenas: Vec<Vec<u8>>,
     pub(crate) bases: Vec<Base>,
@@ -112,9 +114,15 @@ pub(crate) struct Dir {
     /// Where its own name is, and its length.
     pub(crate) name_arena: u16,
     pub(crate) name_len: u16,
+    /// Where its walk began, which gives the device; [`NO_TOP`] where roots that are files only
+    /// name it.
+    pub(crate) top: u32,
     pub(crate) name: u64,
     pub(crate) names: u64,
+    pub(crate) ino: u64,
 }
+
+pub(crate) const NO_TOP: u32 = u32::MAX;
 
 pub(crate) const NO_PARENT: u32 = u32::MAX;
 
@@ -159,6 +167,14 @@ impl Listing {
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Bytes of memory that entries, names and metadata hold.
+    pub fn memory(&self) -> u64 {
+        let names: usize = self.arenas.iter().map(Vec::capacity).sum();
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        let dirs = self.dirs.capacity() * size_of::<Dir>();
+        (names + entries + dirs) as u64 + self.columns.memory()
     }
 
     /// Whether there are no entries at all.
@@ -271,6 +287,14 @@ impl Listing {
     /// Number of directories that [`DirId`]s of this listing are below: ids are dense.
     pub fn dirs(&self) -> usize {
         self.dirs.len()
+    }
+
+    /// Which directory it is, of those that the walk read; `None` for one that only the paths
+    /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
+    pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
+        let dir = &self.dirs[dir.0 as usize];
+        let dev = *self.top_devs.get(dir.top as usize)?;
+        Some(Identity { dev, ino: dir.ino })
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No

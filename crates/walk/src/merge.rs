@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::columns::{Columns, Run};
 use crate::fd::Opener;
-use crate::listing::{Base, Dir, Entry, EntryId, Listing, NO_PARENT, Tag};
+use crate::listing::{Base, Dir, Entry, EntryId, Listing, NO_PARENT, NO_TOP, Tag};
 use crate::roots::ListedFile;
 use crate::shard::{NO_CHILD, Shard};
 use crate::tree::{Shared, Top};
@@ -148,6 +148,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         columns: Columns::gather(columns, &runs),
         devs: shared.into_devs(),
         dirs,
+        top_devs: tops.iter().map(|top| top.id.dev).collect(),
         arenas,
         bases,
         listed,
@@ -223,8 +224,10 @@ impl Builder<'_> {
             arena: 0,
             name_arena: 0,
             name_len: 0,
+            top: NO_TOP,
             name: 0,
             names: 0,
+            ino: 0,
         };
         frames.extend(self.open(ticket, root));
         while let Some(frame) = frames.last_mut() {
@@ -262,8 +265,10 @@ impl Builder<'_> {
                 arena: 0,
                 name_arena: frame.shard as u16,
                 name_len: name_len as u16,
+                top: NO_TOP,
                 name,
                 names: 0,
+                ino: 0,
             };
             let ticket = frame.first_child + item.child;
             frames.extend(self.open(ticket, child));
@@ -277,6 +282,8 @@ impl Builder<'_> {
         let record = &shard.dirs[place.dir as usize];
         dir.arena = place.shard as u16;
         dir.names = record.names;
+        dir.top = record.top;
+        dir.ino = record.ino;
         let id = self.dirs.len() as u32;
         self.dirs.push(dir);
         Some(Frame {
@@ -321,8 +328,10 @@ impl Builder<'_> {
                 arena,
                 name_arena: arena,
                 name_len: 0,
+                top: NO_TOP,
                 name: 0,
                 names: at,
+                ino: 0,
             });
             bases.push(Base {
                 prefix: prefix.to_vec(),

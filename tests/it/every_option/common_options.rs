@@ -48,11 +48,11 @@ pub const COMMANDS: &[Command] = &[
     ),
     chatty(
         reading(command("dup scan", "dup scan d", "dup scan none")),
-        "dup scan --cache=foreign d",
+        "dup scan --cache=plain/cache d",
     ),
     chatty(
         reading(command("dup summary", "dup summary d", "dup summary none")),
-        "dup summary --cache=foreign d",
+        "dup summary --cache=plain/cache d",
     ),
     chatty(
         reading(command(
@@ -220,8 +220,8 @@ fn quiet(g: &Ground, c: &Command) {
     assert_eq!(loud.status.code(), silent.status.code());
     if let Some(line) = c.chatty {
         let run = |line: &str| {
-            // What is no cache is set aside with a warning.
-            g.t.write("foreign", "no cache");
+            // A cache that cannot be there is done without, with a warning.
+            g.t.write("plain", "no directory");
             g.bc(line)
         };
         let (loud, silent) = (run(line), run(&with(line, "--quiet")));

@@ -105,7 +105,7 @@ pub const CASES: &[Case] = &[
         g.bc("dup prune --action=hardlink --dry-run --reference=outside d/sub outside")
             .code(0)
             .stdout_is(
-                "hardlink d/sub/b.c to outside/x.c\nhardlink d/sub/deep/c.o to outside/x.c\n",
+                "hardlink d/sub/b.c to outside/x.c (reference)\nhardlink d/sub/deep/c.o to outside/x.c (reference)\n",
             );
     }),
     ("dup prune", "across-roots", |g| {
@@ -193,6 +193,11 @@ pub const CASES: &[Case] = &[
         g.bc("dup undo steps.jsonl")
             .code(0)
             .stderr_is("bc dup: 5 restored\n");
+        assert_ne!(inode(g, "d/large.c"), inode(g, "d/large2.c"));
+    }),
+    ("dup undo", "last", |g| {
+        g.bc("dup prune --action=hardlink d").code(0);
+        g.bc("dup undo --last").code(0).stdout_has("large2.c");
         assert_ne!(inode(g, "d/large.c"), inode(g, "d/large2.c"));
     }),
 ];

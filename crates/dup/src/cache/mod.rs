@@ -6,23 +6,31 @@
 //! before the search began are not recorded: a later write within the same
 //! tick of the kernel's clock would not show.
 //!
-//! Nothing about the cache is fatal. One that is damaged or foreign is set
-//! aside and a new one begun; one that cannot be opened is done without.
+//! Nothing about a cache is fatal. One that is damaged, or that others may
+//! write, is set aside and a new one begun; one that cannot be opened is done
+//! without. Only a file that never was a cache of this user's is refused, and
+//! left as it is.
 
+mod place;
 mod record;
 mod store;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Digest;
 use bc_walk::{Identity, Meta, Stamp};
+use rustix::fs::OFlags;
 
 use crate::scan::{Context, Prefixes};
+use place::{CachePlace, Found};
 use record::{Record, Scope};
-use store::Failure;
+use store::{Failure, News};
+
+pub use store::panic_is_expected;
 
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
@@ -33,31 +41,74 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The cache of one search.
 #[derive(Debug)]
 pub struct Cache {
-    path: PathBuf,
+    place: CachePlace,
     began_ns: i64,
     messages: Vec<String>,
     /// What the store knew of each candidate.
     recalled: Vec<Option<Scope>>,
     /// And how many rounds of each large file.
     prefixes: HashMap<u32, usize>,
-    /// Whether to write at the end.
+    /// Whether it may be read, and written at the end.
     usable: bool,
+    /// Why not, if it never was a cache.
+    refused: Option<String>,
 }
 
+/// How the path of a cache came about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Location {
+    /// Somebody named it, and may have meant another file.
+    Named,
+    /// It is where caches are: whatever lies there was one.
+    Usual,
+}
+
+/// A file that is no cache of this user's, and why.
+#[derive(Debug)]
+pub struct CacheRefused(String);
+
+impl fmt::Display for CacheRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CacheRefused {}
+
 impl Cache {
-    /// The cache at `path`, which need not exist. To be made before the files
+    /// The cache at `path`, which need not exist. To be opened before the files
     /// are listed: changes from two seconds before on are not trusted.
-    pub fn new(path: &Path) -> Cache {
+    ///
+    /// # Errors
+    /// If a file lies there that never was a cache of this user's. It is left
+    /// as it is. In the [usual](Location::Usual) place it is done without.
+    pub fn open(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as i64);
-        Cache {
-            path: path.to_owned(),
+        let mut cache = Cache {
+            place: CachePlace::new(path, location),
             began_ns: now,
             messages: Vec::new(),
             recalled: Vec::new(),
             prefixes: HashMap::new(),
             usable: true,
+            refused: None,
+        };
+        if let Some(parent) = path.parent() {
+            // Whatever fails here fails again with its reason.
+            let _ = std::fs::create_dir_all(parent);
+        }
+        match store::check_place(&cache.place) {
+            // Perhaps no longer when it is needed.
+            Ok(()) | Err(Failure::Busy) => {}
+            Err(failure) => cache.note(failure),
+        }
+        match cache.refused.take() {
+            Some(reason) if location == Location::Named => {
+                Err(CacheRefused(format!("{}: {reason}", cache.place.path())))
+            }
+            _ => Ok(cache),
         }
     }
 
@@ -76,6 +127,9 @@ impl Cache {
     /// whole digest is.
     pub(crate) fn recall(&mut self, context: &Context<'_>) -> Vec<u32> {
         self.recalled = vec![None; context.candidates.len()];
+        if !self.usable {
+            return Vec::new();
+        }
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
         let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
             .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
@@ -84,7 +138,7 @@ impl Cache {
         let algorithm = context.options.algorithm;
         let mut found = Vec::new();
         let recalled = &mut self.recalled;
-        let result = store::load(&self.path, algorithm, &wanted, |candidate, record| {
+        let result = store::load(&self.place, algorithm, &wanted, |candidate, record| {
             if stamp(candidate) != Some(record.stamp) {
                 return;
             }
@@ -105,7 +159,7 @@ impl Cache {
                 stamp(*candidate).is_some_and(|stamp| stamp.size > crate::scan::LARGE)
             });
             let mut prefixes = lock(&context.prefixes);
-            store::load_prefixes(&self.path, algorithm, &wanted, |candidate, of, known| {
+            store::load_prefixes(&self.place, algorithm, &wanted, |candidate, of, known| {
                 if stamp(candidate) == Some(of) {
                     self.prefixes.insert(candidate, known.len());
                     prefixes.insert(candidate, known);
@@ -164,47 +218,54 @@ impl Cache {
             return;
         }
         new_records.sort_unstable_by_key(|record| record.id);
-        if std::fs::metadata(&self.path).is_ok_and(|meta| meta.len() > MOST_BYTES) {
-            self.messages.push(format!(
-                "{}: grown past 1 GiB, begun anew",
-                self.path.display()
-            ));
-            let _ = std::fs::remove_file(&self.path);
-        }
-        let algorithm = context.options.algorithm;
-        if let Err(failure) = store::save(&self.path, algorithm, &new_records, &new_prefixes) {
+        self.begin_anew_if_large();
+        let news = News {
+            algorithm: context.options.algorithm,
+            records: &new_records,
+            prefixes: &new_prefixes,
+        };
+        if let Err(failure) = store::save(&self.place, &news) {
             self.note(failure);
         }
     }
 
-    fn note(&mut self, failure: Failure) {
-        let path = self.path.display();
-        match failure {
-            Failure::Busy => {
-                self.usable = false;
-                self.messages
-                    .push(format!("{path}: in use by another run, done without"));
-            }
-            Failure::Unusable(reason) => {
-                self.usable = false;
-                self.messages
-                    .push(format!("{path}: {reason}, done without"));
-            }
-            Failure::Damaged(reason) => {
-                let aside = store::aside(&self.path);
-                match std::fs::rename(&self.path, &aside) {
-                    Ok(()) => self.messages.push(format!(
-                        "{path}: {reason}, set aside as {}",
-                        aside.display()
-                    )),
-                    Err(error) => {
-                        self.usable = false;
-                        self.messages
-                            .push(format!("{path}: {reason}, done without ({error})"));
-                    }
-                }
-            }
+    fn begin_anew_if_large(&mut self) {
+        if let Ok(Found::Cache(place, file)) = self.place.look(OFlags::RDONLY)
+            && file.metadata().is_ok_and(|meta| meta.len() > MOST_BYTES)
+            && place::remove(&place).is_ok()
+        {
+            let path = self.place.path();
+            self.messages
+                .push(format!("{path}: grown past 1 GiB, begun anew"));
         }
+    }
+
+    fn note(&mut self, failure: Failure) {
+        let path = self.place.path();
+        let text = match failure {
+            Failure::Damaged(reason) if self.place.was_ours() => match self.place.set_aside() {
+                Ok(aside) => {
+                    let aside = bc_fs::Escaped(aside.as_os_str().as_encoded_bytes());
+                    self.messages
+                        .push(format!("{path}: {reason}, set aside as {aside}"));
+                    return;
+                }
+                Err(error) => format!("{path}: {reason}, done without ({error})"),
+            },
+            Failure::Damaged(_) => {
+                self.refused = Some("not a cache of bc dup".to_owned());
+                format!("{path}: not a cache of bc dup, done without")
+            }
+            Failure::Foreign(reason) => {
+                let text = format!("{path}: {reason}, done without");
+                self.refused = Some(reason);
+                text
+            }
+            Failure::Busy => format!("{path}: in use by another run, done without"),
+            Failure::Unusable(reason) => format!("{path}: {reason}, done without"),
+        };
+        self.usable = false;
+        self.messages.push(text);
     }
 }
 

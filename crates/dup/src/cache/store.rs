@@ -4,18 +4,22 @@
 //! end, so two searches get into each other's way for milliseconds: readers
 //! share it, and a writer waits a little and then goes without.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{Identity, Stamp};
 use redb::{
-    Builder, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, ReadableTable,
-    TableDefinition, TableError,
+    Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
+    ReadableTable, TableDefinition, TableError, TableHandle,
 };
+use rustix::fs::OFlags;
 
+use super::place::{Beginning, CachePlace, Found};
 use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
 
 /// The name carries the layout's version.
@@ -42,13 +46,18 @@ pub(crate) enum Failure {
     Unusable(String),
     /// It is not what was written.
     Damaged(String),
+    /// It never was a cache of this user's.
+    Foreign(String),
 }
 
 impl From<redb::Error> for Failure {
     fn from(error: redb::Error) -> Failure {
+        use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         match error {
             redb::Error::DatabaseAlreadyOpen => Failure::Busy,
-            redb::Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => {
+            redb::Error::Io(error)
+                if !matches!(error.kind(), InvalidData | UnexpectedEof | InvalidInput) =>
+            {
                 Failure::Unusable(error.to_string())
             }
             error => Failure::Damaged(error.to_string()),
@@ -56,31 +65,62 @@ impl From<redb::Error> for Failure {
     }
 }
 
-/// Where a damaged store goes.
-pub(crate) fn aside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".damaged");
-    PathBuf::from(name)
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Is this thread inside of the store, where damage may show as a panic that
+/// is caught? A panic hook has nothing to say of such a one.
+pub fn panic_is_expected() -> bool {
+    GUARDED.get()
 }
 
 /// `redb` checks sums only after a crash; a damaged page can make it panic,
 /// which here is one more way of saying so.
 fn guarded<T>(f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(f))
-        .unwrap_or_else(|_| Err(Failure::Damaged("damaged".to_owned())))
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    GUARDED.set(outer);
+    result.unwrap_or_else(|_| Err(Failure::Damaged("damaged".to_owned())))
 }
 
 fn failed(error: impl Into<redb::Error>) -> Failure {
     error.into().into()
 }
 
-/// Whether there is a store to read.
-fn exists(path: &Path) -> Result<bool, Failure> {
-    match std::fs::metadata(path) {
-        Ok(meta) => Ok(meta.len() > 0),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::Unusable(error.to_string())),
+/// Is there a cache that can be read, or nothing at all?
+pub(crate) fn check_place(place: &CachePlace) -> Result<(), Failure> {
+    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
+        return Ok(());
+    };
+    guarded(|| {
+        let database = open_to_read(place, file)?;
+        let transaction = database.begin_read().map_err(failed)?;
+        table(&transaction, PAGES).map(drop)
+    })
+}
+
+type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// One of our tables; `None` if the store has none of that name yet.
+fn table(
+    transaction: &ReadTransaction,
+    which: TableDefinition<'static, &'static [u8], &'static [u8]>,
+) -> Result<Option<Table>, Failure> {
+    match transaction.open_table(which) {
+        Ok(table) => return Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(failed(error)),
     }
+    // Another layout of ours, or a beginning; but not the store of another program.
+    let ours = [PAGES.name(), OLD_PAGES.name(), PREFIXES.name()];
+    let mut tables = transaction.list_tables().map_err(failed)?;
+    let foreign = tables.any(|table| !ours.contains(&table.name()));
+    let mut others = transaction.list_multimap_tables().map_err(failed)?;
+    if foreign || others.next().is_some() {
+        return Err(Failure::Foreign("not a cache of bc dup".to_owned()));
+    }
+    Ok(None)
 }
 
 /// A file to look up, and its candidate number.
@@ -89,25 +129,21 @@ pub(crate) type Wanted = (Identity, u32);
 /// Calls `f` with the record of every one of `wanted` (sorted) that the store
 /// has, in whatever state.
 pub(crate) fn load(
-    path: &Path,
+    place: &CachePlace,
     algorithm: Algorithm,
     wanted: &[Wanted],
     mut f: impl FnMut(u32, &Record),
 ) -> Result<(), Failure> {
-    if !exists(path)? {
+    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
-    }
+    };
     let pages = guarded(|| {
-        let database = open_to_read(path)?;
+        let database = open_to_read(place, file)?;
         let transaction = database.begin_read().map_err(failed)?;
-        let table = match transaction.open_table(PAGES) {
-            Ok(table) => table,
-            Err(TableError::TableDoesNotExist(_)) => {
-                return Err(Failure::Damaged("not a cache of bc dup".to_owned()));
-            }
-            Err(error) => return Err(failed(error)),
-        };
         let mut pages = Vec::new();
+        let Some(table) = table(&transaction, PAGES)? else {
+            return Ok(pages);
+        };
         for group in wanted.chunk_by(|a, b| page_of(a.0) == page_of(b.0)) {
             let key = key(algorithm, page_of(group[0].0));
             if let Some(packed) = table.get(key.as_slice()).map_err(failed)? {
@@ -140,21 +176,22 @@ fn mismatch() -> Failure {
 /// Calls `f` with the prefix digests of those of `wanted` that the store has,
 /// and the state they are of.
 pub(crate) fn load_prefixes(
-    path: &Path,
+    place: &CachePlace,
     algorithm: Algorithm,
     wanted: &[Wanted],
     mut f: impl FnMut(u32, Stamp, Vec<Digest>),
 ) -> Result<(), Failure> {
-    if wanted.is_empty() || !exists(path)? {
+    if wanted.is_empty() {
         return Ok(());
     }
+    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
+        return Ok(());
+    };
     let found = guarded(|| {
-        let database = open_to_read(path)?;
+        let database = open_to_read(place, file)?;
         let transaction = database.begin_read().map_err(failed)?;
-        let table = match transaction.open_table(PREFIXES) {
-            Ok(table) => table,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
+        let Some(table) = table(&transaction, PREFIXES)? else {
+            return Ok(Vec::new());
         };
         let mut found = Vec::new();
         for (id, candidate) in wanted {
@@ -173,10 +210,12 @@ pub(crate) fn load_prefixes(
     Ok(())
 }
 
-fn open_to_read(path: &Path) -> Result<ReadOnlyDatabase, Failure> {
+fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Failure> {
+    // The file that was looked at, whatever its name means by now.
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut tries = 0;
     loop {
-        match Builder::new().set_cache_size(KEEP).open_read_only(path) {
+        match Builder::new().set_cache_size(KEEP).open_read_only(&own) {
             Ok(database) => return Ok(database),
             Err(DatabaseError::DatabaseAlreadyOpen) if tries < TRIES => {
                 tries += 1;
@@ -185,17 +224,22 @@ fn open_to_read(path: &Path) -> Result<ReadOnlyDatabase, Failure> {
             // The last writer was cut off: opening to write puts it right.
             Err(DatabaseError::RepairAborted) if tries < TRIES => {
                 tries = TRIES;
-                drop(open_to_write(path)?);
+                if let Found::Cache(_, file) = place.look(OFlags::RDWR)? {
+                    drop(open_to_write(&file)?);
+                }
             }
             Err(error) => return Err(failed(error)),
         }
     }
 }
 
-fn open_to_write(path: &Path) -> Result<Database, Failure> {
+fn open_to_write(file: &File) -> Result<Database, Failure> {
     let mut tries = 0;
     loop {
-        match Builder::new().set_cache_size(KEEP).create(path) {
+        let file = file
+            .try_clone()
+            .map_err(|e| Failure::Unusable(e.to_string()))?;
+        match Builder::new().set_cache_size(KEEP).create_file(file) {
             Ok(database) => return Ok(database),
             Err(DatabaseError::DatabaseAlreadyOpen) if tries < TRIES => {
                 tries += 1;
@@ -206,24 +250,43 @@ fn open_to_write(path: &Path) -> Result<Database, Failure> {
     }
 }
 
-/// Adds `news` (sorted by identity) to the store, in place of what it had of
-/// the same inodes.
-pub(crate) fn save(
-    path: &Path,
-    algorithm: Algorithm,
-    news: &[Record],
-    prefixes: &[(Identity, Stamp, &[Digest])],
-) -> Result<(), Failure> {
-    if let Some(parent) = path.parent() {
-        let _ = std::fs::create_dir_all(parent);
+/// What a search adds to the store.
+pub(crate) struct News<'n> {
+    pub(crate) algorithm: Algorithm,
+    /// Sorted by identity.
+    pub(crate) records: &'n [Record],
+    pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
+}
+
+/// Adds the news to the store, in place of what it had of the same inodes.
+pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
+    let unusable = |error: std::io::Error| Failure::Unusable(error.to_string());
+    for _ in 0..TRIES {
+        let new = match place.look(OFlags::RDWR)? {
+            Found::Cache(_, file) => return write(&file, news),
+            Found::Nothing(new) => new,
+        };
+        let (new, file) = Beginning::at(new).map_err(unusable)?;
+        write(&file, news)?;
+        match new.commit() {
+            Ok(()) => return Ok(()),
+            // Another run was quicker: then that one is added to.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unusable(error)),
+        }
     }
+    Err(Failure::Busy)
+}
+
+fn write(file: &File, news: &News<'_>) -> Result<(), Failure> {
+    let algorithm = news.algorithm;
     guarded(|| {
-        let database = open_to_write(path)?;
+        let database = open_to_write(file)?;
         let transaction = database.begin_write().map_err(failed)?;
         {
             transaction.delete_table(OLD_PAGES).map_err(failed)?;
             let mut table = transaction.open_table(PAGES).map_err(failed)?;
-            for group in news.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
+            for group in news.records.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
                 let page = page_of(group[0].id);
                 let key = key(algorithm, page);
                 let old: Vec<Record> = match table.get(key.as_slice()).map_err(failed)? {
@@ -244,7 +307,7 @@ pub(crate) fn save(
                     .map_err(failed)?;
             }
             let mut table = transaction.open_table(PREFIXES).map_err(failed)?;
-            for (id, stamp, known) in prefixes {
+            for (id, stamp, known) in news.prefixes {
                 let key = key(algorithm, (id.dev, id.ino));
                 let packed = pack_prefixes(stamp, known);
                 table

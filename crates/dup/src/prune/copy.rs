@@ -8,13 +8,15 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 
-use super::guard::{compare, identity_at};
+use super::guard::{compare, identity_at, piece};
 use super::meta::Metadata;
 use super::step::Skip;
 use super::sys;
 use super::temp::Temps;
 
-/// A finished copy under a temporary name of its directory.
+/// A finished copy under a temporary name of its directory. All that is done
+/// to it is done through the descriptor it was created with: a name may be
+/// given to another file at any time.
 pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
@@ -23,9 +25,6 @@ pub(crate) struct Copy {
     /// What of the metadata the system refused to set.
     pub(crate) refused: Vec<String>,
 }
-
-/// Bytes copied at a time. A piece of zeros is left a hole.
-const PIECE: usize = 256 << 10;
 
 /// Copies all of `source`, which has `size` bytes, into `dir`: written, given
 /// the metadata, made durable, read again and compared. Nothing stays behind
@@ -46,7 +45,7 @@ pub(crate) fn copy(
     // Set whenever `part` succeeds.
     let file = created.ok_or(Skip::Changed)?;
     let written = write(source, size, &file, cancel).and_then(|()| {
-        let refused = metadata.apply(&file);
+        let refused = metadata.apply(&file)?;
         sys::sync(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
@@ -82,8 +81,9 @@ fn drop_part(dir: &OwnedFd, name: &CStr, file: &OwnedFd) {
     }
 }
 
+/// A piece of zeros is left a hole.
 fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result<(), Skip> {
-    let mut buffer = vec![0; PIECE.min(size as usize + 1)];
+    let mut buffer = vec![0; piece(size)];
     let mut offset = 0;
     loop {
         if cancel.is_cancelled() {
@@ -107,8 +107,12 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
 
 /// The XXH128 of a file's `size` bytes, as the journal records it.
 pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
+    // Before a byte is read: the size may be a lie.
+    if FileStat::from(&sys::stat(file)?).stamp.size != size {
+        return Err(Skip::Changed);
+    }
     let mut hasher = Hasher::new(Algorithm::Xxh128);
-    let mut buffer = vec![0; PIECE.min(size as usize + 1)];
+    let mut buffer = vec![0; piece(size)];
     let mut offset = 0;
     loop {
         if cancel.is_cancelled() {

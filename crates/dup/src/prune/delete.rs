@@ -10,12 +10,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
     if keeper.stat.id == target.stat.id {
         return Err(Skip::AlreadyLinked);
     }
-    remove(target, temps, || {
-        keeper
-            .check_content()
-            .and_then(|()| keeper.check_name())
-            .map_err(Skip::of_keeper)
-    })
+    remove(target, temps, || keeper.outlives(target))
 }
 
 /// Removes a leftover name that is another name of the keeper.

@@ -3,11 +3,14 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::lease::{self, Refused};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Kind, Stamp};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::meta::{Metadata, nanoseconds};
 use super::plan::{FileRef, split};
@@ -27,6 +30,18 @@ pub(crate) struct Held {
     pub(crate) links: u64,
     /// Whether its content is known to be on the disk.
     pub(crate) settled: bool,
+    /// Whether it is a reference's.
+    pub(crate) protected: bool,
+    /// Whether `file` has a read lease.
+    pub(crate) leased: bool,
+}
+
+/// Whether writers of a file will be noticed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Watched {
+    Yes,
+    /// The system gives no lease, for the reason of this error number.
+    No(i32),
 }
 
 /// Opens the directory that holds `file`: its root as given, no links below it.
@@ -62,6 +77,8 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
         stat,
         atime_ns,
         settled: false,
+        leased: false,
+        protected: file.protected,
     };
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);
@@ -91,6 +108,31 @@ fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
 }
 
 impl Held {
+    /// Holds whatever regular file the name leads to now.
+    pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<Held, Skip> {
+        let file = sys::open_file(dir, name, Access::Read)?;
+        let (stat, atime_ns) = full_stat(&file)?;
+        if stat.kind() != Kind::File {
+            return Err(Skip::NotRegular);
+        }
+        let dir = dir.try_clone().map_err(|error| Skip::System {
+            op: "dup",
+            errno: error.raw_os_error().unwrap_or_default(),
+        })?;
+        Ok(Held {
+            path: path.to_vec(),
+            dir,
+            name: name.clone(),
+            file,
+            links: stat.nlink,
+            stat,
+            atime_ns,
+            settled: false,
+            leased: false,
+            protected: false,
+        })
+    }
+
     /// Proves that the file is still in the state it was opened in and that
     /// its name still leads to it.
     pub(crate) fn check(&self) -> Result<(), Skip> {
@@ -110,15 +152,89 @@ impl Held {
         }
     }
 
-    /// Proves that the content is as it was at the last check. The ctime does
-    /// not count: renaming and linking the file change it.
+    /// Proves that the content is as it was at the last check, and that nobody
+    /// has opened it for writing. The ctime does not count: renaming and linking
+    /// the file change it.
     pub(crate) fn check_content(&self) -> Result<(), Skip> {
         let (now, _) = full_stat(&self.file)?;
         if self.same_content(&now) {
-            Ok(())
+            self.check_lease()
         } else {
             Err(Skip::Changed)
         }
+    }
+
+    /// Asks for a read lease, which changes of names leave alone. Whoever opens
+    /// the file for writing from here on has to wait until it is
+    /// [released](Held::release), and is noticed.
+    pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {
+        match sys::take_lease(&self.file) {
+            Ok(()) => self.leased = true,
+            Err(Refused::Writer) => return Err(Skip::OpenForWriting),
+            Err(Refused::Unavailable(errno)) => return Ok(Watched::No(errno)),
+        }
+        Ok(Watched::Yes)
+    }
+
+    /// Proves that nobody has opened the file for writing since it is watched.
+    pub(crate) fn check_lease(&self) -> Result<(), Skip> {
+        if !self.leased || sys::holds_lease(&self.file)? {
+            Ok(())
+        } else {
+            Err(Skip::OpenForWriting)
+        }
+    }
+
+    /// Lets writers in.
+    pub(crate) fn release(&mut self) {
+        if std::mem::take(&mut self.leased) {
+            lease::give_up(&self.file);
+        }
+    }
+
+    /// Waits until a change of its names will show in its ctime; for
+    /// [`outlives`](Held::outlives).
+    pub(crate) fn wait_for_tick(&self) {
+        let began = Instant::now();
+        // Not for a file from the future, or stamped by another machine's clock.
+        while began.elapsed() < TICK {
+            let now = clock_gettime(ClockId::RealtimeCoarse);
+            if nanoseconds(now.tv_sec as i64, now.tv_nsec as u64) > self.stat.stamp.ctime_ns {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Proves that this file still has its name and its content now that the
+    /// name of `target`, which was given another one or taken away, is about to
+    /// be lost: that the two are not one file seen under two mounts.
+    ///
+    /// No list of file systems is complete, and names may be cached. But whoever
+    /// renames a file moves its ctime, under all its mounts.
+    pub(crate) fn outlives(&self, target: &Held) -> Result<(), Skip> {
+        self.check_content().map_err(Skip::of_keeper)?;
+        let named = sys::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
+            Errno::NOENT => Skip::SameFile,
+            _ => failed.into(),
+        })?;
+        let mut there = sys::stat_now(&target.file, c"")?;
+        if there.stamp.ctime_ns == target.stat.stamp.ctime_ns {
+            // It still has its name, or its file system does not count names. Its times, set to
+            // what they are, move it as well.
+            if target.metadata()?.apply_times(&target.file).is_ok() {
+                there = sys::stat_now(&target.file, c"")?;
+            }
+        }
+        let now = sys::stat_now(&self.file, c"")?;
+        let moved = now.stamp.ctime_ns != self.stat.stamp.ctime_ns;
+        if moved && now.stamp.ctime_ns == there.stamp.ctime_ns {
+            return Err(Skip::SameFile);
+        }
+        if moved || now.nlink < self.stat.nlink || named.id != self.stat.id {
+            return Err(Skip::KeeperChanged);
+        }
+        Ok(())
     }
 
     fn same_content(&self, now: &FileStat) -> bool {
@@ -156,13 +272,19 @@ impl Held {
 pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Identity>, Skip> {
     match sys::stat_at(dir, name) {
         Ok(stat) => Ok(Some(FileStat::from(&stat).id)),
-        Err(failed) if failed.errno == rustix::io::Errno::NOENT => Ok(None),
+        Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),
     }
 }
 
-/// Bytes compared at a time, per file.
-const PIECE: usize = 256 << 10;
+/// Bytes read at a time, per file.
+const PIECE: u64 = 256 << 10;
+
+/// How much to read at a time of a file that should have `size` bytes: one
+/// byte more than it has, so that a longer file shows. Never 0.
+pub(crate) fn piece(size: u64) -> usize {
+    size.saturating_add(1).min(PIECE) as usize
+}
 
 /// Compares two open files byte for byte over `size` bytes and proves that both
 /// end there. Gives the XXH128 of what was compared, for the journal.
@@ -172,8 +294,18 @@ pub(crate) fn compare(
     size: u64,
     cancel: &Cancel,
 ) -> Result<Digest, Skip> {
-    // One byte more than the file has, so that a longer file shows.
-    let piece = (size + 1).min(PIECE as u64) as usize;
+    compare_while(one, other, size, cancel, || Ok(()))
+}
+
+/// The same as long as `proof`, asked for each piece, holds.
+pub(crate) fn compare_while(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    size: u64,
+    cancel: &Cancel,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<Digest, Skip> {
+    let piece = piece(size);
     let (mut a, mut b) = (vec![0; piece], vec![0; piece]);
     let mut hasher = Hasher::new(Algorithm::Xxh128);
     let mut offset = 0;
@@ -181,6 +313,7 @@ pub(crate) fn compare(
         if cancel.is_cancelled() {
             return Err(Skip::Cancelled);
         }
+        proof()?;
         let read = sys::read_at(one, &mut a, offset)?;
         let other = sys::read_at(other, &mut b, offset)?;
         if read != other || a[..read] != b[..other] {
@@ -216,6 +349,12 @@ const UNSTABLE: &[u64] = &[
     0x786f_4256, // VirtualBox shared folders
     0xbacb_acbc, // VMware shared folders
 ];
+
+/// Whether other machines may work on the file system too, without a lock
+/// taken here keeping them off.
+pub(crate) fn is_remote(dir: &OwnedFd) -> bool {
+    sys::file_system(dir).map_or(true, |magic| UNSTABLE.contains(&magic))
+}
 
 /// An overlay shows files of other file systems under numbers of its own.
 const OVERLAY: u64 = 0x794c_7630;

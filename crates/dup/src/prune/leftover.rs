@@ -5,6 +5,9 @@
 //! and removing it), so a regular file of that name goes only through the same
 //! proofs as a duplicate that is deleted; a symbolic link holds nothing and
 //! goes at once. `.part` is a copy being written, whose source is still there.
+//!
+//! A living run holds a lock on the directory ([`claim`]); where locks cannot
+//! be relied on, everything stays.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -13,6 +16,7 @@ use bc_walk::{FileStat, Kind};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::process::getpid;
 
+use super::claim;
 use super::sys;
 
 const PREFIX: &[u8] = b".bc-dup.";
@@ -59,14 +63,32 @@ pub(crate) fn is_ours(name: &[u8]) -> bool {
     parse(name).is_some()
 }
 
-/// Whether the name is one of ours and its run is over.
-pub(crate) fn is_dead(name: &[u8]) -> bool {
-    parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) != start)
+/// Whether a process that could have made the name is seen from here: then it
+/// stays, locked or not, as versions before the locks held none. That none is
+/// seen says nothing: it may live in another PID namespace.
+pub(crate) fn is_seen(name: &[u8]) -> bool {
+    parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) == start)
 }
 
-/// Names in `dir` that can be removed without a further look: dead runs'
-/// symbolic links and unfinished copies.
+/// Names in `dir` that hold nothing by themselves: runs' symbolic links and
+/// copies in the making. Whose run is over, [`claim::alone`] says.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, kind| {
+        matches!(
+            (suffix, kind),
+            (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File)
+        )
+    })
+}
+
+/// Names in `dir` that may be the last ones of their files.
+pub(crate) fn files(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, kind| {
+        matches!((suffix, kind), (Suffix::Name, Kind::File))
+    })
+}
+
+fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, Kind) -> bool) -> Vec<CString> {
     // A directory that cannot be listed keeps its leftovers.
     let Ok(listing) = rustix::fs::openat(
         dir,
@@ -81,20 +103,43 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     };
     let mut found: Vec<CString> = entries
         .filter_map(Result::ok)
-        .filter(|entry| is_dead(entry.file_name().to_bytes()))
+        .filter(|entry| {
+            let name = entry.file_name().to_bytes();
+            is_ours(name) && !is_seen(name)
+        })
         .map(|entry| entry.file_name().to_owned())
         .filter(|name| {
-            let Ok(stat) = sys::stat_at(dir, name) else {
+            let Some((.., suffix)) = parse(name.to_bytes()) else {
                 return false;
             };
-            matches!(
-                (parse(name.to_bytes()), FileStat::from(&stat).kind()),
-                (Some((.., Suffix::Name)), Kind::Symlink) | (Some((.., Suffix::Part)), Kind::File)
-            )
+            sys::stat_at(dir, name).is_ok_and(|stat| wanted(suffix, FileStat::from(&stat).kind()))
         })
         .collect();
     found.sort();
     found
+}
+
+/// Removes what is [`disposable`] while nobody is at work in `dir`; only says
+/// so where `remove` is `false`. Each name and how it went.
+pub(crate) fn clear(dir: &OwnedFd, remove: bool) -> Vec<(CString, sys::Result<()>)> {
+    if disposable(dir).is_empty() {
+        return Vec::new();
+    }
+    let Some(_claim) = claim::alone(dir) else {
+        return Vec::new();
+    };
+    // Again: now nobody can make one.
+    disposable(dir)
+        .into_iter()
+        .map(|name| {
+            let done = if remove {
+                sys::unlink(dir, &name)
+            } else {
+                Ok(())
+            };
+            (name, done)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -105,10 +150,10 @@ mod tests {
     fn names_are_told_apart() {
         let own = own_prefix();
         assert!(is_ours(format!("{own}0.tmp").as_bytes()));
-        assert!(!is_dead(format!("{own}0.tmp").as_bytes()));
+        assert!(is_seen(format!("{own}0.tmp").as_bytes()));
         // The same number, started at another time: somebody else.
         let pid = getpid().as_raw_nonzero();
-        assert!(is_dead(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
+        assert!(!is_seen(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
         for foreign in [
             ".bc-dup.tmp",
             ".bc-dup.1.2.tmp",

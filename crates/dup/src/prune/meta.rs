@@ -30,6 +30,14 @@ pub(crate) struct Metadata {
 /// Signed over the inode number, so never equal and never to be copied.
 const PER_INODE: &[u8] = b"security.evm";
 
+/// What a program may do whoever runs it.
+const CAPABILITIES: &[u8] = b"security.capability";
+
+/// Set-user-ID and set-group-ID: the program acts as its owner.
+const AS_OWNER: u32 = 0o6000;
+
+const SET_ID: &str = "set-user-ID and set-group-ID: the owner is not the recorded one";
+
 impl Metadata {
     pub(crate) fn read(file: &OwnedFd, stat: &FileStat, atime_ns: i64) -> Result<Metadata, Skip> {
         Ok(Metadata {
@@ -75,9 +83,30 @@ impl Metadata {
         })
     }
 
-    /// Gives all of it to `file`. What the system refuses is named in the
-    /// result; the rest is done all the same.
-    pub(crate) fn apply(&self, file: &OwnedFd) -> Vec<String> {
+    /// As much of it as a copy of `source`'s content may be given: nobody gets
+    /// a content of his choice run as somebody else, however well it matches
+    /// a digest. What is left out is named.
+    pub(crate) fn entitled(mut self, source: &FileStat) -> (Metadata, Vec<String>) {
+        let mut left_out = Vec::new();
+        let owned = (source.uid, source.gid) == (self.uid, self.gid);
+        if self.mode & AS_OWNER != 0 && !owned {
+            self.mode &= !AS_OWNER;
+            left_out.push(SET_ID.to_owned());
+        }
+        let before = self.xattrs.len();
+        self.xattrs
+            .retain(|(name, _)| name != CAPABILITIES || source.uid == 0);
+        if self.xattrs.len() < before {
+            left_out.push("capabilities: the content is not root's".to_owned());
+        }
+        (self, left_out)
+    }
+
+    /// Gives all of it to `file`, which must be of our own making. What the
+    /// system refuses is named in the result; the rest is done all the same.
+    /// A file that does not get the owner does not get the power to act as
+    /// its owner either.
+    pub(crate) fn apply(&self, file: &OwnedFd) -> Result<Vec<String>, Skip> {
         let mut refused = Vec::new();
         let mut note = |what: String, done: Result<(), Errno>| {
             if let Err(errno) = done {
@@ -91,8 +120,10 @@ impl Metadata {
             "owner".to_owned(),
             point("chown").and_then(|()| fs::fchown(file, Some(uid), Some(gid))),
         );
+        let now = FileStat::from(&super::sys::stat(file)?);
+        let owned = (now.uid, now.gid) == (self.uid, self.gid);
         for (name, value) in &self.xattrs {
-            if name != PER_INODE {
+            if name != PER_INODE && (owned || name != CAPABILITIES) {
                 note(
                     format!("attribute {}", bc_fs::Escaped(name)),
                     point("setxattr").and_then(|()| {
@@ -101,12 +132,23 @@ impl Metadata {
                 );
             }
         }
+        let mode = if owned {
+            self.mode
+        } else {
+            self.mode & !AS_OWNER
+        };
         note(
             "mode".to_owned(),
-            point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(self.mode))),
+            point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(mode))),
         );
         note("times".to_owned(), self.apply_times(file));
-        refused
+        if mode != self.mode {
+            refused.push(SET_ID.to_owned());
+        }
+        if !owned && self.xattrs.iter().any(|(name, _)| name == CAPABILITIES) {
+            refused.push("capabilities: the owner is not the recorded one".to_owned());
+        }
+        Ok(refused)
     }
 
     /// Sets access and modification time alone.

@@ -7,6 +7,7 @@
 //! the scan's, compare the bytes, check both again, write the journal, act.
 //! A dry run goes the same way and stops before the journal.
 
+mod claim;
 mod copy;
 mod delete;
 mod fail;
@@ -15,14 +16,17 @@ mod hardlink;
 pub(crate) mod journal;
 mod leftover;
 mod meta;
+mod moving;
 mod plan;
+mod protect;
 mod prove;
 mod reflink;
 mod relocate;
 mod run;
+mod stake;
 mod step;
 mod symlink;
-mod sys;
+pub(crate) mod sys;
 mod temp;
 mod undo;
 
@@ -31,6 +35,8 @@ mod tests;
 
 pub use journal::{Journal, JournalError};
 pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
+pub use protect::{lies_above, lies_below};
 pub use run::{Event, Force, Mode, Options, Owners, prune};
+pub use stake::{Stake, at_stake};
 pub use step::{Action, Outcome, Skip, Step, StepKind, Summary};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

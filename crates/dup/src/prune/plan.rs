@@ -160,6 +160,21 @@ impl Keep {
         }
     }
 
+    /// Takes note of whether a pattern matches any of the files, which says more than whether it
+    /// decided: a rule that comes second is not asked where the first has chosen.
+    fn note(&self, files: &[FileRef]) {
+        let (Keep::Path(pattern) | Keep::Name(pattern)) = self else {
+            return;
+        };
+        let matches = |file: &FileRef| match self {
+            Keep::Path(_) => pattern.path(file),
+            _ => pattern.name(file),
+        };
+        if !pattern.matched.get() && files.iter().any(matches) {
+            pattern.matched.set(true);
+        }
+    }
+
     /// The rule as written, if it holds a pattern that no file matched so far.
     pub fn unmatched(&self) -> Option<&str> {
         match self {
@@ -176,9 +191,14 @@ fn position(file: &FileRef) -> (u32, &[u8]) {
 }
 
 impl Pattern {
+    /// The rule as written, with the `path:` or `name:` before the pattern.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     fn path(&self, file: &FileRef) -> bool {
         let whole = file.path.strip_prefix(b"/").unwrap_or(&file.path);
-        self.note(self.covers(file.relative()) || self.covers(whole))
+        self.covers(file.relative()) || self.covers(whole)
     }
 
     /// Whether the path matches, or a directory on its way does.
@@ -190,14 +210,7 @@ impl Pattern {
     }
 
     fn name(&self, file: &FileRef) -> bool {
-        self.note(self.globs.matches_file(file.name()))
-    }
-
-    fn note(&self, matched: bool) -> bool {
-        if matched {
-            self.matched.set(true);
-        }
-        matched
+        self.globs.matches_file(file.name())
     }
 }
 
@@ -254,6 +267,7 @@ impl Rules {
     /// The physical files of the group, the one to keep first. If any is
     /// protected, the first is.
     pub fn order(&self, group: &Group) -> Vec<Inode> {
+        self.keep.iter().for_each(|rule| rule.note(&group.files));
         let mut order: Vec<usize> = (0..group.files.len()).collect();
         order.sort_by(|a, b| self.compare(&group.files[*a], &group.files[*b]));
         let mut inodes: Vec<Inode> = Vec::new();
@@ -274,8 +288,15 @@ impl Rules {
         inodes
     }
 
+    /// Whether `target`, a name of `inode`, is to be acted on when `keeper` stays.
+    pub(crate) fn acts_on(&self, inode: &Inode, keeper: &FileRef, target: &FileRef) -> bool {
+        let left_over = super::leftover::is_ours(target.name()) && !target.protected;
+        let stays = inode.id == keeper.id || inode.protected;
+        target.path != keeper.path && (left_over || !stays && self.allow(keeper, target))
+    }
+
     /// Whether `target` may be acted on when `keeper` stays.
-    pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
+    fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
         !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
     }
 }

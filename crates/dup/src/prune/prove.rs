@@ -5,10 +5,10 @@ use bc_digest::Digest;
 use bc_walk::FileStat;
 use rustix::io::Errno;
 
-use super::guard::{self, Held};
+use super::guard::{self, Held, Watched};
 use super::plan::FileRef;
 use super::run::{Force, Owners, Run, State};
-use super::step::{Action, Skip, StepKind};
+use super::step::{Skip, StepKind};
 use super::{reflink, symlink, sys};
 
 /// A target that passed every proof.
@@ -41,16 +41,19 @@ impl Run<'_> {
         if guard::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
             return Err(Skip::AlreadyLinked.into());
         }
-        let held = guard::open(file, stamp)?;
+        let mut held = guard::open(file, stamp)?;
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
-        let size = keeper.stat.stamp.size;
-        let digest = guard::compare(&keeper.file, &held.file, size, self.cancel)?;
-        keeper.check().map_err(Skip::of_keeper)?;
-        held.check()?;
+        // The kernel compares what it is to share under its own lock, and the target is opened for
+        // writing then, which a lease of ours would hold up.
+        if *kind != StepKind::Reflink {
+            self.watch(keeper).map_err(Skip::of_keeper)?;
+            self.watch(&mut held)?;
+        }
+        let digest = self.compare(keeper, &held)?;
         if room == Room::Full {
             return Err(Refusal::Full(Box::new(held)));
         }
@@ -69,6 +72,28 @@ impl Run<'_> {
             links_left,
             freed,
         })
+    }
+
+    /// Has writers of the file noticed, as far as the system allows; says once if it does not.
+    pub(super) fn watch(&mut self, held: &mut Held) -> Result<(), Skip> {
+        if let Watched::No(errno) = held.watch()? {
+            self.unwatched(&held.path, errno);
+        }
+        Ok(())
+    }
+
+    /// Proves that both files have the same bytes and are what they were.
+    pub(super) fn compare(&self, keeper: &Held, held: &Held) -> Result<Digest, Skip> {
+        let size = keeper.stat.stamp.size;
+        let unwritten = || {
+            keeper.check_lease().map_err(Skip::of_keeper)?;
+            held.check_lease()
+        };
+        let digest = guard::compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
+        keeper.check().map_err(Skip::of_keeper)?;
+        held.check()?;
+        unwritten()?;
+        Ok(digest)
     }
 
     /// What can be refused without reading.
@@ -111,10 +136,11 @@ impl Run<'_> {
                 Ok(Room::Free)
             }
             StepKind::Move(to) => {
-                self.outside_destination(held)?;
+                self.distinct(keeper, held)?;
+                self.sweep_destination(to);
                 match rustix::fs::lstat(to.as_slice()) {
-                    Ok(_) => Err(Skip::DestinationExists),
-                    Err(_) => Ok(Room::Free),
+                    Ok(_) if !self.is_unfinished(to, held)? => Err(Skip::DestinationExists),
+                    _ => Ok(Room::Free),
                 }
             }
             StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
@@ -125,27 +151,6 @@ impl Run<'_> {
         match self.options.force {
             Force::Yes => Ok(()),
             Force::No => guard::check_distinct(keeper, held),
-        }
-    }
-
-    /// Files that were moved before are not moved again.
-    fn outside_destination(&mut self, held: &Held) -> Result<(), Skip> {
-        let Action::Move(dir) = &self.options.action else {
-            return Ok(());
-        };
-        if self.destination.is_none() {
-            // While it does not exist, nothing lies in it.
-            let Ok(opened) = sys::open_root(dir) else {
-                return Ok(());
-            };
-            self.destination = sys::real_path(&opened);
-        }
-        match (&self.destination, sys::real_path(&held.dir)) {
-            (Some(destination), Some(at)) => match at.strip_prefix(destination.as_slice()) {
-                Some([] | [b'/', ..]) => Err(Skip::InDestination),
-                _ => Ok(()),
-            },
-            _ => Ok(()),
         }
     }
 }

@@ -5,14 +5,17 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity};
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
+use super::claim::Blocked;
 use super::copy::copy;
-use super::guard::{Held, identity_at};
+use super::guard::{Held, compare, identity_at};
+use super::meta::Metadata;
 use super::plan::split;
 use super::step::Skip;
-use super::sys::{self, Failed};
+use super::sys::{self, Access, Failed};
 use super::temp::{Temps, remove};
 
 /// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
@@ -31,7 +34,11 @@ pub(crate) fn destination(dir: &[u8], path: &[u8]) -> Vec<u8> {
 
 /// Opens the directory of `to`, which lies below `dir`, creating what is
 /// missing. New directories get the permissions of the source's directories.
-fn open_parent(dir: &[u8], to: &[u8], source: &[u8]) -> Result<(OwnedFd, CString), Skip> {
+pub(crate) fn open_parent(
+    dir: &[u8],
+    to: &[u8],
+    source: &[u8],
+) -> Result<(OwnedFd, CString), Skip> {
     let mut at = match sys::open_root(dir) {
         Err(Failed {
             errno: Errno::NOENT,
@@ -107,113 +114,260 @@ pub(crate) enum Loss {
     Accept,
 }
 
-/// Moves `target` to `to` below `dir` while `proof` holds. What a copy could
-/// not be given is in the result.
-pub(crate) fn act(
-    target: &Held,
-    dir: &[u8],
-    to: &[u8],
-    loss: Loss,
-    temps: &mut Temps,
-    cancel: &Cancel,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<Vec<String>, Skip> {
-    let (to_dir, name) = open_parent(dir, to, &target.path)?;
-    place(target, &to_dir, &name, to, loss, temps, cancel, proof)
+/// Another name of the file that is moved, where it has arrived already.
+pub(crate) struct Arrived {
+    pub(crate) dir: OwnedFd,
+    pub(crate) name: CString,
+    pub(crate) id: Identity,
 }
 
-/// Moves `target` to a name of an open directory.
-#[allow(clippy::too_many_arguments)] // Each is one fact about one move.
-pub(crate) fn place(
-    target: &Held,
-    to_dir: &OwnedFd,
-    name: &CString,
-    to: &[u8],
-    loss: Loss,
-    temps: &mut Temps,
-    cancel: &Cancel,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<Vec<String>, Skip> {
-    match sys::rename_new(&target.dir, &target.name, to_dir, name) {
-        Ok(()) => {
-            let moved = match identity_at(to_dir, name) {
-                Ok(Some(id)) if id == target.stat.id => target.check_content(),
-                Ok(_) => Err(Skip::Changed),
-                Err(skip) => Err(skip),
-            };
-            moved.map_err(|why| {
-                match sys::rename_new(to_dir, name, &target.dir, &target.name) {
-                    Ok(()) => why,
-                    Err(_) => Skip::Displaced(to.to_vec()),
-                }
-            })?;
-            Ok(Vec::new())
+/// One file on its way to a name of an open directory.
+pub(crate) struct Move<'a> {
+    pub(crate) target: &'a Held,
+    pub(crate) to_dir: &'a OwnedFd,
+    pub(crate) name: &'a CString,
+    /// The path of the new name, for people.
+    pub(crate) to: &'a [u8],
+    /// Whether to rename where that can be done, or to make a copy anyway.
+    pub(crate) how: How,
+    /// What a copy is given, and what of it was left out before.
+    pub(crate) metadata: Metadata,
+    pub(crate) lost: Vec<String>,
+    pub(crate) loss: Loss,
+    /// A copy becomes another name of this one instead, where it can.
+    pub(crate) with: Option<&'a Arrived>,
+    /// The copy that a killed run left under the new name.
+    pub(crate) ours: Option<Identity>,
+}
+
+/// The ways to move.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum How {
+    /// By renaming; by copying where another file system answers.
+    Rename,
+    /// By copying.
+    Copy,
+}
+
+/// Where a file arrived.
+pub(crate) struct Placed {
+    pub(crate) id: Identity,
+    /// Whether it is a copy or a name of one.
+    pub(crate) copied: bool,
+    /// What it could not be given.
+    pub(crate) lost: Vec<String>,
+}
+
+/// What moves share.
+pub(crate) struct Means<'a> {
+    pub(crate) temps: &'a mut Temps,
+    pub(crate) blocked: &'a mut Blocked,
+    pub(crate) cancel: &'a Cancel,
+    /// Told which file a copy is before it is named.
+    pub(crate) record: &'a mut dyn FnMut(Identity) -> Result<(), Skip>,
+}
+
+impl Move<'_> {
+    /// Moves it while `proof` holds.
+    pub(crate) fn go(
+        self,
+        means: Means<'_>,
+        proof: impl Fn() -> Result<(), Skip>,
+    ) -> Result<Placed, Skip> {
+        if self.how == How::Copy {
+            return self.across(means, proof);
         }
-        Err(Failed {
-            errno: Errno::XDEV, ..
-        }) => across(target, to_dir, name, loss, temps, cancel, proof),
-        Err(Failed {
-            errno: Errno::EXIST,
-            ..
-        }) => Err(Skip::DestinationExists),
-        Err(failed) => Err(failed.into()),
+        let (target, to_dir, name) = (self.target, self.to_dir, self.name);
+        match sys::rename_new(&target.dir, &target.name, to_dir, name) {
+            Ok(()) => {
+                let moved = match identity_at(to_dir, name) {
+                    Ok(Some(id)) if id == target.stat.id => {
+                        target.check_content().and_then(|()| proof())
+                    }
+                    Ok(_) => Err(Skip::Changed),
+                    Err(skip) => Err(skip),
+                };
+                moved.map_err(|why| {
+                    match sys::rename_new(to_dir, name, &target.dir, &target.name) {
+                        Ok(()) => why,
+                        Err(_) => Skip::Displaced(self.to.to_vec()),
+                    }
+                })?;
+                Ok(Placed {
+                    id: target.stat.id,
+                    copied: false,
+                    lost: Vec::new(),
+                })
+            }
+            Err(Failed {
+                errno: Errno::XDEV, ..
+            }) => self.across(means, proof),
+            Err(Failed {
+                errno: Errno::EXIST,
+                ..
+            }) => Err(Skip::DestinationExists),
+            Err(failed) => Err(failed.into()),
+        }
     }
-}
 
-fn across(
-    target: &Held,
-    to_dir: &OwnedFd,
-    name: &CString,
-    loss: Loss,
-    temps: &mut Temps,
-    cancel: &Cancel,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<Vec<String>, Skip> {
-    if identity_at(to_dir, name)?.is_some() {
-        return Err(Skip::DestinationExists);
-    }
-    let metadata = target.metadata()?;
-    let size = target.stat.stamp.size;
-    let copied = copy(&target.file, size, &metadata, to_dir, temps, cancel)?;
-    let named = match copied.refused.first() {
-        Some(refused) if loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
-        _ => target.check().and_then(|()| {
-            sys::rename_new(to_dir, &copied.name, to_dir, name).map_err(|failed| {
-                if failed.errno == Errno::EXIST {
-                    Skip::DestinationExists
-                } else {
-                    failed.into()
+    fn across(
+        mut self,
+        mut means: Means<'_>,
+        proof: impl Fn() -> Result<(), Skip>,
+    ) -> Result<Placed, Skip> {
+        let (target, to_dir, name) = (self.target, self.to_dir, self.name);
+        // Both directories: the copy is made in one, the original set aside in
+        // the other.
+        let _here = means.blocked.claim(&target.dir, means.cancel)?;
+        let _there = means.blocked.claim(to_dir, means.cancel)?;
+        let arrived = match identity_at(to_dir, name)? {
+            None => self.link(&mut means)?,
+            Some(id) if Some(id) == self.ours => Some(self.resume(&mut means)?),
+            Some(_) => return Err(Skip::DestinationExists),
+        };
+        let id = match arrived {
+            Some(id) => id,
+            None => self.copy(&mut means)?,
+        };
+        // The copy and its name must be on the disk before the original goes.
+        let removed = sys::sync_dir(to_dir).map_err(Skip::from).and_then(|()| {
+            remove(target, means.temps, || {
+                proof()?;
+                match identity_at(to_dir, name)? {
+                    Some(found) if found == id => Ok(()),
+                    _ => Err(Skip::Changed),
                 }
             })
-        }),
-    };
-    if let Err(why) = named {
-        withdraw(to_dir, &copied.name, copied.id);
-        return Err(why);
-    }
-    // The copy and its name must be on the disk before the original goes.
-    let removed = sys::sync_dir(to_dir).map_err(Skip::from).and_then(|()| {
-        remove(target, temps, || {
-            proof()?;
-            match identity_at(to_dir, name)? {
-                Some(id) if id == copied.id => Ok(()),
-                _ => Err(Skip::Changed),
+        });
+        match removed {
+            Ok(()) => Ok(Placed {
+                id,
+                copied: true,
+                lost: self.lost,
+            }),
+            Err(why) => {
+                if !why.took_effect() {
+                    withdraw(to_dir, name, id);
+                }
+                Err(why)
             }
-        })
-    });
-    match removed {
-        Ok(()) => Ok(copied.refused),
-        Err(why) => {
-            if !why.took_effect() {
-                withdraw(to_dir, name, copied.id);
-            }
-            Err(why)
         }
+    }
+
+    /// Gives a proven copy the new name.
+    fn copy(&mut self, means: &mut Means<'_>) -> Result<Identity, Skip> {
+        let (target, to_dir) = (self.target, self.to_dir);
+        let size = target.stat.stamp.size;
+        let copied = copy(
+            &target.file,
+            size,
+            &self.metadata,
+            to_dir,
+            means.temps,
+            means.cancel,
+        )?;
+        let named = match copied.refused.first() {
+            Some(refused) if self.loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
+            _ => target
+                .check()
+                .and_then(|()| (means.record)(copied.id))
+                .and_then(|()| {
+                    sys::rename_new(to_dir, &copied.name, to_dir, self.name).map_err(taken)
+                }),
+        };
+        match named {
+            Ok(()) => {
+                self.lost.extend(copied.refused);
+                Ok(copied.id)
+            }
+            Err(why) => {
+                withdraw(to_dir, &copied.name, copied.id);
+                Err(why)
+            }
+        }
+    }
+
+    /// Makes the new name another one of the copy that a name of the same file
+    /// became before. `None`, and said, where that cannot be.
+    fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Identity>, Skip> {
+        let Some(with) = self.with else {
+            return Ok(None);
+        };
+        let mut apart = |why: &dyn std::fmt::Display| {
+            self.lost
+                .push(format!("hard link to its other name: {why}"));
+            Ok(None)
+        };
+        // The copy is asked for its content once more: it may have been changed.
+        let same = sys::open_file(&with.dir, &with.name, Access::Read)
+            .map_err(Skip::from)
+            .and_then(|file| {
+                let stat = FileStat::from(&sys::stat(&file)?);
+                if stat.id != with.id {
+                    return Err(Skip::Changed);
+                }
+                let size = self.target.stat.stamp.size;
+                compare(&self.target.file, &file, size, means.cancel)
+            });
+        match same {
+            Ok(_) => {}
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            Err(why) => return apart(&why),
+        }
+        self.target.check()?;
+        (means.record)(with.id)?;
+        match sys::link(&with.dir, &with.name, self.to_dir, self.name) {
+            Ok(()) => {}
+            Err(Failed {
+                errno: Errno::EXIST,
+                ..
+            }) => return Err(Skip::DestinationExists),
+            Err(failed) => return apart(&Skip::from(failed)),
+        }
+        match identity_at(self.to_dir, self.name)? {
+            Some(id) if id == with.id => Ok(Some(id)),
+            // The other name was given to another file just before the link.
+            Some(id) => {
+                withdraw(self.to_dir, self.name, id);
+                Err(Skip::Changed)
+            }
+            None => Err(Skip::Changed),
+        }
+    }
+
+    /// Takes up the copy that a killed run had made and named already.
+    fn resume(&mut self, means: &mut Means<'_>) -> Result<Identity, Skip> {
+        let found = Held::find(self.to_dir, self.name, self.to)?;
+        let size = self.target.stat.stamp.size;
+        match compare(&self.target.file, &found.file, size, means.cancel) {
+            Ok(_) if Some(found.stat.id) == self.ours => {}
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            // Somebody has worked on it since.
+            _ => return Err(Skip::DestinationExists),
+        }
+        match self.metadata.difference(&found.metadata()?) {
+            Some(_) if self.loss == Loss::Refuse => return Err(Skip::DestinationExists),
+            Some(what) => self
+                .lost
+                .push(format!("{what}: differs at the destination")),
+            None => {}
+        }
+        sys::sync(&found.file)?;
+        (means.record)(found.stat.id)?;
+        Ok(found.stat.id)
+    }
+}
+
+fn taken(failed: Failed) -> Skip {
+    if failed.errno == Errno::EXIST {
+        Skip::DestinationExists
+    } else {
+        failed.into()
     }
 }
 
 /// Removes a copy whose original stays.
-fn withdraw(dir: &OwnedFd, name: &CString, ours: bc_walk::Identity) {
+pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
     if let Ok(Some(id)) = identity_at(dir, name)
         && id == ours
     {

@@ -2,19 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
+use super::claim::{self, Blocked};
 use super::guard::{self, Held};
 use super::journal::Journal;
+use super::moving::Unfinished;
 use super::plan::{FileRef, Group, Rules};
+use super::protect::Places;
 use super::prove::{Ready, Refusal};
-use super::relocate::{self, Loss};
+use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
+use crate::subtrees::Subtrees;
 
 /// Whether anything is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,6 +68,13 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
+    /// Journals of earlier runs. What is in the way of a move is taken up if
+    /// one of them says that it is a copy that its run was killed over; they
+    /// are read only if something is in the way.
+    pub earlier: Vec<PathBuf>,
+    /// What is never changed, whatever the groups say of it. Groups need not
+    /// know: files in there are marked as the run comes to them.
+    pub references: Arc<Subtrees>,
 }
 
 impl Options {
@@ -74,6 +87,8 @@ impl Options {
             metadata: Owners::default(),
             force: Force::default(),
             max_links: None,
+            earlier: Vec::new(),
+            references: Arc::default(),
         }
     }
 }
@@ -86,6 +101,10 @@ pub enum Event<'a> {
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
     Unusable(&'a [u8], &'a Skip),
+    /// The system gives no read lease on this file, for the reason of this error number: somebody
+    /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
+    /// first such file of a run only.
+    Unwatched(&'a [u8], i32),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
@@ -112,15 +131,23 @@ pub fn prune(
         observer,
         summary: Summary::default(),
         temps: Temps::new(),
+        blocked: Blocked::default(),
         swept: HashSet::new(),
-        destination: None,
+        told_unwatched: false,
+        unfinished: None,
+        places: Places::new(&options.references, &options.action, cancel),
     };
-    for group in groups {
+    for mut group in groups {
         if cancel.is_cancelled() {
             break;
         }
         run.summary.groups += 1;
-        run.group(&group);
+        for _ in 0..run.places.sort_out(&mut group) {
+            run.summary.skip(&Skip::InDestination);
+        }
+        if group.files.len() > 1 {
+            run.group(&group);
+        }
     }
     if let Some(journal) = &mut run.journal
         && let Err(skip) = journal.sync()
@@ -133,15 +160,19 @@ pub fn prune(
 
 pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
-    journal: Option<&'a mut Journal>,
+    pub(super) journal: Option<&'a mut Journal>,
     pub(super) cancel: &'a Cancel,
     observer: &'a mut dyn FnMut(Event<'_>),
     summary: Summary,
-    temps: Temps,
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
+    /// Copies that earlier runs were killed over, once that was asked.
+    pub(super) unfinished: Option<Unfinished>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
-    /// The real path of the directory that files are moved to.
-    pub(super) destination: Option<Vec<u8>>,
+    /// Whether [`Event::Unwatched`] was told.
+    told_unwatched: bool,
+    places: Places<'a>,
 }
 
 /// What this run did to the files of one group.
@@ -153,6 +184,11 @@ pub(super) struct State {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
+    /// How many names of the file at hand are still to be dealt with, with the
+    /// one that is being dealt with.
+    pub(super) pending: u64,
+    /// The file whose name arrived last on another file system, and where.
+    pub(super) arrived: Option<(Identity, Arrived)>,
 }
 
 impl Run<'_> {
@@ -180,22 +216,23 @@ impl Run<'_> {
             return;
         };
         for inode in &inodes {
-            let stays = inode.id == keeper.stat.id || inode.protected;
             if unusable.contains(&inode.id) {
                 continue;
             }
+            let rules = &self.options.rules;
+            let names = inode.names.iter().map(|index| &group.files[*index]);
+            let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
+            state.pending = acted.count() as u64 + 1;
             for index in &inode.names {
                 let target = &group.files[*index];
-                let left_over = leftover::is_dead(target.name()) && !target.protected;
+                let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if target.path == keeper.path
-                    || stays && !left_over
-                    || !left_over && !self.options.rules.allow(keeper_ref, target)
-                {
+                if !self.options.rules.acts_on(inode, keeper_ref, target) {
                     continue;
                 }
+                state.pending = state.pending.saturating_sub(1);
                 let promoted = if left_over {
                     self.left_over(&mut keeper, target, &mut state);
                     None
@@ -221,10 +258,18 @@ impl Run<'_> {
         }
     }
 
+    pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
+        if !std::mem::replace(&mut self.told_unwatched, true) {
+            (self.observer)(Event::Unwatched(path, errno));
+        }
+    }
+
     fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
-            Outcome::Done { freed } | Outcome::Would { freed } => {
+            Outcome::Done { freed, .. } | Outcome::Would { freed } => {
                 self.summary.freed += freed;
+                let lost = matches!(outcome, Outcome::Done { lost, .. } if !lost.is_empty());
+                self.summary.incomplete += u64::from(lost);
                 match step.kind {
                     StepKind::Leftover => self.summary.leftovers += 1,
                     _ => self.summary.changed += 1,
@@ -240,6 +285,7 @@ impl Run<'_> {
             kind,
             target: target.path.clone(),
             keeper: keeper.path.clone(),
+            reference: keeper.protected,
             size: keeper.stat.stamp.size,
         }
     }
@@ -275,6 +321,10 @@ impl Run<'_> {
                 Err(skip) => Outcome::Skipped(skip),
             },
         };
+        keeper.release();
+        if let Some(promoted) = &mut promoted {
+            promoted.release();
+        }
         self.tell(&step, &outcome);
         promoted
     }
@@ -292,12 +342,16 @@ impl Run<'_> {
             state.links.insert(id, ready.links_left);
         }
         if self.options.mode == Mode::DryRun {
+            self.places.check(&ready.held)?;
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
+        self.places.check(&ready.held)?;
+        let _claim = self.claim(kind, keeper, &ready.held)?;
+        let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -313,26 +367,25 @@ impl Run<'_> {
             None => None,
         };
         let target = &ready.held;
-        let keeper_stands = || {
-            keeper
-                .check_content()
-                .and_then(|()| keeper.check_name())
-                .map_err(Skip::of_keeper)
-        };
+        if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
+            keeper.wait_for_tick();
+        }
+        let keeper_stands = || keeper.outlives(target);
+        let mut lost = Vec::new();
         let acted = match (kind, &self.options.action) {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
             (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
-            (StepKind::Move(to), Action::Move(dir)) => {
-                let loss = match self.options.metadata {
-                    Owners::Refuse => Loss::Refuse,
-                    Owners::Ignore => Loss::Accept,
-                };
-                let (temps, cancel) = (&mut self.temps, self.cancel);
-                relocate::act(target, dir, to, loss, temps, cancel, keeper_stands).map(|_| ())
-            }
+            (StepKind::Move(to), _) => self
+                .relocate(place, target, to, number, state, keeper_stands)
+                .map(|found| lost = found),
             _ => delete::act(keeper, target, &mut self.temps),
         };
+        if let Err(Skip::Left { errno, .. }) = acted
+            && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(errno)
+        {
+            self.blocked.block(&target.dir);
+        }
         if let (Some(number), Some(journal)) = (number, &mut self.journal)
             && let Err(skip) = journal.end(number, &acted)
         {
@@ -348,7 +401,28 @@ impl Run<'_> {
             state.stamps.insert(id, ready.held.stat.stamp);
             state.links.insert(id, ready.held.stat.nlink);
         }
-        acted.map(|()| Outcome::Done { freed: ready.freed })
+        let freed = ready.freed;
+        acted.map(|()| Outcome::Done { freed, lost })
+    }
+
+    /// Claims the target's directory for a temporary name; a move does so for
+    /// both directories once it knows that it has to copy.
+    fn claim(
+        &mut self,
+        kind: &StepKind,
+        keeper: &Held,
+        target: &Held,
+    ) -> Result<Option<claim::Claim>, Skip> {
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            return Ok(None);
+        }
+        let claim = self.blocked.claim(&target.dir, self.cancel)?;
+        if matches!(kind, StepKind::Hardlink) {
+            // Its temporary name is one of the kept file.
+            claim.check_removable(keeper.stat.uid)?;
+            claim.check_removable(target.stat.uid)?;
+        }
+        Ok(Some(claim))
     }
 
     /// A regular file that a killed run left under a temporary name: removed
@@ -359,6 +433,7 @@ impl Run<'_> {
             Ok(outcome) => outcome,
             Err(skip) => Outcome::Skipped(skip),
         };
+        keeper.release();
         self.tell(&step, &outcome);
     }
 
@@ -374,23 +449,24 @@ impl Run<'_> {
         } else {
             stamp
         };
-        let held = guard::open(file, stamp)?;
+        let mut held = guard::open(file, stamp)?;
+        self.places.check(&held)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
         let mut freed = 0;
         if !same {
             self.distinct(keeper, &held)?;
-            guard::compare(
-                &keeper.file,
-                &held.file,
-                keeper.stat.stamp.size,
-                self.cancel,
-            )?;
-            held.check()?;
+            self.watch(keeper).map_err(Skip::of_keeper)?;
+            self.watch(&mut held)?;
+            self.compare(keeper, &held)?;
             if held.stat.nlink == 1 {
                 freed = guard::own_bytes(&held.file, &held.stat);
             }
         }
+        if leftover::is_seen(file.name()) {
+            return Err(Skip::InUse);
+        }
+        let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == Mode::DryRun {
             return Ok(Outcome::Would { freed });
         }
@@ -398,11 +474,12 @@ impl Run<'_> {
         if same {
             delete::extra_link(keeper, &held)?;
         } else {
+            keeper.wait_for_tick();
             delete::act(keeper, &held, &mut self.temps)?;
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
-        Ok(Outcome::Done { freed })
+        Ok(Outcome::done(freed))
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
@@ -410,21 +487,21 @@ impl Run<'_> {
         if !self.swept.insert(*id) {
             return;
         }
-        for name in leftover::disposable(dir) {
+        let remove = self.options.mode == Mode::Execute;
+        for (name, removed) in leftover::clear(dir, remove) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());
             let step = Step {
                 kind: StepKind::Leftover,
                 target: path,
                 keeper: Vec::new(),
+                reference: false,
                 size: 0,
             };
-            let outcome = match self.options.mode {
-                Mode::DryRun => Outcome::Would { freed: 0 },
-                Mode::Execute => match sys::unlink(dir, &name) {
-                    Ok(()) => Outcome::Done { freed: 0 },
-                    Err(failed) => Outcome::Skipped(failed.into()),
-                },
+            let outcome = match removed {
+                Ok(()) if remove => Outcome::done(0),
+                Ok(()) => Outcome::Would { freed: 0 },
+                Err(failed) => Outcome::Skipped(failed.into()),
             };
             self.tell(&step, &outcome);
         }

@@ -65,6 +65,8 @@ pub struct Step {
     pub target: Vec<u8>,
     /// The file that stays.
     pub keeper: Vec<u8>,
+    /// Whether that is a reference's file.
+    pub reference: bool,
     /// Bytes of the content.
     pub size: u64,
 }
@@ -90,14 +92,25 @@ pub enum StepKind {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        let (alone, beside) = match self.reference {
+            true => (" (reference)", ", reference"),
+            false => ("", ""),
+        };
         match &self.kind {
-            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}"),
-            StepKind::Reflink => write!(f, "reflink {target} from {keeper}"),
-            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}"),
-            StepKind::Delete => write!(f, "delete {target} (kept: {keeper})"),
-            StepKind::Move(to) => write!(f, "move {target} to {} (kept: {keeper})", Escaped(to)),
+            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}{alone}"),
+            StepKind::Reflink => write!(f, "reflink {target} from {keeper}{alone}"),
+            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}{alone}"),
+            StepKind::Delete => write!(f, "delete {target} (kept: {keeper}{beside})"),
+            StepKind::Move(to) => {
+                let to = Escaped(to);
+                write!(f, "move {target} to {to} (kept: {keeper}{beside})")
+            }
             StepKind::Leftover => {
-                write!(f, "remove {target}, left over by a run that was killed")
+                write!(f, "remove {target}, left over by a run that was killed")?;
+                match self.keeper.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, " (kept: {keeper}{beside})"),
+                }
             }
         }
     }
@@ -110,6 +123,10 @@ pub enum Outcome {
     Done {
         /// Bytes of allocated blocks that no file uses any more.
         freed: u64,
+        /// What the file has no longer, each with the reason: an owner, an
+        /// attribute, its other names. Empty but for moves to another file
+        /// system.
+        lost: Vec<String>,
     },
     /// A dry run: it would be done now.
     Would {
@@ -118,6 +135,14 @@ pub enum Outcome {
     },
     /// It was not done.
     Skipped(Skip),
+}
+
+impl Outcome {
+    /// Done, with nothing lost.
+    pub(crate) fn done(freed: u64) -> Outcome {
+        let lost = Vec::new();
+        Outcome::Done { freed, lost }
+    }
 }
 
 /// Why a step was not done.
@@ -132,6 +157,8 @@ pub enum Skip {
     SameName,
     /// It is in the directory that files are moved to.
     InDestination,
+    /// It lies at or below a reference by now, or the destination does.
+    Protected,
     /// The kept file has as many names as it can; this file is kept as well,
     /// and the next ones are linked to it.
     NewKeeper,
@@ -141,6 +168,12 @@ pub enum Skip {
     Changed,
     /// The kept file is no longer what it was.
     KeeperChanged,
+    /// Somebody has it open for writing.
+    OpenForWriting,
+    /// Somebody has the kept file open for writing.
+    KeeperOpenForWriting,
+    /// It is the kept file itself, seen under another mount.
+    SameFile,
     /// Not a regular file any more.
     NotRegular,
     /// The bytes are not the same, whatever the digests say.
@@ -163,6 +196,8 @@ pub enum Skip {
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
+    /// A temporary name that another run may be using.
+    InUse,
     /// The run was cancelled.
     Cancelled,
     /// The journal could not be written; nothing is done without it.
@@ -181,6 +216,7 @@ impl Skip {
     pub(crate) fn of_keeper(skip: Skip) -> Skip {
         match skip {
             Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            Skip::OpenForWriting => Skip::KeeperOpenForWriting,
             other => other,
         }
     }
@@ -199,6 +235,7 @@ impl Skip {
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
+                | Skip::InUse
         )
     }
 
@@ -209,10 +246,13 @@ impl Skip {
             Skip::AlreadyShared => "already shared",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
+            Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeeperChanged => "kept file changed",
+            Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
+            Skip::SameFile => "same file under another mount",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -220,6 +260,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists => "destination exists",
             Skip::Left { .. } => "temporary file left",
+            Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
             Skip::Journal(_) => "journal not writable",
             Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
@@ -244,12 +285,16 @@ impl fmt::Display for Skip {
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
+            Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
             Skip::Gone => f.write_str("no longer there"),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::OpenForWriting => f.write_str("open for writing"),
+            Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
+            Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
@@ -269,6 +314,7 @@ impl fmt::Display for Skip {
                 "changed by another process; what was there is now {}",
                 Escaped(path)
             ),
+            Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
@@ -300,6 +346,8 @@ pub struct Summary {
     /// Bytes of disk space freed: those of files whose last name went, less
     /// what they shared with other files.
     pub freed: u64,
+    /// Of those, how many lost something that is not content.
+    pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,
     /// Steps not done, by reason.
@@ -330,11 +378,34 @@ mod tests {
             kind: StepKind::Hardlink,
             target: b"b/x\n".to_vec(),
             keeper: b"a/x".to_vec(),
+            reference: false,
             size: 3,
         };
         assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
         step.kind = StepKind::Move(b"d/b/x".to_vec());
         assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+        step.kind = StepKind::Leftover;
+        assert_eq!(
+            step.to_string(),
+            "remove b/x\\n, left over by a run that was killed (kept: a/x)"
+        );
+        step.reference = true;
+        for (kind, text) in [
+            (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
+            (StepKind::Reflink, "reflink b/x\\n from a/x (reference)"),
+            (
+                StepKind::Symlink(Vec::new()),
+                "symlink b/x\\n to a/x (reference)",
+            ),
+            (StepKind::Delete, "delete b/x\\n (kept: a/x, reference)"),
+            (
+                StepKind::Move(b"d/x".to_vec()),
+                "move b/x\\n to d/x (kept: a/x, reference)",
+            ),
+        ] {
+            step.kind = kind;
+            assert_eq!(step.to_string(), text);
+        }
     }
 
     #[test]

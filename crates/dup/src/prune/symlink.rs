@@ -21,12 +21,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
     if leads != Ok(keeper.stat.id) {
         return Err(discard(target, &temp, made, Skip::KeeperChanged));
     }
-    replace(target, &temp, made, || {
-        keeper
-            .check_content()
-            .and_then(|()| keeper.check_name())
-            .map_err(Skip::of_keeper)
-    })
+    replace(target, &temp, made, || keeper.outlives(target))
 }
 
 /// The link's text: from the target's directory to the keeper, both as the

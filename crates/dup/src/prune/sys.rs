@@ -5,7 +5,9 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use bc_fs::lease::{self, Refused};
+use bc_walk::FileStat;
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
@@ -51,6 +53,40 @@ pub(crate) fn open_root(path: &[u8]) -> Result<OwnedFd> {
         })?;
     }
     Ok(at)
+}
+
+/// Opens the directory above an open one.
+pub(crate) fn open_parent(dir: impl AsFd) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, c"..", DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens the directory that one name of an open one leads to, links followed.
+pub(crate) fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, name, DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens what a path leads to, links followed: a directory so that it could be read, anything
+/// else as a place alone, which neither waits nor has effects.
+pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
+    let read = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let directory = open_root(path).and_then(|at| {
+        call("open directory", || {
+            fs::openat(&at, c".", read, Mode::empty())
+        })
+    });
+    match directory {
+        Err(Failed {
+            errno: Errno::NOTDIR,
+            ..
+        }) if path.len() <= CHUNK => call("open", || {
+            fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        }),
+        opened => opened,
+    }
 }
 
 /// Opens the directory `path` below `root`; a symbolic link anywhere in it is
@@ -140,6 +176,38 @@ pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
 /// The name itself, not what a link points to.
 pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<Stat> {
     call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+/// The name itself, or `at` if the name is empty; from the server, where what
+/// the kernel remembers may be of the past.
+pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let found = call("stat", || {
+        fs::statx(&at, name, flags, StatxFlags::BASIC_STATS)
+    });
+    match found {
+        Ok(found) => Ok(FileStat::from(&found)),
+        // Some filters do not know the call.
+        Err(Failed {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => Ok(FileStat::from(&match name.is_empty() {
+            true => stat(at)?,
+            false => stat_at(at, name)?,
+        })),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Takes a read lease, as [`lease::take`].
+pub(crate) fn take_lease(file: impl AsFd) -> std::result::Result<(), Refused> {
+    point("lease").map_err(|errno| Refused::Unavailable(errno.raw_os_error()))?;
+    lease::take(file)
+}
+
+/// See [`lease::is_held`].
+pub(crate) fn holds_lease(file: impl AsFd) -> Result<bool> {
+    call("lease", || Ok(lease::is_held(&file)))
 }
 
 /// What the name leads to, through links.

@@ -1,7 +1,7 @@
 //! The JSON document and lines, and reading the document back.
 //!
 //! `{"schema":1,"command":"dup scan","version","started_at","algorithm",
-//! "roots":[…],"stats":{…},"groups":[{"size","digest","algorithm","wasted_bytes",
+//! "roots":[…],"reference_roots":[index…],"stats":{…},"groups":[{"size","digest","algorithm","wasted_bytes",
 //! "files":[{"path","root","reference","dev","ino","nlink","size","mtime_ns",
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
@@ -82,6 +82,7 @@ fn head(report: &Report<'_>) -> Value {
         "started_at": report.started_at,
         "algorithm": report.algorithm.name(),
         "roots": roots,
+        "reference_roots": report.reference_roots,
     })
 }
 
@@ -161,7 +162,20 @@ struct Document {
     schema: u64,
     command: String,
     roots: Vec<JsonPath>,
+    /// Reports of earlier versions lack it.
+    #[serde(default)]
+    reference_roots: Vec<usize>,
     groups: Vec<JsonGroup>,
+}
+
+/// What a report says, for prune to act on.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The groups.
+    pub groups: Vec<prune::Group>,
+    /// The roots that were references, as they were given.
+    pub references: Vec<Vec<u8>>,
 }
 
 /// Reads a document of [`Format::Json`](super::Format::Json) and checks all
@@ -172,7 +186,7 @@ struct Document {
 /// Truncated or malformed JSON, another command's or a future document, a
 /// group without a proper digest or of fewer than two files, sizes that differ
 /// within a group, a path that does not lie under its root.
-pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
+pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
     let fail = |message: String| ReadError { message };
     let value: Value = serde_json::from_slice(text)
         .map_err(|error| fail(format!("not a whole JSON document: {error}")))?;
@@ -196,7 +210,18 @@ pub fn read(text: &[u8]) -> Result<Vec<prune::Group>, ReadError> {
     let read = |(number, group): (usize, JsonGroup)| {
         accept(&group, &roots).map_err(|text| fail(format!("group {}: {text}", number + 1)))
     };
-    document.groups.into_iter().enumerate().map(read).collect()
+    let references = document.reference_roots.iter();
+    let references: Option<Vec<Vec<u8>>> =
+        references.map(|index| roots.get(*index).cloned()).collect();
+    Ok(Saved {
+        references: references.ok_or_else(|| fail("no such root as a reference".to_owned()))?,
+        groups: document
+            .groups
+            .into_iter()
+            .enumerate()
+            .map(read)
+            .collect::<Result<_, _>>()?,
+    })
 }
 
 fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> {

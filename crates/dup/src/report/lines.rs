@@ -2,18 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use super::{Names, Report};
 
 /// Groups with a blank line between two.
-pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut path = Vec::new();
+pub(super) fn text(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
     for (i, group) in report.scan.groups().enumerate() {
         if i > 0 {
             out.write_all(b"\n")?;
         }
         for id in report.names(group) {
-            path.clear();
-            report.listing.write_path(id, &mut path);
+            let mut path = report.path(id, names);
             path.push(b'\n');
             out.write_all(&path)?;
         }
@@ -22,8 +20,8 @@ pub(super) fn text(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Groups with a blank line after each, the last one too.
-pub(super) fn fdupes(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    text(report, out)?;
+pub(super) fn fdupes(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    text(report, names, out)?;
     if report.scan.groups().len() == 0 {
         Ok(())
     } else {

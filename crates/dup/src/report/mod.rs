@@ -15,13 +15,13 @@ use bc_walk::{EntryId, Listing};
 use crate::prune;
 use crate::scan::{self, Scan};
 
-pub use json::{ReadError, read};
+pub use json::{ReadError, Saved, read};
 
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Format {
-    /// Groups separated by blank lines, control bytes as they are.
+    /// Groups separated by blank lines.
     Text,
     /// One document with everything that prune checks again.
     Json,
@@ -35,6 +35,16 @@ pub enum Format {
     Script,
 }
 
+/// How names are written where the format has them as they are: text, fdupes, CSV, script.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Names {
+    /// Byte for byte, for programs.
+    Exact,
+    /// As [`bc_fs::escape`](fn@bc_fs::escape) shows them, for people: a newline in a name ends no
+    /// line.
+    OneLine,
+}
+
 /// What a report is made of.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
@@ -46,7 +56,7 @@ pub struct Report<'a> {
     pub algorithm: Algorithm,
     /// The root arguments in order.
     pub roots: &'a [Vec<u8>],
-    /// Which of them are never changed.
+    /// Which of them are references, whose files are never changed.
     pub reference_roots: &'a [usize],
     /// RFC 3339.
     pub started_at: &'a str,
@@ -57,14 +67,23 @@ impl Report<'_> {
     ///
     /// # Errors
     /// Of writing.
-    pub fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: Format, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Text => lines::text(self, out),
-            Format::Fdupes => lines::fdupes(self, out),
+            Format::Text => lines::text(self, names, out),
+            Format::Fdupes => lines::fdupes(self, names, out),
             Format::Json => json::document(self, out),
             Format::Jsonl => json::lines(self, out),
-            Format::Csv => table::csv(self, out),
-            Format::Script => script::script(self, out),
+            Format::Csv => table::csv(self, names, out),
+            Format::Script => script::script(self, names, out),
+        }
+    }
+
+    /// The path of a file, written as `names` says.
+    fn path(&self, id: EntryId, names: Names) -> Vec<u8> {
+        let path = self.listing.path(id);
+        match names {
+            Names::Exact => path,
+            Names::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
         }
     }
 
@@ -79,7 +98,7 @@ impl Report<'_> {
     }
 
     fn is_reference(&self, id: EntryId) -> bool {
-        self.reference_roots.contains(&self.listing.root(id))
+        self.scan.is_reference(self.listing, id)
     }
 
     /// The groups as prune takes them.

@@ -3,7 +3,9 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use bc_walk::EntryId;
+
+use super::{Names, Report};
 
 const HEAD: &str = r#"#!/bin/sh
 # Makes each duplicate below a hard link to the first file of its group.
@@ -31,21 +33,28 @@ link() {
 }
 "#;
 
-pub(super) fn script(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn script(report: &Report<'_>, how: Names, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     let mut line = Vec::new();
     for group in report.scan.groups() {
         writeln!(out, "\n# {} bytes each", group.size)?;
         let names = report.names(group);
+        let identity = |id: &EntryId| report.listing.identity(*id);
+        // A name elsewhere of a reference's file stays too.
+        let kept: Vec<_> = names
+            .iter()
+            .filter(|id| report.is_reference(**id))
+            .map(identity)
+            .collect();
         for id in &names[1..] {
-            if report.is_reference(*id) {
+            if kept.contains(&identity(id)) {
                 continue;
             }
             line.clear();
             line.extend_from_slice(b"link ");
-            quote(&mut line, &report.listing.path(names[0]));
+            quote(&mut line, &report.path(names[0], how));
             line.push(b' ');
-            quote(&mut line, &report.listing.path(*id));
+            quote(&mut line, &report.path(*id, how));
             line.push(b'\n');
             out.write_all(&line)?;
         }

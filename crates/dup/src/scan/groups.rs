@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use bc_digest::Digest;
 use bc_pool::{Cursor, WorkerPanic};
-use bc_walk::{EntryId, Error};
+use bc_walk::{EntryId, Error, Listing};
 
 use super::candidates::Candidates;
 use super::pass::Context;
 use super::{HardLinks, Span, Stats};
+use crate::subtrees::Marks;
 
 /// Groups of candidates, in two arrays.
 #[derive(Debug, Default)]
@@ -50,8 +51,8 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
         let first = names().map(root).next();
         names().any(|name| Some(root(name)) != first)
     };
-    let references = &options.reference_roots;
-    let all_reference = || names().all(|name| references.contains(&root(name)));
+    let references = &context.references;
+    let all_reference = || names().all(|name| references.contains(context.listing, *name));
     (options.span == Span::Any || spans()) && (references.is_empty() || !all_reference())
 }
 
@@ -161,6 +162,7 @@ pub struct Scan {
     digests: Vec<u8>,
     members: Vec<Member>,
     candidates: Candidates,
+    references: Marks,
 }
 
 #[derive(Debug)]
@@ -220,6 +222,11 @@ impl Scan {
         })
     }
 
+    /// Whether an entry of the listing that was searched is a reference's.
+    pub fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
+        self.references.contains(listing, entry)
+    }
+
     /// Files that could be given up: all of each group but one. Hard links
     /// count where they were asked for.
     pub fn duplicates(&self) -> u64 {
@@ -254,12 +261,12 @@ pub(crate) fn finish(
     found: &Found,
     errors: Vec<Error>,
     stats: Stats,
-) -> impl FnOnce(Candidates) -> Scan + use<> {
+) -> impl FnOnce(Candidates, Marks) -> Scan + use<> {
     let (listing, candidates) = (context.listing, context.candidates);
     let reference = |member: &Member| {
-        let roots = &context.options.reference_roots;
+        let references = &context.references;
         let mut names = candidates.names(member.candidate).iter();
-        !roots.is_empty() && names.any(|name| roots.contains(&listing.root(*name)))
+        !references.is_empty() && names.any(|name| references.contains(listing, *name))
     };
     // By what they are sorted: where the members start in `found`, and how many.
     let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.ends.len());
@@ -302,7 +309,8 @@ pub(crate) fn finish(
         })
         .collect();
     let hard_links = context.options.hard_links;
-    move |candidates| Scan {
+    move |candidates, references| Scan {
+        references,
         errors,
         stats,
         hard_links,

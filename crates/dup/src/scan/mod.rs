@@ -14,8 +14,8 @@ mod verify;
 mod tests;
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bc_digest::{Algorithm, Kernels};
@@ -24,6 +24,7 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
 
 use crate::cache::Cache;
+use crate::subtrees::Subtrees;
 use candidates::Candidates;
 pub(crate) use pass::Context;
 use pass::{Done, Part};
@@ -71,9 +72,9 @@ pub struct Options {
     pub min_size: u64,
     /// What hard links are.
     pub hard_links: HardLinks,
-    /// Roots (by index) whose files are never to be changed. They are listed
-    /// first, and a group of nothing else is none.
-    pub reference_roots: Vec<usize>,
+    /// What is never to be changed. Files in there are listed first, and a
+    /// group of nothing else is none.
+    pub references: Arc<Subtrees>,
     /// Which groups count.
     pub span: Span,
     /// What equality takes.
@@ -103,7 +104,7 @@ impl Default for Options {
             algorithm: Algorithm::Xxh128,
             min_size: 1,
             hard_links: HardLinks::default(),
-            reference_roots: Vec::new(),
+            references: Arc::default(),
             span: Span::default(),
             proof: Proof::default(),
             read: bc_read::Options::default(),
@@ -151,6 +152,13 @@ pub struct Stats {
     pub backend: bc_read::Backend,
 }
 
+/// Bytes of memory that a search takes for the listing and the state of its files, at most.
+pub fn memory(listing: &Listing) -> u64 {
+    // Sorted by size, then as candidates, if all share their size.
+    const STATE: usize = 64;
+    listing.memory() + (listing.len() * STATE) as u64
+}
+
 /// Candidates whose fast hashes decide how the others are read. Their whole
 /// size groups are taken, evenly over all sizes. They lie all over the tree,
 /// so each costs the opening of a directory as well: no more than it takes.
@@ -185,6 +193,7 @@ pub fn scan(
         table: Table::new(&candidates, listing.len(), options.algorithm.digest_len()),
         candidates: &candidates,
         prefixes: Mutex::default(),
+        references: options.references.mark(listing),
         options,
         cancel,
         progress,
@@ -223,8 +232,8 @@ pub fn scan(
         cache.remember(&context);
     }
     let finish = groups::finish(&context, &found, errors, stats);
-    drop(context);
-    Ok(finish(candidates))
+    let Context { references, .. } = context;
+    Ok(finish(candidates, references))
 }
 
 /// The first read of every candidate: how much of it is decided by a sample.

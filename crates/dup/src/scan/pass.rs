@@ -14,6 +14,7 @@ use super::candidates::Candidates;
 use super::rounds::Prefixes;
 use super::table::{Table, word};
 use super::{Options, Progress, order};
+use crate::subtrees::Marks;
 
 /// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
@@ -57,6 +58,8 @@ pub(crate) struct Context<'a> {
     pub(crate) table: Table,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
+    /// Which entries are references'.
+    pub(crate) references: Marks,
     pub(crate) options: &'a Options,
     pub(crate) cancel: &'a Cancel,
     pub(crate) progress: &'a Progress,

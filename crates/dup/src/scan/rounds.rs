@@ -222,9 +222,10 @@ impl Consumer for Worker<'_> {
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
+        // A copy: a file that is being written to may begin again.
         let kept = self
             .place(opened.entry)
-            .and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
+            .and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).clone());
         self.slots[slot] =
             Some(kept.unwrap_or_else(|| Hasher::new(self.context.options.algorithm)));
     }

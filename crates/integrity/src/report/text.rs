@@ -15,7 +15,10 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     // Writing to a String cannot fail.
     let _ = match change.class {
         Class::Ok => write!(text, "ok {path}"),
-        Class::Added => write!(text, "+ {path}"),
+        Class::Added => {
+            let _ = write!(text, "+ {path}");
+            reason(&mut text, change)
+        }
         Class::Removed => write!(text, "- {path}"),
         Class::Moved => {
             let to = escape(change.to.as_deref().unwrap_or_default());
@@ -29,7 +32,16 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
             Ok(())
         }
         Class::Modified => write!(text, "~c {path}"),
-        Class::Damaged => write!(text, "!! {path}: {}", ctime(change.ctime)),
+        Class::Damaged => {
+            let mut path = path;
+            if let Some(to) = &change.to {
+                let to = escape(to);
+                let _ = writeln!(text, "> {path} -> {to}");
+                path = to;
+            }
+            let _ = write!(text, "!! {path}: {}", ctime(change.ctime));
+            reason(&mut text, change)
+        }
         Class::Unreadable => {
             let reason = change.reason.as_deref().unwrap_or("not read");
             write!(text, "?? {path}: {}", escape(reason.as_bytes()))
@@ -48,6 +60,14 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     };
     text.push('\n');
     line.extend_from_slice(text.as_bytes());
+}
+
+/// What could not be read of a new path; when damage was found.
+fn reason(text: &mut String, change: &Change) -> std::fmt::Result {
+    match &change.reason {
+        Some(reason) => write!(text, ": {}", escape(reason.as_bytes())),
+        None => Ok(()),
+    }
 }
 
 fn ctime(ctime: Option<Ctime>) -> &'static str {

@@ -1,10 +1,11 @@
 //! The first pass: what `stat` tells, against the old manifest.
 
-use bc_manifest::integrity::{Entry, Kind};
+use bc_manifest::integrity::{Entry, Found, Kind};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::{EntryId, Identity};
 
-use super::{EVERYTHING, Update};
+use super::renames::Renames;
+use super::{Damaged, EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
 use crate::error::Error;
@@ -13,6 +14,7 @@ use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
+use crate::unmounted::{Lost, Replaced, Unmounted};
 use crate::view::{View, judge};
 
 /// What the first pass found out.
@@ -25,6 +27,13 @@ pub(super) struct Plan<'a> {
     pub(super) seen: u64,
     /// Is there anything to write?
     pub(super) differs: bool,
+    /// Is there anything to report, even if there is nothing to write? What is
+    /// known to be damaged or unreadable, and mount points that are none.
+    pub(super) tell: bool,
+    /// Mount points with another file system than they had.
+    pub(super) replaced: Replaced,
+    /// New names of files that lost theirs.
+    pub(super) renames: Renames,
     /// Old entries of files and links, and how many of them are as recorded.
     pub(super) leaves: u64,
     pub(super) matches: u64,
@@ -39,6 +48,9 @@ impl<'a> Plan<'a> {
             candidates: Vec::new(),
             seen: 0,
             differs: false,
+            tell: false,
+            replaced: Replaced::default(),
+            renames: Renames::default(),
             leaves: 0,
             matches: 0,
             problems: Vec::new(),
@@ -65,62 +77,101 @@ impl<'a> Plan<'a> {
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
+        let mut unmounted = Unmounted::new(what.root_check);
         let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
             while let Some(entry) = old.take_before(new.path)? {
-                self.gone(entry);
+                self.gone(entry, &mut unmounted);
             }
             match old.take_at(new.path)? {
-                Some(entry) => self.both(entry, new, made, what.reread),
+                Some(entry) => match unmounted.see(entry, Some(new)) {
+                    Lost::No => self.both(entry, new, made, what),
+                    Lost::Here | Lost::Below => {
+                        self.seen += 1;
+                        self.tell = true;
+                    }
+                },
+                None if unmounted.covers(new.path) => self.tell = true,
                 None => {
                     self.differs = true;
                     if let (Some(id), Kind::File) = (new.id, new.view.kind) {
                         self.read(id);
+                        self.renames.added(id, &new.view);
                     }
                 }
             }
             Ok(Flow::Continue)
         })?;
         while let Some(entry) = old.take()? {
-            self.gone(entry);
+            self.gone(entry, &mut unmounted);
         }
+        self.tell |= self.replaced.any();
         self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();
         Ok(())
     }
 
-    fn gone(&mut self, entry: &Entry) {
+    fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
+        if self.tree.why_unseen(&entry.path).is_none() {
+            if unmounted.see(entry, None) != Lost::No {
+                self.tell = true;
+                return;
+            }
+            if self.tree.is_left_out(&entry.path) {
+                return;
+            }
+            self.renames.removed(entry);
+        }
         self.differs = true;
-        self.leaves += u64::from(matches!(entry.kind, Kind::File | Kind::Symlink));
+        if matches!(entry.kind, Kind::File | Kind::Symlink) {
+            self.leaves += 1;
+            self.replaced.leaf(&entry.path, false);
+        }
     }
 
-    fn both(&mut self, entry: &Entry, new: &Present<'_>, made: i64, reread: Reread) {
+    fn both(&mut self, entry: &Entry, new: &Present<'_>, made: i64, what: &Update<'_>) {
         self.seen += 1;
         let old = View::from(entry);
         let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
         // An imported entry has digests only; what it lacks is filled in.
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
+        // Earlier versions did not record it.
+        self.differs |= entry.mount.as_deref() != new.mount;
+        self.replaced.see(entry, new);
         if !matches!(entry.kind, Kind::File | Kind::Symlink) {
             return;
         }
         self.leaves += 1;
         self.matches += u64::from(same);
+        self.replaced.leaf(&entry.path, same);
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
             return;
         };
-        if !is_unchanged(&old, &new.view) {
+        let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
+        if !is_unchanged(&old, &new.view) || accepts {
             self.read(id);
             self.differs = true;
-        } else if reread != Reread::None {
-            let verified_at = entry.verified_at.unwrap_or(made);
+            return;
+        }
+        self.tell |= entry.found.is_some();
+        if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);
             self.candidates.push(Candidate {
-                verified_at,
+                last: last_tried(entry, made, what.now),
                 size,
                 entry: id,
             });
         }
     }
+}
+
+/// When an entry's content was last tried, whatever came of it. A time that is not over yet says
+/// nothing, unless there is no other.
+fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
+    let verified = entry.verified_at.unwrap_or(made);
+    let times = [Some(verified), entry.tried_at];
+    let over = times.into_iter().flatten().filter(|time| *time <= now);
+    over.max().unwrap_or(verified)
 }
 
 /// May the file keep its digest unread?

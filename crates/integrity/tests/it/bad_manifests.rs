@@ -45,8 +45,8 @@ fn refused(tree: &TestTree, manifest: &[u8], why: &str) {
 fn cut_off_anywhere() {
     let (tree, manifest) = sample();
     for keep in 0..manifest.len() {
-        let file = ManifestFile::from_reader(b"m", &manifest[..keep]).unwrap();
-        assert!(file.check().is_err(), "cut at {keep}");
+        let file = ManifestFile::from_reader(b"m", &manifest[..keep]);
+        assert!(file.and_then(|file| file.check()).is_err(), "cut at {keep}");
     }
     refused(&tree, &manifest[..manifest.len() / 2], "truncated");
     refused(&tree, b"", "empty");
@@ -66,9 +66,9 @@ proptest! {
         let mut flipped = manifest.clone();
         let at = at.index(flipped.len());
         flipped[at] ^= 1 << bit;
-        let file = ManifestFile::from_reader(b"m", &flipped[..]).unwrap();
         // The trailer's own counts are compared when the entries are read.
-        let read = file.check().and_then(|()| drain(&file));
+        let read = ManifestFile::from_reader(b"m", &flipped[..])
+            .and_then(|file| file.check().and_then(|()| drain(&file)));
         prop_assert!(read.is_err(), "byte {at}");
     }
 
@@ -85,6 +85,11 @@ proptest! {
         let altered = resealed(manifest, |lines| {
             let mut bytes = lines[line].clone().into_bytes();
             let at = at.index(bytes.len());
+            // Devices are recorded and not compared: they may be numbered anew.
+            let dev = lines[line].find(",\"dev\":0").unwrap();
+            if (dev..dev + 8).contains(&at) {
+                return;
+            }
             bytes[at] = byte;
             // Manifests are UTF-8; other bytes are the test's above.
             if let Ok(text) = String::from_utf8(bytes) {
@@ -105,7 +110,10 @@ proptest! {
 
     #[test]
     fn garbage_never_panics(bytes: Vec<u8>) {
-        let file = ManifestFile::from_reader(b"m", &bytes[..]).unwrap();
+        prop_assert!(ManifestFile::from_reader(b"m", &bytes[..]).is_err());
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("m"), &bytes).unwrap();
+        let file = ManifestFile::open(&dir.path().join("m")).unwrap();
         prop_assert!(file.check().is_err());
         prop_assert!(file.header().is_err());
     }

@@ -10,6 +10,7 @@ mod damage;
 mod foreign;
 mod recording;
 mod refusals;
+mod scrubbing;
 mod support;
 mod unreadable;
 mod updating;

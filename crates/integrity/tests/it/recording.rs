@@ -273,7 +273,7 @@ fn a_cancelled_run_leaves_no_trailer() {
         tree: TreeOptions::default(),
         algorithm: Algorithm::Sha256,
         created_at: 0,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     let mut out = Vec::new();

@@ -20,10 +20,12 @@ pub const THEN: i64 = 1_700_000_000_000_000_000;
 /// Calls `job` with the means for `workers` threads.
 pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
-    let reading = |_: Job| Reading {
-        workers,
-        start: Default::default(),
-        read: bc_read::Options::default(),
+    let reading = |_: Job| {
+        Ok(Reading {
+            workers,
+            start: Default::default(),
+            read: bc_read::Options::default(),
+        })
     };
     job(&Work {
         walk_workers: workers.into(),
@@ -46,7 +48,7 @@ pub fn create_with(
         tree,
         algorithm,
         created_at: THEN,
-        host: None,
+        origin: Default::default(),
         leave_out: Vec::new(),
     };
     with_work(workers, |work| {
@@ -117,6 +119,7 @@ pub fn verify_with(
         detail: how.detail,
         trust: how.trust,
         root_check: how.root_check,
+        leave_out: &[],
     };
     let mut out = Vec::new();
     let mut report = Report::new(&mut out, format);
@@ -164,10 +167,26 @@ pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
         trust: Trust::Checked,
         root_check: RootCheck::Careful,
         now: THEN + 1_000_000_000,
+        origin: &bc_integrity::Origin {
+            host: None,
+            machine: None,
+        },
+        leave_out: &[],
     }
 }
 
+/// An update of a manifest that nobody else updates. A test that starts a program beside this one
+/// hands it the lock for the moment before it runs.
 pub fn updated(what: &Update<'_>) -> Result<(String, Updated), Error> {
+    loop {
+        match updated_once(what) {
+            Err(error) if error.to_string().contains("another update") => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+}
+
+pub fn updated_once(what: &Update<'_>) -> Result<(String, Updated), Error> {
     let mut out = Vec::new();
     let mut report = Report::new(&mut out, Format::Text);
     let done = with_work(2, |work| {
@@ -192,6 +211,16 @@ pub fn entry(manifest: &[u8], path: &str) -> serde_json::Value {
         .into_iter()
         .find(|line| line["path"] == path)
         .unwrap()
+}
+
+/// The line of one path without what a failed attempt at its content leaves there.
+pub fn recorded(manifest: &[u8], path: &str) -> serde_json::Value {
+    let mut entry = entry(manifest, path);
+    let fields = entry.as_object_mut().unwrap();
+    for key in ["tried_at", "found"] {
+        fields.remove(key);
+    }
+    entry
 }
 
 /// A manifest with its entry lines changed by `change` and a new, right trailer.

@@ -5,7 +5,10 @@ use bc_integrity::compare::Detail;
 use bc_integrity::{Damaged, Outcome, Reread, Update};
 use bc_testkit::TestTree;
 
-use crate::support::{How, THEN, an_update, entry, manifest_of, record, rot, updated, verified};
+use crate::support::{
+    How, THEN, an_update, entry, manifest_of, record, recorded, rot, updated, updated_once,
+    verified,
+};
 
 fn sample() -> TestTree {
     let tree = TestTree::new();
@@ -89,7 +92,7 @@ fn damage_is_not_overwritten_unless_accepted() {
         assert!(text.contains("!! b/d: "), "{text}");
         assert_eq!(done.summary.outcome(), Outcome::Damaged);
         let now = std::fs::read(&manifest).unwrap();
-        assert_eq!(entry(&now, "b/d"), entry(&before, "b/d"));
+        assert_eq!(recorded(&now, "b/d"), entry(&before, "b/d"));
         assert!(entry(&now, "new").is_object());
     }
     let what = Update {
@@ -189,7 +192,7 @@ fn a_scrub_finds_bitrot() {
         assert_eq!(text, "!! b/d: ctime unchanged, points to bitrot\n");
         assert_eq!(done.summary.outcome(), Outcome::Damaged);
         let now = std::fs::read(&manifest).unwrap();
-        assert_eq!(entry(&now, "b/d"), entry(&unchanged, "b/d"));
+        assert_eq!(recorded(&now, "b/d"), entry(&unchanged, "b/d"));
         assert!(entry(&now, "a")["verified_at"].is_string());
     }
 }
@@ -212,7 +215,7 @@ fn one_update_at_a_time() {
     let tree = sample();
     let manifest = record(&tree);
     let held = bc_fs::atomic::lock(&manifest).unwrap();
-    let error = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap_err();
+    let error = updated_once(&an_update(tree.path().as_os_str(), &manifest)).unwrap_err();
     assert!(error.to_string().contains("another update"), "{error}");
     drop(held);
     updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();

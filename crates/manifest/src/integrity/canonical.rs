@@ -28,6 +28,11 @@ fn parse_fields(line: &[u8], digest_len: Option<usize>, entry: &mut Entry) -> Op
         ino: rest.number(b",\"ino\":")?,
         nlink: rest.number(b",\"nlink\":")?,
     });
+    entry.dev = match rest.0.starts_with(b",\"dev\":") {
+        true => Some(rest.small(b",\"dev\":")?),
+        false => None,
+    };
+    entry.mount = None;
     entry.rdev = match rest.0.starts_with(b",\"rdev\":") {
         true => Some(rest.number(b",\"rdev\":")?),
         false => None,
@@ -44,6 +49,8 @@ fn parse_fields(line: &[u8], digest_len: Option<usize>, entry: &mut Entry) -> Op
         Some(()) => Some(time::parse_rfc3339(rest.string()?)?),
         None => None,
     };
+    entry.tried_at = None;
+    entry.found = None;
     entry.xattrs = None;
     entry.error = None;
     if !entry.extra.is_empty() {
@@ -161,6 +168,7 @@ fn eight_digits(text: [u8; 8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::Found;
     use super::super::parse::{Parsed, parse_general};
     use super::*;
     use proptest::prelude::*;
@@ -173,6 +181,10 @@ mod tests {
         entry.target = Some(b"before".to_vec());
         entry.xattrs = Some(Default::default());
         entry.verified_at = Some(1);
+        entry.tried_at = Some(1);
+        entry.found = Some(Found::Damaged);
+        entry.dev = Some(1);
+        entry.mount = Some("before".into());
         entry.error = Some(crate::Failure {
             op: "before".into(),
             errno: None,
@@ -212,11 +224,18 @@ mod tests {
         let numbers = (any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
         let times = (any::<i64>(), any::<i64>(), any::<u64>(), any::<u64>());
         let path = "[a-zé\"\\\\\n.-]{1,9}";
+        let tried = (any::<i64>(), any::<bool>());
+        let rare = (
+            any::<Option<u32>>(),
+            proptest::option::of("[a-z:/\"é]{0,9}"),
+            proptest::option::of(tried),
+        );
         let rest = (
             any::<Option<u64>>(),
             any::<Option<i64>>(),
             any::<[u8; 4]>(),
             path,
+            rare,
         );
         (path, kind, numbers, times, rest).prop_map(|(path, kind, a, b, rest)| {
             let mut entry = Entry::new(path.into_bytes(), kind);
@@ -232,6 +251,11 @@ mod tests {
             });
             entry.rdev = rest.0;
             entry.verified_at = rest.1;
+            (entry.dev, entry.mount) = (rest.4.0, rest.4.1);
+            if let Some((time, damaged)) = rest.4.2 {
+                let found = [Found::Unreadable, Found::Damaged][usize::from(damaged)];
+                (entry.tried_at, entry.found) = (Some(time), Some(found));
+            }
             match kind {
                 Kind::File => entry.digest = Digest::new(&rest.2),
                 Kind::Symlink => entry.target = Some(rest.3.into_bytes()),
@@ -256,6 +280,7 @@ mod tests {
             size: 7,
             ..Meta::default()
         });
+        entry.dev = Some(1);
         entry.digest = Digest::new(&[1, 2, 3, 0xff]);
         assert_eq!(parse(&line_of(&entry), Some(4)), Some(entry));
     }
@@ -269,7 +294,8 @@ mod tests {
                 prop_assert_eq!(&quick, &entry);
             } else {
                 let odd = |bytes: &[u8]| bytes.iter().any(|b| b"\"\\\n".contains(b));
-                prop_assert!(odd(&entry.path) || entry.target.is_some_and(|t| odd(&t)));
+                let rare = entry.mount.is_some() || entry.tried_at.is_some();
+                prop_assert!(rare || odd(&entry.path) || entry.target.is_some_and(|t| odd(&t)));
             }
         }
 

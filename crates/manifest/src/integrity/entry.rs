@@ -99,6 +99,8 @@ const FIELDS: &[&str] = &[
     "ctime_ns",
     "ino",
     "nlink",
+    "dev",
+    "mount",
     "rdev",
     "digest",
     "target",
@@ -106,8 +108,36 @@ const FIELDS: &[&str] = &[
     "xattrs",
     "xattrs_b64",
     "verified_at",
+    "tried_at",
+    "found",
     "error",
 ];
+
+/// What the last attempt at a file's content came to, when it did not come to the digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Found {
+    /// Other content behind the same size and mtime.
+    Damaged,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl Found {
+    /// As the manifest writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Found::Damaged => "damaged",
+            Found::Unreadable => "unreadable",
+        }
+    }
+
+    /// The finding of this name.
+    pub fn from_name(name: &str) -> Option<Found> {
+        [Found::Damaged, Found::Unreadable]
+            .into_iter()
+            .find(|found| found.name() == name)
+    }
+}
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +148,12 @@ pub struct Entry {
     pub kind: Kind,
     /// Its metadata; `None` if they could not be read (there is an error then).
     pub meta: Option<Meta>,
+    /// The file system that the entry is on, as the index of its first appearance in the manifest
+    /// (the root's is 0): numbers of devices change from boot to boot.
+    pub dev: Option<u32>,
+    /// Of a directory where a file system is mounted, what is: the mount's source as the kernel
+    /// names it, empty where that is not known.
+    pub mount: Option<String>,
     /// The device that a block or character device stands for (`makedev` encoding).
     pub rdev: Option<u64>,
     /// The content's digest, of the header's algorithm; files only.
@@ -128,6 +164,11 @@ pub struct Entry {
     pub xattrs: Option<Xattrs>,
     /// When the content was last read and found to have the digest, in nanoseconds since 1970.
     pub verified_at: Option<i64>,
+    /// When the content was last tried without finding the digest, in nanoseconds since 1970;
+    /// gone as soon as it is found again.
+    pub tried_at: Option<i64>,
+    /// What was found then.
+    pub found: Option<Found>,
     /// What could not be read.
     pub error: Option<Failure>,
     /// Fields that this version does not know, kept as they are.
@@ -141,11 +182,15 @@ impl Entry {
             path,
             kind,
             meta: None,
+            dev: None,
+            mount: None,
             rdev: None,
             digest: None,
             target: None,
             xattrs: None,
             verified_at: None,
+            tried_at: None,
+            found: None,
             error: None,
             extra: Map::new(),
         }
@@ -195,6 +240,13 @@ impl Entry {
             push_field(out, "ino", meta.ino);
             push_field(out, "nlink", meta.nlink);
         }
+        if let Some(dev) = self.dev {
+            push_field(out, "dev", dev.into());
+        }
+        if let Some(mount) = &self.mount {
+            push_key(out, "mount");
+            push_str(out, mount);
+        }
         if let Some(rdev) = self.rdev {
             push_field(out, "rdev", rdev);
         }
@@ -209,9 +261,18 @@ impl Entry {
         if let Some(xattrs) = &self.xattrs {
             push_xattrs(out, xattrs);
         }
-        if let Some(time) = self.verified_at {
-            push_key(out, "verified_at");
-            push_str(out, &time::format_rfc3339(time));
+        for (key, time) in [
+            ("verified_at", self.verified_at),
+            ("tried_at", self.tried_at),
+        ] {
+            if let Some(time) = time {
+                push_key(out, key);
+                push_str(out, &time::format_rfc3339(time));
+            }
+        }
+        if let Some(found) = self.found {
+            push_key(out, "found");
+            push_str(out, found.name());
         }
         if let Some(error) = &self.error {
             push_failure(out, error);

@@ -23,10 +23,23 @@ pub struct Header {
     pub created_at: Option<String>,
     /// The host's name.
     pub host: Option<String>,
-    /// The root as it was given, raw bytes.
+    /// The machine's id, as `/etc/machine-id` has it: two hosts may share a name.
+    pub machine: Option<String>,
+    /// The root's absolute path without links, raw bytes. Manifests of earlier versions have it
+    /// as it was given.
     pub root: Option<Vec<u8>>,
     /// Device number of the root.
     pub root_dev: Option<u64>,
+    /// UUID of the root's file system.
+    pub fs_uuid: Option<String>,
+    /// Source of the mount that the root is on, as the kernel names it: `/dev/sda2`,
+    /// `server:/export`.
+    pub mount_source: Option<String>,
+    /// Which paths below the root were asked for; null for all. What it looks like is left to
+    /// those who write it.
+    pub scope: Value,
+    /// Which part of a tree that several read together; null for all of it.
+    pub shard: Value,
     /// Every option that decides which entries there are.
     pub options: Map<String, Value>,
     /// Fields that this version does not know, kept as they are.
@@ -72,6 +85,16 @@ struct RawHeader {
     #[serde(default)]
     root_dev: Option<u64>,
     #[serde(default)]
+    machine: Option<String>,
+    #[serde(default)]
+    fs_uuid: Option<String>,
+    #[serde(default)]
+    mount_source: Option<String>,
+    #[serde(default)]
+    scope: Value,
+    #[serde(default)]
+    shard: Value,
+    #[serde(default)]
     options: Map<String, Value>,
     #[serde(flatten)]
     extra: Map<String, Value>,
@@ -86,8 +109,13 @@ impl Header {
             algorithm: algorithm.to_owned(),
             created_at: None,
             host: None,
+            machine: None,
             root: None,
             root_dev: None,
+            fs_uuid: None,
+            mount_source: None,
+            scope: Value::Null,
+            shard: Value::Null,
             options: Map::new(),
             extra: Map::new(),
         }
@@ -102,9 +130,14 @@ impl Header {
             "algorithm",
             "created_at",
             "host",
+            "machine",
             "root",
             "root_b64",
             "root_dev",
+            "fs_uuid",
+            "mount_source",
+            "scope",
+            "shard",
             "options",
         ];
         match self.extra.keys().any(|key| FIELDS.contains(&key.as_str())) {
@@ -128,11 +161,19 @@ impl Header {
                 push_str(out, text);
             }
         }
+        push_nullable(out, "machine", self.machine.as_deref());
         if let Some(root) = &self.root {
             push_bytes(out, "root", root);
         }
         if let Some(dev) = self.root_dev {
             push_field(out, "root_dev", dev);
+        }
+        push_nullable(out, "fs_uuid", self.fs_uuid.as_deref());
+        push_nullable(out, "mount_source", self.mount_source.as_deref());
+        for (key, value) in [("scope", &self.scope), ("shard", &self.shard)] {
+            push_key(out, key);
+            // JSON values into a Vec: cannot fail.
+            let _ = serde_json::to_writer(&mut *out, value);
         }
         push_key(out, "options");
         push_value(out, &self.options);
@@ -181,8 +222,13 @@ impl Header {
             algorithm: raw.algorithm,
             created_at: raw.created_at,
             host: raw.host,
+            machine: raw.machine,
             root,
             root_dev: raw.root_dev,
+            fs_uuid: raw.fs_uuid,
+            mount_source: raw.mount_source,
+            scope: raw.scope,
+            shard: raw.shard,
             options: raw.options,
             extra: raw.extra,
         })
@@ -203,9 +249,27 @@ impl Trailer {
         out.extend_from_slice(b"\"}\n");
     }
 
+    /// Is `line`, without its newline, what [`write_line`](Self::write_line) writes? Keys that a
+    /// later version adds may follow.
+    pub(super) fn is_written_as(&self, line: &[u8]) -> bool {
+        let mut known = Vec::new();
+        self.write_line(&mut known);
+        // Without the brace and the newline.
+        let known = &known[..known.len() - 2];
+        match line.strip_prefix(known) {
+            Some(b"}") => true,
+            Some([b',', .., b'}']) => serde_json::from_slice::<Map<String, Value>>(line).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// The SHA-256 that a trailer's line holds, before the line is trusted to be one.
+    pub fn sha256_in(line: &[u8]) -> Option<[u8; 32]> {
+        Trailer::parse(line).map(|trailer| trailer.sha256)
+    }
+
     pub(super) fn parse(line: &[u8]) -> Option<Trailer> {
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
         struct Raw {
             r#type: String,
             entries: u64,
@@ -242,6 +306,15 @@ pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<
     // and programs another.
     let lossy = String::from_utf8_lossy(&bytes);
     (matches!(lossy, std::borrow::Cow::Owned(_)) && lossy == text).then_some(bytes)
+}
+
+/// Every header has these keys, so that whoever infers a schema finds them.
+fn push_nullable(out: &mut Vec<u8>, key: &str, text: Option<&str>) {
+    push_key(out, key);
+    match text {
+        Some(text) => push_str(out, text),
+        None => out.extend_from_slice(b"null"),
+    }
 }
 
 pub(super) fn push_value(out: &mut Vec<u8>, value: &Map<String, Value>) {

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::canonical;
-use super::entry::{Entry, Kind, Meta, Xattrs};
+use super::entry::{Entry, Found, Kind, Meta, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
 use crate::base64;
@@ -34,6 +34,8 @@ enum Key {
     CtimeNs,
     Ino,
     Nlink,
+    Dev,
+    Mount,
     Rdev,
     Digest,
     Target,
@@ -41,6 +43,8 @@ enum Key {
     Xattrs,
     XattrsB64,
     VerifiedAt,
+    TriedAt,
+    Found,
     Error,
     Unknown(String),
 }
@@ -60,6 +64,8 @@ struct Raw<'a> {
     ctime_ns: Option<i64>,
     ino: Option<u64>,
     nlink: Option<u64>,
+    dev: Option<u32>,
+    mount: Option<Text<'a>>,
     rdev: Option<u64>,
     digest: Option<Text<'a>>,
     target: Option<Text<'a>>,
@@ -67,6 +73,8 @@ struct Raw<'a> {
     xattrs: Option<Pairs>,
     xattrs_b64: Option<Pairs>,
     verified_at: Option<Text<'a>>,
+    tried_at: Option<Text<'a>>,
+    found: Option<Text<'a>>,
     error: Option<Failure>,
     extra: Map<String, Value>,
 }
@@ -97,6 +105,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::CtimeNs => once(&mut raw.ctime_ns, &mut map)?,
                         Key::Ino => once(&mut raw.ino, &mut map)?,
                         Key::Nlink => once(&mut raw.nlink, &mut map)?,
+                        Key::Dev => once(&mut raw.dev, &mut map)?,
+                        Key::Mount => once(&mut raw.mount, &mut map)?,
                         Key::Rdev => once(&mut raw.rdev, &mut map)?,
                         Key::Digest => once(&mut raw.digest, &mut map)?,
                         Key::Target => once(&mut raw.target, &mut map)?,
@@ -104,6 +114,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::Xattrs => once(&mut raw.xattrs, &mut map)?,
                         Key::XattrsB64 => once(&mut raw.xattrs_b64, &mut map)?,
                         Key::VerifiedAt => once(&mut raw.verified_at, &mut map)?,
+                        Key::TriedAt => once(&mut raw.tried_at, &mut map)?,
+                        Key::Found => once(&mut raw.found, &mut map)?,
                         Key::Error => once(&mut raw.error, &mut map)?,
                         Key::Unknown(key) => {
                             if raw.extra.insert(key, map.next_value()?).is_some() {
@@ -224,10 +236,18 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         (None, None) => None,
         (None, Some(_)) => return Err("target_b64 without target"),
     };
-    let verified_at = match raw.verified_at {
-        Some(Text(text)) => Some(time::parse_rfc3339(&text).ok_or("verified_at is not a time")?),
-        None => None,
-    };
+    let verified_at = raw
+        .verified_at
+        .map(|Text(text)| time::parse_rfc3339(&text).ok_or("verified_at is not a time"))
+        .transpose()?;
+    let tried_at = raw
+        .tried_at
+        .map(|Text(text)| time::parse_rfc3339(&text).ok_or("tried_at is not a time"))
+        .transpose()?;
+    let found = raw
+        .found
+        .map(|Text(text)| Found::from_name(&text).ok_or("found is neither damaged nor unreadable"))
+        .transpose()?;
     let meta = match (
         raw.size,
         raw.mode,
@@ -261,16 +281,21 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         _ => return Err("some metadata missing"),
     };
     let xattrs = xattrs(raw.xattrs, raw.xattrs_b64)?;
-    let (rdev, error, extra) = (raw.rdev, raw.error, raw.extra);
+    let mount = raw.mount.map(|Text(text)| text.into_owned());
+    let (dev, rdev, error, extra) = (raw.dev, raw.rdev, raw.error, raw.extra);
     Ok(Entry {
         path,
         kind,
         meta,
+        dev,
+        mount,
         rdev,
         digest,
         target,
         xattrs,
         verified_at,
+        tried_at,
+        found,
         error,
         extra,
     })

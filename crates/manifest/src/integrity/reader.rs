@@ -66,17 +66,16 @@ impl<R: BufRead> Reader<R> {
     /// If there is none, its schema is unknown, or reading fails.
     pub fn new(mut input: R, policy: Policy) -> Result<Self, Error> {
         let mut buffer = Vec::new();
-        let found = lines::read(&mut input, b'\n', MAX_LINE, &mut buffer);
-        match found.map_err(|e| Error::io(1, e))? {
-            Line::Complete => {}
-            Line::End => return Err(Error::new(ErrorKind::NotAManifest, 0, "empty file")),
-            Line::Unterminated | Line::TooLong => {
-                return Err(Error::new(
+        let found = lines::read_first(&mut input, MAX_LINE, &mut buffer);
+        if found.map_err(|e| Error::io(1, e))?.is_none() {
+            return Err(match buffer.is_empty() {
+                true => Error::new(ErrorKind::NotAManifest, 0, "empty file"),
+                false => Error::new(
                     ErrorKind::NotAManifest,
                     1,
                     "not an integrity manifest: no header",
-                ));
-            }
+                ),
+            });
         }
         let header = Header::parse(&buffer)?;
         let mut sha256 = Sha256::new();
@@ -291,10 +290,7 @@ impl<R: BufRead> Reader<R> {
         if let (true, Some(trailer)) = (self.proven, Trailer::parse(&self.buffer)) {
             self.counts.sha256 = trailer.sha256;
         }
-        let mut expected = Vec::new();
-        self.counts.write_line(&mut expected);
-        expected.pop();
-        if expected != self.buffer || !complete {
+        if !self.counts.is_written_as(&self.buffer) || !complete {
             let why = match Trailer::parse(&self.buffer) {
                 None => "not a valid trailer".to_owned(),
                 Some(trailer) if trailer.sha256 != self.counts.sha256 => {

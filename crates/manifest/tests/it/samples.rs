@@ -171,9 +171,12 @@ fn jsonl_with_every_type_of_line() {
 /// Made by another program: what the format says must be enough to write it.
 #[test]
 fn integrity_manifest_of_another_writer() {
-    let bytes = data("integrity.jsonl");
-    let trailer = validate(&bytes[..]).unwrap();
+    // From before machines, places and devices were recorded.
+    let trailer = validate(&data("integrity.jsonl")[..]).unwrap();
     assert_eq!((trailer.entries, trailer.errors), (5, 1));
+    let bytes = data("integrity-places.jsonl");
+    let trailer = validate(&bytes[..]).unwrap();
+    assert_eq!((trailer.entries, trailer.errors), (6, 1));
     let reader = integrity::Reader::new(&bytes[..], Policy::Strict).unwrap();
     let mut writer = Writer::new(Vec::new(), reader.header()).unwrap();
     for entry in reader {
@@ -182,6 +185,26 @@ fn integrity_manifest_of_another_writer() {
     assert!(writer.finish().unwrap().0 == bytes);
     let error = validate(&data("integrity-truncated.jsonl")[..]).unwrap_err();
     assert_eq!((error.kind(), error.line()), (ErrorKind::Truncated, 7));
+}
+
+/// Keys of a later version are passed over in every line, the trailer's too.
+#[test]
+fn keys_that_are_not_known_are_passed_over() {
+    let bytes = data("integrity-places.jsonl");
+    let text = String::from_utf8(bytes).unwrap();
+    let end = text.rfind("\"}").unwrap();
+    let trailer = format!("{}\",\"directories\":[1,{{\"a\":null}}]}}\n", &text[..end]);
+    assert_eq!(validate(trailer.as_bytes()).unwrap().entries, 6);
+    for wrong in [
+        format!("{}\",\"directories\"}}\n", &text[..end]),
+        format!("{}\" }}\n", &text[..end]),
+        format!("{}\",\"a\":1}} \n", &text[..end]),
+        text.replace("\"entries\":6", "\"entries\":7"),
+    ] {
+        let error = validate(wrong.as_bytes()).unwrap_err();
+        let refused = [ErrorKind::Altered, ErrorKind::Malformed];
+        assert!(refused.contains(&error.kind()), "{error}: {wrong}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The lines we write obey the published schemas. A checker for just the keywords that those
 //! use: it refuses to go on at any other.
 
-use bc_manifest::integrity::{Entry, Header, Kind, Meta, Writer};
+use bc_manifest::integrity::{Entry, Found, Header, Kind, Meta, Writer};
 use bc_manifest::{Digest, Failure, jsonl};
 use serde_json::Value;
 
@@ -29,12 +29,9 @@ fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
         }
         "const" => rule == value,
         "enum" => rule.as_array().unwrap().contains(value),
-        "type" => match rule.as_str().unwrap() {
-            "object" => value.is_object(),
-            "array" => value.is_array(),
-            "string" => value.is_string(),
-            "integer" => value.is_i64() || value.is_u64(),
-            other => panic!("type {other}"),
+        "type" => match rule {
+            Value::Array(any) => any.iter().any(|one| is_of_type(one, value)),
+            one => is_of_type(one, value),
         },
         "minimum" => value.as_i64().is_none_or(|v| v >= rule.as_i64().unwrap()),
         "required" => rule
@@ -65,6 +62,17 @@ fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
         "pattern" => matches(rule.as_str().unwrap(), value.as_str().unwrap_or_default()),
         other => panic!("keyword {other}"),
     })
+}
+
+fn is_of_type(name: &Value, value: &Value) -> bool {
+    match name.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "null" => value.is_null(),
+        "integer" => value.is_i64() || value.is_u64(),
+        other => panic!("type {other}"),
+    }
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
@@ -124,6 +132,10 @@ fn integrity_lines() {
             .collect()
         });
         entry.verified_at = (kind == Kind::File).then_some(-5);
+        entry.tried_at = (kind == Kind::File).then_some(7);
+        entry.found = (kind == Kind::File).then_some(Found::Damaged);
+        entry.dev = Some(0);
+        entry.mount = (kind == Kind::Dir).then(|| "server:/export".into());
         writer.write(&entry).unwrap();
     }
     let mut entry = Entry::new(b"8\xff".to_vec(), Kind::File);

@@ -8,7 +8,7 @@ use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
 use super::Pump;
-use crate::buffer::Pool;
+use crate::buffer::{Buffer, Pool};
 use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
 use crate::plan::Length;
@@ -17,6 +17,7 @@ use crate::queue::Way;
 use crate::slot::{Active, Plain, Slot};
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
+use crate::watch::Watch;
 
 /// What became of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -36,7 +37,9 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn start(&mut self, slot: usize) -> Start {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
             deferred
-        } else if let Some(entry) = self.hand.next() {
+        } else if let Some(again) = self.next_again() {
+            again
+        } else if let Some(entry) = self.next_entry() {
             (entry, self.consumer.want(entry))
         } else {
             self.free.push(slot);
@@ -138,8 +141,11 @@ impl<C: Consumer> Pump<'_, C> {
         }
         self.hand.begin(progress.left(), length);
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, proven, progress, file);
+        let mut active = Active::new(opened, proven, want, progress, file);
         active.length = length;
+        if proven {
+            self.watch(&mut active);
+        }
         match self.pool.take(progress.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
@@ -165,9 +171,11 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// Offers a huge file to the consumer, to be read in a way of its own: where this worker
-    /// has no other in hand, which would have to wait for it.
+    /// has no other in hand, which would have to wait for it, and nobody who wants to write to
+    /// one of its files would.
     fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
-        if self.hand.huge() > 0 {
+        // Of a file that was put off the pump knows its readings so far.
+        if self.hand.huge() > 0 || self.is_known(opened.entry) || self.holds_lease() {
             return false;
         }
         self.hand.begin(bytes, Length::Huge);
@@ -209,7 +217,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         self.stats.bytes += n as u64;
         match active.took(n) {
-            Step::Last => {}
+            Step::Last if matches!(active.watch, Watch::Off) => {}
             Step::LastIfSame if !active.proven && active.progress.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
@@ -330,11 +338,19 @@ impl<C: Consumer> Pump<'_, C> {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
+        if !matches!(active.watch, Watch::Off) && !self.is_steady(slot, step) {
+            return false;
+        }
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
         match step {
             Step::More => return true,
             Step::Full => {}
             Step::Last => active.end = true,
             Step::LastIfSame if !active.proven && active.progress.exact() => active.end = true,
+            // Shown by more than its stamp.
+            Step::LastIfSame if !matches!(active.watch, Watch::Off) => active.end = true,
             Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
                 Ok(()) => active.end = true,
                 Err(error) => {
@@ -449,15 +465,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// The same for a file that has left its slot.
     fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        if let Some(buffer) = active.buffer {
-            self.pool.put(buffer);
-        }
-        if let Some(file) = active.file {
-            close(file);
-        }
-        self.hand.end(active.length);
-        self.short = false;
-        self.free.push(slot);
+        self.release(slot, active.length, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -470,5 +478,25 @@ impl<C: Consumer> Pump<'_, C> {
             }
         };
         self.consumer.finish(slot, result, entry);
+    }
+
+    /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
+    #[inline]
+    pub(super) fn release(
+        &mut self,
+        slot: usize,
+        length: Length,
+        buffer: Option<Buffer>,
+        file: Option<OwnedFd>,
+    ) {
+        if let Some(buffer) = buffer {
+            self.pool.put(buffer);
+        }
+        if let Some(file) = file {
+            close(file);
+        }
+        self.hand.end(length);
+        self.short = false;
+        self.free.push(slot);
     }
 }

@@ -197,6 +197,19 @@ fn an_error_in_the_middle_is_an_error() {
     });
 }
 
+/// Whether all of a file could be read without waiting for the disk; `None` if not even a part.
+fn resident(path: &std::path::Path) -> Option<bool> {
+    let file = std::fs::File::open(path).unwrap();
+    let len = file.metadata().unwrap().len() as usize;
+    let mut bytes = vec![0; len];
+    let mut room = [std::io::IoSliceMut::new(&mut bytes)];
+    let read = rustix::io::preadv2(&file, &mut room, 0, rustix::io::ReadWriteFlags::NOWAIT);
+    match read {
+        Err(rustix::io::Errno::AGAIN) => None,
+        read => Some(read == Ok(len)),
+    }
+}
+
 /// Data that is on the disk only goes through the ring, where there is one.
 #[test]
 fn cold_files_are_queued() {
@@ -206,14 +219,7 @@ fn cold_files_are_queued() {
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     }
-    let probe = std::fs::File::open(&paths[0]).unwrap();
-    let mut byte = [0; 1];
-    let cold = rustix::io::preadv2(
-        &probe,
-        &mut [std::io::IoSliceMut::new(&mut byte)],
-        0,
-        rustix::io::ReadWriteFlags::NOWAIT,
-    ) == Err(rustix::io::Errno::AGAIN);
+    let cold = paths.iter().any(|path| resident(path).is_none());
     let listing = list(&paths, Metadata::Basic);
     let mut recorder = Recorder::new(4);
     let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
@@ -225,12 +231,23 @@ fn cold_files_are_queued() {
         Ok(()) => assert!(stats.queued > 0 && stats.backend == Backend::Mixed),
         Err(_) => assert!(stats.queued == 0 && stats.refused.is_some()),
     }
-    // And now they are resident.
-    let mut recorder = Recorder::new(4);
-    let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
-    assert!(recorder.contents(&listing) == contents);
-    assert_eq!((stats.queued, stats.backend), (0, Backend::Sync));
+    // And now they are resident, unless something else has the page cache emptied: it may do so
+    // now and then, but not each time.
+    let warm = (0..DISTURBED).any(|_| {
+        let ready = paths.iter().all(|path| {
+            std::fs::read(path).unwrap();
+            resident(path) == Some(true)
+        });
+        let mut recorder = Recorder::new(4);
+        let stats = read_all(&listing, &options(Choice::Auto), &mut recorder);
+        assert!(recorder.contents(&listing) == contents);
+        ready && (stats.queued, stats.backend) == (0, Backend::Sync)
+    });
+    assert!(warm, "resident files were queued each time");
 }
+
+/// How often a condition is made anew that others on the machine may take away.
+const DISTURBED: u32 = 200;
 
 /// What is resident never waits for a ring; what is not goes there; what cannot
 /// be known goes there once reads have been slow.

@@ -3,6 +3,7 @@
 
 mod contents;
 mod contract;
+mod fresh;
 mod hostile;
 mod proof;
 mod refused;
@@ -37,6 +38,8 @@ pub(crate) enum Pretend {
 }
 
 thread_local! {
+    static CLOCK_AHEAD_NS: Cell<i64> = const { Cell::new(0) };
+    static NO_LEASE: Cell<bool> = const { Cell::new(false) };
     static PRETEND: Cell<(Pretend, u32)> = const { Cell::new((Pretend::Nothing, 0)) };
 }
 
@@ -62,6 +65,16 @@ pub(crate) fn pretended_latency() -> Duration {
         Pretend::UnknownSlow => Duration::from_millis(5),
         _ => Duration::ZERO,
     }
+}
+
+/// How far the clock that fresh files are told by is ahead on this thread.
+pub(crate) fn clock_ahead_ns() -> i64 {
+    CLOCK_AHEAD_NS.get()
+}
+
+/// Whether the system gives no leases on this thread.
+pub(crate) fn pretends_no_lease() -> bool {
+    NO_LEASE.get()
 }
 
 fn pretend(pretend: Pretend) {
@@ -230,7 +243,10 @@ impl Consumer for Recorder<'_> {
             pending: None,
             ended: false,
         };
-        assert!(self.open.insert(slot, reading).is_none(), "slot in use");
+        // What is left of files that will begin, or have begun, again.
+        self.open.retain(|_, before| before.entry != opened.entry);
+        let before = self.open.insert(slot, reading);
+        assert!(before.is_none_or(|before| !before.ended), "slot in use");
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
@@ -307,8 +323,9 @@ fn files(lengths: &[usize]) -> (TestTree, Vec<PathBuf>, Vec<Vec<u8>>) {
 }
 
 /// Makes a file look old, so that any change shows in its times however coarse
-/// the clock of the file system is.
+/// the clock of the file system is. Nobody can set a ctime: the clock of this thread goes ahead.
 fn age(path: &Path) {
+    CLOCK_AHEAD_NS.set(3_600_000_000_000);
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     let file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
     file.set_modified(long_ago).unwrap();

@@ -1,9 +1,11 @@
 //! How many long files a worker has in hand, and what becomes of the rest of its batch.
 
+use std::collections::BTreeMap;
+
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Error, Metadata};
 
-use super::{each_backend, files, list, options};
+use super::{CLOCK_AHEAD_NS, NO_LEASE, each_backend, files, list, options};
 use crate::{Choice, Consumer, Feed, Opened, Plan, pump};
 
 /// Counts the files between `begin` and `finish`.
@@ -121,6 +123,8 @@ fn what_is_taken_over_is_not_heard_of_again() {
     lengths[7] = 3 << 20;
     lengths[9] = 3 << 20;
     let (_tree, paths, _) = files(&lengths);
+    // Nobody could be waiting for one of the small ones.
+    CLOCK_AHEAD_NS.set(10_000_000_000);
     let listing = list(&paths, Metadata::None);
     each_backend(|backend| {
         let plan = Plan::all(&listing, 2);
@@ -138,4 +142,101 @@ fn what_is_taken_over_is_not_heard_of_again() {
         assert_eq!((stats.files, stats.errors, live.finished), (28, 0, 28));
         assert_eq!(plan.long(), 0);
     });
+}
+
+/// Files that are read twice: how often each was begun, and what the plan counted meanwhile.
+struct Twice<'p> {
+    plan: &'p Plan,
+    begun: BTreeMap<EntryId, usize>,
+    offered: Vec<EntryId>,
+    most: [usize; 2],
+    finished: usize,
+}
+
+impl Consumer for Twice<'_> {
+    fn width(&self) -> usize {
+        4
+    }
+
+    fn take_over(&mut self, opened: &Opened) -> bool {
+        self.offered.push(opened.entry);
+        false
+    }
+
+    fn begin(&mut self, _slot: usize, opened: &Opened) {
+        *self.begun.entry(opened.entry).or_default() += 1;
+        let counted = [self.plan.long(), self.plan.huge()];
+        self.most = std::array::from_fn(|at| self.most[at].max(counted[at]));
+    }
+
+    fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+        consumed.push(feeds[0].slot);
+    }
+
+    fn finish(&mut self, _slot: usize, result: Result<Opened, Error>, _entry: EntryId) {
+        result.unwrap();
+        self.finished += 1;
+    }
+}
+
+#[test]
+fn a_file_that_is_put_off_and_begins_again_counts_once() {
+    NO_LEASE.set(true);
+    let (_tree, paths, _) = files(&[900, 300_000, 300_000, 300_000, 3 << 20, 3 << 20]);
+    let listing = list(&paths, Metadata::None);
+    each_backend(|backend| {
+        paths.iter().for_each(|path| touch(path));
+        let plan = Plan::all(&listing, 4);
+        let mut twice = Twice {
+            plan: &plan,
+            begun: BTreeMap::new(),
+            offered: Vec::new(),
+            most: [0; 2],
+            finished: 0,
+        };
+        pump(
+            &listing,
+            &plan,
+            &options(backend),
+            &Cancel::new(),
+            &mut twice,
+        );
+        assert_eq!(twice.finished, 6);
+        let begun: Vec<usize> = twice.begun.into_values().collect();
+        assert_eq!(begun, [2; 6], "{backend:?}");
+        assert!(twice.most[0] <= 5 && twice.most[1] <= 2, "{:?}", twice.most);
+        assert_eq!((plan.long(), plan.huge()), (0, 0));
+        // What is known of the readings so far is the pump's.
+        let mut offered = twice.offered.clone();
+        offered.dedup();
+        assert_eq!(offered.len(), twice.offered.len());
+        assert!(offered.len() <= 2 && !offered.is_empty(), "{offered:?}");
+    });
+}
+
+/// Offered is a huge file only while nobody waits for a lease on another.
+#[test]
+fn nobody_waits_for_a_file_that_is_taken_over() {
+    let (_tree, paths, _) = files(&[300_000, 3 << 20]);
+    let listing = list(&paths, Metadata::None);
+    for (no_lease, taken) in [(false, 0), (true, 1)] {
+        NO_LEASE.set(no_lease);
+        paths.iter().for_each(|path| touch(path));
+        let plan = Plan::all(&listing, 1);
+        let mut live = Live::new(4, 3 << 20);
+        pump(
+            &listing,
+            &plan,
+            &options(Choice::Sync),
+            &Cancel::new(),
+            &mut live,
+        );
+        assert_eq!((live.taken.len(), live.finished), (taken, 2 - taken));
+    }
+}
+
+/// Makes a file fresh again.
+fn touch(path: &std::path::Path) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
 }

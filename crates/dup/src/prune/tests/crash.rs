@@ -1,12 +1,14 @@
 //! The process is killed before every system call of every action. The tests
 //! run themselves again as the process to be killed.
 
+use super::super::undo;
 use super::*;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
 const TREE: &str = "BC_DUP_TEST_TREE";
 const ACTION: &str = "BC_DUP_TEST_ACTION";
+const UNDO: &str = "BC_DUP_TEST_UNDO";
 const KILL_AT: &str = "BC_DUP_TEST_KILL_AT";
 
 #[test]
@@ -45,27 +47,47 @@ fn child() {
     let kill_at = std::env::var(KILL_AT).unwrap().parse().unwrap();
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
-    let mut journal = Journal::create(&journal_path, &action).unwrap();
+    if std::env::var_os(UNDO).is_some() {
+        fail::arm(kill_at, fail::Fault::Kill);
+        let undone = undo::undo(&journal_path, Mode::Execute, &Cancel::new(), &mut |_| {});
+        undone.unwrap();
+        fail::disarm();
+        return;
+    }
+    let mut journal = Journal::create(&journal_path, &action, &groups, &Cancel::new()).unwrap();
     fail::arm(kill_at, fail::Fault::Kill);
     run_groups(groups, &options(action), Some(&mut journal));
     fail::disarm();
 }
 
-fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
+/// Starts a process that dies at its `kill_at`th system call.
+pub(super) fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
     let action = match action {
         "move" => format!("move:{}", tree.scratch("moved").display()),
         action => action.to_owned(),
     };
-    Command::new(std::env::current_exe().unwrap())
+    command(tree, &action, kill_at).spawn().unwrap()
+}
+
+/// The same of undoing that action.
+pub(super) fn spawn_undo(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
+    command(tree, action, kill_at)
+        .env(UNDO, "1")
+        .spawn()
+        .unwrap()
+}
+
+fn command(tree: &TestTree, action: &str, kill_at: usize) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "prune::tests::crash::child", "--nocapture"])
         .env(TREE, tree.path())
         .env(ACTION, action)
         .env(KILL_AT, kill_at.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    command
 }
 
 fn every_kill(name: &str) {

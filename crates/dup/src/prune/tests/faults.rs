@@ -57,7 +57,11 @@ fn every_fault(index: usize) {
             check_invariant(&tree, &before, &action, &context);
             assert_eq!(second.errors, 0, "{context}");
             assert_finished(&tree, &action, &context);
-            assert!(summary.changed + second.changed >= 3, "{context}");
+            // A name that was changed, with its temporary still there, is
+            // counted as skipped.
+            let left = summary.skipped.get("temporary file left").copied();
+            let changed = summary.changed + left.unwrap_or(0) + second.changed;
+            assert!(changed >= 3, "{context}");
         }
     }
 }

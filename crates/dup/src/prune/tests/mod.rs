@@ -4,6 +4,10 @@
 mod actions;
 mod crash;
 mod faults;
+mod locks;
+mod moves;
+mod open;
+mod protect;
 mod race;
 mod reflink;
 mod refusals;
@@ -87,6 +91,36 @@ pub(super) fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// A tree in memory, and a directory on another file system. `None`, and said,
+/// where there is only one file system.
+pub(super) fn two_file_systems() -> Option<(TestTree, tempfile::TempDir)> {
+    let memory = Path::new("/dev/shm");
+    let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
+    let other = tempfile::tempdir().unwrap();
+    if tempfile::tempfile_in(memory).is_err() || device(memory) == device(other.path()) {
+        bc_testkit::left_out("no second file system");
+        return None;
+    }
+    Some((sample_in(memory), other))
+}
+
+/// Temporary names of ours anywhere below `root`.
+pub(super) fn temporaries(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                pending.push(path);
+            } else if leftover::is_ours(path.file_name().unwrap().as_bytes()) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
 /// The tree that most tests act on: two names of one file with three equal
 /// files beside them (one with two names), and a file that is nothing's equal.
 /// All were written long ago.
@@ -159,12 +193,25 @@ pub(super) fn run_groups(
     let summary = prune(groups, options, journal, &Cancel::new(), &mut |event| {
         lines.push(match event {
             Event::Step(step, Outcome::Skipped(skip)) => format!("{step}: {skip}"),
+            Event::Step(step, Outcome::Done { lost, .. }) if !lost.is_empty() => {
+                format!("{step}: without {}", lost.join("; "))
+            }
             Event::Step(step, _) => step.to_string(),
             Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
+            Event::Unwatched(path, errno) => format!("{}: no lease: {errno}", bc_fs::Escaped(path)),
             Event::Journal(skip) => skip.to_string(),
         });
     });
     (summary, lines)
+}
+
+/// A journal for a run over the tree.
+pub(super) fn create(
+    path: &Path,
+    action: Action,
+    tree: &TestTree,
+) -> Result<Journal, JournalError> {
+    Journal::create(path, &action, &groups(tree.path()), &Cancel::new())
 }
 
 /// The system calls of an undisturbed run, by name.

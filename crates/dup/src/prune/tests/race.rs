@@ -2,7 +2,7 @@
 //! any two system calls of it: what it wrote must never be lost.
 
 use super::*;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 /// What the other process does to a name.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +35,15 @@ impl Race {
     /// Does it; what must exist somewhere from then on, if anything new.
     fn go(self, root: &Path, name: &str) -> Option<Vec<u8>> {
         let path = root.join(name);
-        // No file is created by the first three: the name may be gone.
-        let existing = || fs::OpenOptions::new().write(true).open(&path).ok();
+        // No file is created by the first three: the name may be gone. And they do not wait: it is
+        // this thread that they would wait for.
+        let existing = || {
+            let mut options = fs::OpenOptions::new();
+            let options = options
+                .write(true)
+                .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+            options.open(&path).ok()
+        };
         match self {
             Race::Edit => existing()?.write_all_at(b"written by another", 100).ok()?,
             Race::Truncate => existing()?.set_len(17).ok()?,

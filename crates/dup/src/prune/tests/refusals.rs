@@ -197,7 +197,7 @@ fn journal_that_cannot_be_written_stops_the_step() {
     let tree = sample();
     let calls = {
         let tree = sample();
-        let mut journal = Journal::create(&tree.scratch("j"), &Action::Delete).unwrap();
+        let mut journal = create(&tree.scratch("j"), Action::Delete, &tree).unwrap();
         fail::arm(usize::MAX, fail::Fault::Kill);
         run_groups(
             groups(tree.path()),
@@ -207,7 +207,7 @@ fn journal_that_cannot_be_written_stops_the_step() {
         fail::disarm()
     };
     let at = calls.iter().position(|op| *op == "journal").unwrap();
-    let mut journal = Journal::create(&tree.scratch("j"), &Action::Delete).unwrap();
+    let mut journal = create(&tree.scratch("j"), Action::Delete, &tree).unwrap();
     fail::arm(at, fail::Fault::Errno(rustix::io::Errno::NOSPC));
     let (summary, lines) = run_groups(
         groups(tree.path()),

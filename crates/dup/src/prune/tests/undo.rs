@@ -48,8 +48,10 @@ fn undo_all(tree: &TestTree, mode: Mode) -> (UndoSummary, Vec<String>) {
 }
 
 fn prune_with_journal(tree: &TestTree, options: &Options) -> Summary {
-    let mut journal = Journal::create(&tree.scratch("journal"), &options.action).unwrap();
-    let (summary, lines) = run_groups(groups(tree.path()), options, Some(&mut journal));
+    let groups = groups(tree.path());
+    let path = tree.scratch("journal");
+    let mut journal = Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
+    let (summary, lines) = run_groups(groups, options, Some(&mut journal));
     assert!(summary.is_clean(), "{lines:?}");
     summary
 }
@@ -151,7 +153,7 @@ fn foreign_and_damaged_journals_are_refused() {
     let tree = quick_sample();
     let path = tree.scratch("journal");
     fs::write(&path, "important notes\n").unwrap();
-    assert!(Journal::create(&path, &Action::Delete).is_err());
+    assert!(create(&path, Action::Delete, &tree).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"important notes\n");
     assert!(undo(&path, Mode::Execute, &Cancel::new(), &mut |_| {}).is_err());
 
@@ -160,18 +162,90 @@ fn foreign_and_damaged_journals_are_refused() {
     let text = fs::read(&path).unwrap();
     // Any cut is read as what was complete by then, or refused; never a panic.
     for cut in 0..text.len() {
-        let _ = journal::parse(&text[..cut]);
+        let _ = journal::steps_in(&text[..cut]);
     }
     let mut damaged = text.clone();
     let middle = text.iter().position(|byte| *byte == b'\n').unwrap() + 5;
     damaged[middle] = b'\n';
-    assert!(journal::parse(&damaged).is_err());
+    assert!(journal::steps_in(&damaged).is_err());
 
     // A second run in the same journal, after half a line of a dead one.
     fs::write(&path, &text[..text.len() - 4]).unwrap();
-    let second = Journal::create(&path, &Action::Hardlink).unwrap();
-    assert!(Journal::create(&path, &Action::Hardlink).is_err(), "locked");
+    let second = create(&path, Action::Hardlink, &tree).unwrap();
+    assert!(create(&path, Action::Hardlink, &tree).is_err(), "locked");
     drop(second);
-    let entries = journal::parse(&fs::read(&path).unwrap()).unwrap();
-    assert_eq!(entries.len(), 3);
+    let entries = journal::steps_in(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(entries, 3);
+}
+
+/// A program that acts as its owner comes back as one only if it has that
+/// owner, and only if its content is that owner's.
+#[test]
+fn set_user_id_needs_the_recorded_owner() {
+    let program = || {
+        let tree = sample();
+        tree.mode("b/one", 0o6755);
+        let mut options = options(Action::Hardlink);
+        options.metadata = Owners::Ignore;
+        prune_with_journal(&tree, &options);
+        tree
+    };
+    let mode = |tree: &TestTree| tree.join("b/one").metadata().unwrap().mode() & 0o7777;
+    let told = "set-user-ID and set-group-ID";
+
+    let tree = program();
+    fail::arm(usize::MAX, fail::Fault::Kill);
+    let (summary, lines) = undo_all(&tree, Mode::Execute);
+    let calls = fail::disarm();
+    assert_eq!(mode(&tree), 0o6755, "{lines:?}");
+    assert_eq!(summary.incomplete, 0, "{lines:?}");
+
+    if !bc_testkit::is_root() {
+        bc_testkit::left_out("another user's content: not root");
+        return;
+    }
+    // The owner cannot be given: every call to do so is refused.
+    let tree = program();
+    let recorded = tree.scratch("journal");
+    let text = fs::read_to_string(&recorded).unwrap();
+    let other = text.replace("\"uid\":0", "\"uid\":12345");
+    fs::write(&recorded, other).unwrap();
+    let chowns = calls.iter().enumerate().filter(|(_, op)| **op == "chown");
+    let faults = chowns.map(|(n, _)| (n, fail::Fault::Errno(rustix::io::Errno::PERM)));
+    fail::arm_all(faults.collect());
+    let (_, lines) = undo_all(&tree, Mode::Execute);
+    fail::disarm();
+    assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+
+    // The content is somebody else's by now.
+    let tree = program();
+    std::os::unix::fs::chown(tree.join("a/keep"), Some(bc_testkit::NOBODY), None).unwrap();
+    let (_, lines) = undo_all(&tree, Mode::Execute);
+    assert_eq!(tree.join("b/one").metadata().unwrap().uid(), 0);
+    assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+}
+
+/// A directory that was moved out of the searched ones meanwhile is none of
+/// the run's: what happened there could not be undone.
+#[test]
+fn steps_outside_of_the_directories_of_the_run_are_not_made() {
+    let tree = sample();
+    let mut within = groups(tree.path());
+    for group in &mut within {
+        for file in &mut group.files {
+            file.root_len = tree.join("b").as_os_str().len();
+        }
+        let b = tree.join("b").as_os_str().as_bytes().to_vec();
+        group.files.retain(|file| file.path.starts_with(&b));
+    }
+    let path = tree.scratch("journal");
+    let mut journal = Journal::create(&path, &Action::Delete, &within, &Cancel::new()).unwrap();
+    let before = snapshot(tree.path());
+    let all = groups(tree.path());
+    let (summary, lines) = run_groups(all, &options(Action::Delete), Some(&mut journal));
+    assert_eq!(summary.changed, 0, "{lines:?}");
+    assert_eq!(snapshot(tree.path()), before);
+    assert_eq!(journal::steps_in(&fs::read(&path).unwrap()), Ok(0));
 }

@@ -2,7 +2,7 @@
 //! foreign is ever believed.
 
 use super::*;
-use crate::Cache;
+use crate::{Cache, Location};
 
 fn tree() -> TestTree {
     let tree = TestTree::new();
@@ -18,7 +18,7 @@ fn tree() -> TestTree {
 
 /// As a search begun when the files were long written.
 fn cache(path: &Path) -> Cache {
-    let mut cache = Cache::new(path);
+    let mut cache = Cache::open(path, Location::Named).unwrap();
     cache.pretend_later(10_000_000_000);
     cache
 }
@@ -99,59 +99,209 @@ fn files_written_just_now_are_not_remembered() {
     let tree = tree();
     let file = tree.scratch("cache");
     // Not pretending: the files are younger than two seconds before the search.
-    let mut now = Cache::new(&file);
+    let mut now = Cache::open(&file, Location::Named).unwrap();
     search_with(tree.path(), &Options::default(), &mut now);
     let (_, scan) = search_with(tree.path(), &Options::default(), &mut cache(&file));
     assert_eq!(scan.stats.remembered, 0);
 }
 
+/// Panics that tell nobody anything, as the binary has it.
+fn quiet_about_expected_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !crate::panic_is_expected() {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// A tree, its groups, and the bytes of a sound cache of it.
+fn sound_cache(tree: &TestTree, options: &Options) -> (Vec<Vec<Vec<u8>>>, Vec<u8>) {
+    let expected = found(tree.path(), options)
+        .iter()
+        .map(|group| group.iter().map(|name| name.clone().into_bytes()).collect())
+        .collect();
+    let file = tree.scratch("sound");
+    search_with(tree.path(), options, &mut cache(&file));
+    (expected, fs::read(&file).unwrap())
+}
+
+fn write_private(file: &Path, content: &[u8]) {
+    use std::os::unix::fs::PermissionsExt;
+    // Another inode each time: a panic inside the store may leave the lock of one held.
+    let _ = fs::remove_file(file);
+    fs::write(file, content).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 #[test]
-fn damaged_and_foreign_caches_are_set_aside() {
+fn damaged_caches_are_set_aside_under_new_names() {
+    quiet_about_expected_panics();
     let options = Options::default();
     let tree = tree();
-    let expected = found(tree.path(), &options);
+    let (expected, sound) = sound_cache(&tree, &options);
     let file = tree.scratch("cache");
-    search_with(tree.path(), &options, &mut cache(&file));
-    let sound = fs::read(&file).unwrap();
-    let mut samples: Vec<Vec<u8>> = vec![
-        b"my diary\n".to_vec(),
-        sound[..sound.len() / 2].to_vec(),
-        sound[..100].to_vec(),
-        vec![0; 4096],
-    ];
-    // Bytes flipped all over the file.
-    for step in 0..24 {
+    tree.write("../cache.damaged", "the user's own");
+    // Cut off behind what tells that it was a cache.
+    let mark = sound.windows(8).position(|part| part == b"bc dup p");
+    let end = (mark.unwrap() + 1024).min(sound.len() - 1);
+    let mut samples = vec![sound[..end].to_vec()];
+    // Bytes flipped all over the file, but in its first ones.
+    for step in 1..24 {
         let mut damaged = sound.clone();
         for at in (step * 97..damaged.len()).step_by(24 * 97) {
             damaged[at] ^= 0x55;
         }
         samples.push(damaged);
     }
-    let mut told = 0;
+    let mut told = 1;
     for sample in samples {
-        fs::write(&file, &sample).unwrap();
+        write_private(&file, &sample);
         let mut used = cache(&file);
         let (listing, scan) = search_with(tree.path(), &options, &mut used);
-        let names: Vec<Vec<Vec<u8>>> = paths(&listing, &scan, &options);
-        let expected: Vec<Vec<Vec<u8>>> = expected
-            .iter()
-            .map(|group| group.iter().map(|name| name.clone().into_bytes()).collect())
-            .collect();
-        assert_eq!(names, expected);
+        assert_eq!(paths(&listing, &scan, &options), expected);
         if !used.messages().is_empty() {
             told += 1;
-            let aside = tree.scratch("cache.damaged");
-            if aside.exists() {
-                assert_eq!(fs::read(&aside).unwrap(), sample);
-                fs::remove_file(&aside).unwrap();
-            }
+            let aside = tree.scratch(format!("cache.damaged-{told}"));
+            assert_eq!(fs::read(aside).unwrap(), sample);
         }
-        // The next search is served by a sound one again, or by none.
+        // The next search is served by a sound one again.
         let mut next = cache(&file);
         let (listing, scan) = search_with(tree.path(), &options, &mut next);
         assert_eq!(paths(&listing, &scan, &options), expected);
+        assert!(next.messages().is_empty(), "{:?}", next.messages());
     }
     assert!(told > 4, "{told}");
+    let own = fs::read(tree.scratch("cache.damaged")).unwrap();
+    assert_eq!(own, b"the user's own");
+}
+
+#[test]
+fn whatever_byte_is_wrong_the_groups_are_right() {
+    quiet_about_expected_panics();
+    let options = Options::default();
+    let tree = TestTree::new();
+    for index in 0..12u8 {
+        tree.write(format!("{index:02}"), vec![index / 2; 5000]);
+    }
+    let (expected, sound) = sound_cache(&tree, &options);
+    // What is all zeros or free says nothing; what is not, is hit often.
+    let telling: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
+    let mut rng = bc_testkit::Rng::new(5);
+    let file = tree.scratch("cache");
+    for round in 0..600 {
+        let mut mutant = sound.clone();
+        for _ in 0..=rng.below(3) {
+            let at = match rng.below(2) {
+                0 => telling[rng.below(telling.len() as u64) as usize],
+                _ => rng.below(mutant.len().min(64 << 10) as u64) as usize,
+            };
+            mutant[at] = rng.next_u64() as u8;
+        }
+        write_private(&file, &mutant);
+        match Cache::open(&file, Location::Named) {
+            Err(_) => assert_eq!(fs::read(&file).unwrap(), mutant, "round {round}"),
+            Ok(mut used) => {
+                used.pretend_later(10_000_000_000);
+                let (listing, scan) = search_with(tree.path(), &options, &mut used);
+                assert_eq!(paths(&listing, &scan, &options), expected, "round {round}");
+            }
+        }
+        for left in fs::read_dir(tree.scratch("")).unwrap() {
+            let left = left.unwrap();
+            if left.file_name().to_string_lossy().contains(".damaged") {
+                fs::remove_file(left.path()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_never_was_a_cache_is_left_as_it_is() {
+    quiet_about_expected_panics();
+    let tree = tree();
+    let options = Options::default();
+    let (expected, sound) = sound_cache(&tree, &options);
+    let foreign = tree.scratch("foreign.redb");
+    let table: redb::TableDefinition<'_, u64, u64> = redb::TableDefinition::new("addresses");
+    let database = redb::Database::create(&foreign).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert(1, 2).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let foreign = fs::read(foreign).unwrap();
+    let file = tree.scratch("photo");
+    for content in [
+        b"my diary\n".as_slice(),
+        &[0; 4096],
+        &[0xff; 3],
+        b"redb",
+        &sound[..100],
+        &foreign,
+        &foreign[..foreign.len() / 2],
+    ] {
+        write_private(&file, content);
+        let before = fs::read_dir(tree.scratch("")).unwrap().count();
+        let refused = Cache::open(&file, Location::Named).unwrap_err().to_string();
+        assert!(refused.contains("not a cache of bc dup"), "{refused}");
+        assert_eq!(fs::read(&file).unwrap(), content);
+        assert_eq!(fs::read_dir(tree.scratch("")).unwrap().count(), before);
+    }
+    for place in [tree.path(), Path::new("/dev/null"), Path::new("/dev/zero")] {
+        assert!(Cache::open(place, Location::Named).is_err());
+        // Where caches are, nothing stops a search.
+        assert_eq!(
+            Cache::open(place, Location::Usual)
+                .unwrap()
+                .messages()
+                .len(),
+            1
+        );
+    }
+    // Nothing but a file without a byte is taken, and what else lies in the usual place makes room.
+    for (content, location) in [("", Location::Named), ("half", Location::Usual)] {
+        write_private(&file, content.as_bytes());
+        let mut used = Cache::open(&file, location).unwrap();
+        used.pretend_later(10_000_000_000);
+        search_with(tree.path(), &options, &mut used);
+        assert_eq!(used.messages().len(), usize::from(!content.is_empty()));
+        let (listing, scan) = search_with(tree.path(), &options, &mut cache(&file));
+        assert_eq!(paths(&listing, &scan, &options), expected);
+        assert_eq!(scan.stats.bytes_read, 0);
+    }
+}
+
+#[test]
+fn what_others_may_write_is_not_believed() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let tree = tree();
+    let options = Options::default();
+    let (_, sound) = sound_cache(&tree, &options);
+    let file = tree.scratch("cache");
+    for mode in [0o660, 0o606, 0o666] {
+        write_private(&file, &sound);
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let used = cache(&file);
+        assert!(
+            used.messages()[0].contains("others may write"),
+            "{:?}",
+            used.messages()
+        );
+        assert!(!file.exists());
+    }
+    // What is written is nobody else's business, whatever the umask says.
+    search_with(tree.path(), &options, &mut cache(&file));
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    if bc_testkit::is_root() {
+        std::os::unix::fs::chown(&file, Some(bc_testkit::NOBODY), None).unwrap();
+        let refused = Cache::open(&file, Location::Named).unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 65534"), "{refused}");
+    } else {
+        bc_testkit::left_out("caches of other users: only root can make them");
+    }
 }
 
 #[test]
@@ -183,14 +333,11 @@ fn unusable_places_are_done_without() {
     let tree = tree();
     tree.write("../plain", "a file");
     let expected = found(tree.path(), &Options::default());
-    for place in [tree.scratch("plain/cache"), tree.path().to_owned()] {
-        let mut cache = cache(&place);
-        let (listing, scan) = search_with(tree.path(), &Options::default(), &mut cache);
-        assert_eq!(
-            paths(&listing, &scan, &Options::default()).len(),
-            expected.len()
-        );
-        assert_eq!(cache.messages().len(), 1, "{:?}", cache.messages());
-    }
-    assert!(tree.path().is_dir());
+    let mut cache = cache(&tree.scratch("plain/cache"));
+    let (listing, scan) = search_with(tree.path(), &Options::default(), &mut cache);
+    assert_eq!(
+        paths(&listing, &scan, &Options::default()).len(),
+        expected.len()
+    );
+    assert_eq!(cache.messages().len(), 1, "{:?}", cache.messages());
 }

@@ -84,8 +84,21 @@ fn roots_and_references() {
     );
 
     // Reference files first; a group of nothing else is none.
+    let references = |tree: &TestTree| {
+        let path = tree.path().as_os_str().as_encoded_bytes().to_vec();
+        let mut references = Subtrees::open([path]).unwrap();
+        references
+            .survey(
+                bc_walk::Symlinks::Skip,
+                crate::Files::Named,
+                1.into(),
+                &Cancel::new(),
+            )
+            .unwrap();
+        Arc::new(references)
+    };
     let second = Options {
-        reference_roots: vec![1],
+        references: references(&two),
         ..Options::default()
     };
     let scan = search(&listing, &second);
@@ -93,7 +106,7 @@ fn roots_and_references() {
     let first = shared.files().next().unwrap().names[0];
     assert_eq!(listing.root(first), 1);
     let first_only = Options {
-        reference_roots: vec![0],
+        references: references(&one),
         ..Options::default()
     };
     assert_eq!(search(&listing, &first_only).groups().len(), 1);

@@ -3,7 +3,7 @@
 use rustix::fs::{CWD, Mode, mknodat};
 
 use super::*;
-use crate::{ErrorKind, Globs};
+use crate::{DirId, ErrorKind, Globs, Metadata, Symlinks};
 
 fn printed(roots: &[&[u8]], options: &Options) -> Vec<String> {
     let roots: Vec<_> = roots.iter().map(|root| root.to_vec()).collect();
@@ -228,4 +228,27 @@ fn a_long_list_is_looked_at_in_parallel() {
     }
     // One directory record for each directory, not for each file.
     assert_eq!(listing.dirs(), 7);
+}
+
+#[test]
+fn directories_are_known_by_identity() {
+    let tree = Tree::with(&["d/sub/deep/x", "d/sub/y", "d/empty/", "e/f", "real/z"]);
+    tree.link("../real", "d/link");
+    let options = Options {
+        symlinks: Symlinks::Follow,
+        metadata: Metadata::Basic,
+        ..Options::default()
+    };
+    let roots = ["d", "d/sub/", "e/f", "d/../e/f"].map(|root| tree.bytes(root));
+    let listing = in_every_way(Given::Roots, &roots, &options);
+    let mut files_alone = 0;
+    for dir in (0..listing.dirs() as u32).map(DirId) {
+        let path = listing.dir_path(dir);
+        let is = rustix::fs::stat(path.as_slice()).unwrap();
+        match listing.dir_identity(dir) {
+            Some(id) => assert_eq!(id, FileStat::from(&is).id, "{path:?}"),
+            None => files_alone += 1,
+        }
+    }
+    assert_eq!((listing.dirs(), files_alone), (6, 1));
 }

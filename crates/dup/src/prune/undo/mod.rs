@@ -2,6 +2,11 @@
 //! far as what is there now allows it. It changes a name only while the name
 //! is exactly what the step left, and only by the same swap as prune.
 
+mod leftovers;
+mod moved;
+
+use self::leftovers::Leftovers;
+
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -13,15 +18,16 @@ use bc_walk::{FileStat, Identity, Kind};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
-use super::copy::{Copy, copy, digest};
-use super::guard::{self, Held, identity_at};
-use super::journal::{self, Entry, JournalError, Recorded};
-use super::plan::FileRef;
-use super::relocate::{self, Loss};
-use super::run::Mode;
-use super::step::Skip;
-use super::sys::{self, Access, Failed};
-use super::temp::{Temps, replace};
+use crate::prune::claim::Blocked;
+use crate::prune::copy::{Copy, copy, digest};
+use crate::prune::guard::{self, Held, identity_at};
+use crate::prune::journal::{Entry, JournalError, Recorded, Steps};
+use crate::prune::plan::{self, FileRef};
+use crate::prune::relocate;
+use crate::prune::run::Mode;
+use crate::prune::step::Skip;
+use crate::prune::sys::{self, Access, Failed};
+use crate::prune::temp::{Temps, replace};
 
 /// What became of one step of the journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -64,37 +70,61 @@ pub struct UndoSummary {
     pub unneeded: u64,
     /// Steps that could not be undone.
     pub failed: u64,
+    /// Temporaries of killed runs that were removed.
+    pub leftovers: u64,
 }
 
-/// Undoes the steps of the journal at `path`, the last one first.
+/// Undoes the steps of the journal at `path`, the last one first. Cancelled
+/// while it reads, it has done nothing; later, it stops between two steps or
+/// within one that leaves nothing behind.
 ///
 /// # Errors
-/// If the journal cannot be read or is not one; then nothing was changed.
+/// If the journal cannot be read, is not one, was written by another version,
+/// belongs to another user or may be written by others, holds a step that
+/// prune does not make or a path outside of the directories of its run, or is
+/// being written; then nothing was changed.
 pub fn undo(
     path: &Path,
     mode: Mode,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, JournalError> {
-    let entries = journal::read(path)?;
+    let mut summary = UndoSummary::default();
+    let Some(steps) = Steps::read(path, mode, cancel)? else {
+        return Ok(summary);
+    };
     let mut undo = Undo {
         mode,
         cancel,
         temps: Temps::new(),
+        blocked: Blocked::default(),
+        leftovers: Leftovers::default(),
         restored: HashMap::new(),
     };
-    let mut summary = UndoSummary::default();
-    for entry in entries.iter().rev() {
+    for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
             break;
         }
-        if entry.took_effect == Some(false) {
+        // A copy that was not withdrawn may be there all the same.
+        if place.took_effect == Some(false) && !steps.has_copy(at) {
             continue;
         }
+        let (entry, copy) = steps
+            .entry(at)
+            .map_err(|error| JournalError::read(path, error))?;
         let Some(path) = entry.target.path() else {
             continue;
         };
-        let outcome = undo.entry(entry, &path).unwrap_or_else(UndoOutcome::Failed);
+        undo.leftovers.look(&entry, mode);
+        let outcome = undo
+            .entry(&entry, copy, &path)
+            .unwrap_or_else(UndoOutcome::Failed);
+        if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
+            && mode == Mode::Execute
+        {
+            undo.leftovers
+                .remove_equal(&entry, &path, &mut undo.temps, cancel);
+        }
         match &outcome {
             UndoOutcome::Restored { lost } => {
                 summary.restored += 1;
@@ -110,6 +140,7 @@ pub fn undo(
             outcome: &outcome,
         });
     }
+    summary.leftovers = undo.leftovers.removed;
     Ok(summary)
 }
 
@@ -117,6 +148,8 @@ struct Undo<'a> {
     mode: Mode,
     cancel: &'a Cancel,
     temps: Temps,
+    blocked: Blocked,
+    leftovers: Leftovers,
     /// Where files that had several names were restored: by what they were,
     /// what they are now and a name.
     restored: HashMap<Identity, (Identity, Vec<u8>)>,
@@ -179,12 +212,19 @@ impl Found {
             stat,
             atime_ns: 0,
             settled: false,
+            leased: false,
+            protected: false,
         })
     }
 }
 
 impl Undo<'_> {
-    fn entry(&mut self, entry: &Entry, path: &[u8]) -> Result<UndoOutcome, Skip> {
+    fn entry(
+        &mut self,
+        entry: &Entry,
+        copy: Option<Identity>,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
         let found = find(path, &entry.target)?;
         if let Some(stat) = &found.stat
             && stat.id == entry.target.id()
@@ -198,8 +238,10 @@ impl Undo<'_> {
             "hardlink" => self.unlink(entry, path, found),
             "symlink" => self.unlink(entry, path, found),
             "delete" => self.recreate(entry, path, found),
-            "move" => self.move_back(entry, path, found),
-            _ => Ok(UndoOutcome::Unneeded),
+            "move" => self.move_back(entry, copy, path, found),
+            "reflink" => Ok(UndoOutcome::Unneeded),
+            // Reading the journal let nothing else through.
+            _ => Err(Skip::Changed),
         }
     }
 
@@ -220,24 +262,17 @@ impl Undo<'_> {
         if let Some(outcome) = self.would() {
             return Ok(outcome);
         }
+        let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
         replace(&there, &temp, id, || Ok(()))?;
-        self.note(entry, id, path);
-        Ok(UndoOutcome::Restored { lost })
+        Ok(self.done(entry, id, path, &there.dir, lost))
     }
 
     /// A file of its own with the recorded content needs nothing: undo was run
     /// before. Anything else is somebody's work since.
     fn separate(&self, entry: &Entry, there: &Held) -> Result<UndoOutcome, Skip> {
-        let size = entry.target.stamp().size;
-        let same = there.stat.kind() == Kind::File
-            && there.stat.stamp.size == size
-            && Some(digest(&there.file, size, self.cancel)?) == entry.digest();
-        if same {
-            Ok(UndoOutcome::Unneeded)
-        } else {
-            Err(Skip::Changed)
-        }
+        self.is_recorded(entry, there)?;
+        Ok(UndoOutcome::Unneeded)
     }
 
     /// Gives a deleted name its content back.
@@ -248,6 +283,7 @@ impl Undo<'_> {
         if let Some(outcome) = self.would() {
             return Ok(outcome);
         }
+        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &found.dir, None)?;
         if let Err(failed) = sys::rename_new(&found.dir, &temp, &found.dir, &found.name) {
             if let Ok(Some(there)) = identity_at(&found.dir, &temp)
@@ -258,64 +294,51 @@ impl Undo<'_> {
             return Err(failed.into());
         }
         let _ = sys::sync_dir(&found.dir);
-        self.note(entry, id, path);
-        Ok(UndoOutcome::Restored { lost })
+        Ok(self.done(entry, id, path, &found.dir, lost))
     }
 
-    fn move_back(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
-        let from = entry.destination().ok_or(Skip::Gone)?;
-        let moved = find(&from, &entry.target)?;
-        if let Some(there) = found.stat {
-            // Never moved, or back already.
-            return if there.id == entry.target.id() || moved.stat.is_none() {
-                Ok(UndoOutcome::Unneeded)
-            } else {
-                Err(Skip::DestinationExists)
-            };
-        }
-        let mut held = moved.hold(&from)?;
+    /// Proves that an open file has the content that the step was about.
+    fn is_recorded(&self, entry: &Entry, held: &Held) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
-        if held.stat.kind() != Kind::File
-            || held.stat.stamp.size != size
-            || Some(digest(&held.file, size, self.cancel)?) != entry.digest()
-        {
-            return Err(Skip::Changed);
+        let same = held.stat.kind() == Kind::File
+            && held.stat.stamp.size == size
+            && Some(digest(&held.file, size, self.cancel)?) == entry.digest();
+        if same { Ok(()) } else { Err(Skip::Changed) }
+    }
+
+    /// Remembers what a file was restored as, for its other names, and says
+    /// how many of those it does not have again.
+    fn done(
+        &mut self,
+        entry: &Entry,
+        id: Identity,
+        path: &[u8],
+        dir: &OwnedFd,
+        mut lost: Vec<String>,
+    ) -> UndoOutcome {
+        self.restored
+            .entry(entry.target.id())
+            .or_insert_with(|| (id, path.to_vec()));
+        let names = plan::split(path).1;
+        let names = sys::name(names)
+            .and_then(|name| sys::stat_at(dir, &name))
+            .map(|stat| FileStat::from(&stat))
+            .ok()
+            .filter(|stat| stat.id == id)
+            .map(|stat| stat.nlink);
+        let apart = names.map_or(0, |names| entry.target.nlink().saturating_sub(names));
+        if apart > 0 {
+            lost.push(format!(
+                "hard links: {apart} other name{} it had {} of another file now",
+                if apart == 1 { "" } else { "s" },
+                if apart == 1 { "is" } else { "are" },
+            ));
         }
-        if let Some(outcome) = self.would() {
-            return Ok(outcome);
-        }
-        held.refresh()?;
-        let same = held.stat.id == entry.target.id();
-        let lost = relocate::place(
-            &held,
-            &found.dir,
-            &found.name,
-            path,
-            Loss::Accept,
-            &mut self.temps,
-            self.cancel,
-            || Ok(()),
-        )?;
-        if same {
-            return Ok(UndoOutcome::Restored { lost });
-        }
-        // It came as a copy: the record knows what the original was like.
-        let back = sys::open_file(&found.dir, &found.name, Access::Read)?;
-        let lost = match entry.target.metadata() {
-            Some(metadata) => metadata.apply(&back),
-            None => lost,
-        };
-        Ok(UndoOutcome::Restored { lost })
+        UndoOutcome::Restored { lost }
     }
 
     fn would(&self) -> Option<UndoOutcome> {
         (self.mode == Mode::DryRun).then_some(UndoOutcome::Would)
-    }
-
-    fn note(&mut self, entry: &Entry, id: Identity, path: &[u8]) {
-        self.restored
-            .entry(entry.target.id())
-            .or_insert_with(|| (id, path.to_vec()));
     }
 
     /// A temporary name in `dir` for the file that the entry records: a copy
@@ -343,7 +366,8 @@ impl Undo<'_> {
         // From here on it is not merely a copy in the making.
         let temp = self
             .temps
-            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))?;
+            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))
+            .inspect_err(|_| relocate::withdraw(dir, &made.name, made.id))?;
         Ok((temp, made.id, made.refused))
     }
 
@@ -356,9 +380,13 @@ impl Undo<'_> {
         let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
         let size = entry.target.stamp().size;
+        let from;
         let keeper;
         let source = match there {
-            Some(held) if held.stat.kind() == Kind::File => &held.file,
+            Some(held) if held.stat.kind() == Kind::File => {
+                from = held.stat.clone();
+                &held.file
+            }
             _ => {
                 let path = entry.keeper.path().ok_or(Skip::Gone)?;
                 let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
@@ -366,13 +394,16 @@ impl Undo<'_> {
                 if keeper.stat.kind() != Kind::File {
                     return Err(Skip::KeeperChanged);
                 }
+                from = keeper.stat.clone();
                 &keeper.file
             }
         };
+        let (metadata, left_out) = metadata.entitled(&from);
         if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
             return Err(Skip::KeeperChanged);
         }
-        let made = copy(source, size, &metadata, dir, &mut self.temps, self.cancel)?;
+        let mut made = copy(source, size, &metadata, dir, &mut self.temps, self.cancel)?;
+        made.refused.extend(left_out);
         if made.digest != expected {
             let _ = sys::unlink(dir, &made.name);
             return Err(Skip::KeeperChanged);

@@ -1,0 +1,224 @@
+//! The file of a cache: whose it is, whether it ever was a cache, how it is
+//! opened, and where it goes when it is damaged.
+//!
+//! Nothing that never was a cache of ours is touched: the path may be a slip
+//! of the fingers. Nothing that others may write is believed, or they could
+//! make files look equal that are not.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use bc_fs::Escaped;
+use bc_fs::atomic::AtomicFile;
+use bc_fs::place::Place;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::Location;
+use super::store::Failure;
+
+/// The first bytes of every `redb` file.
+const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
+
+/// In the names of all our tables, so somewhere in the bytes of every cache.
+const MARK: &[u8] = b"bc dup p";
+
+/// How many damaged caches may lie beside each other.
+const MOST_ASIDE: u32 = 1000;
+
+/// Where a cache is, or will be.
+#[derive(Debug)]
+pub(crate) struct CachePlace {
+    path: PathBuf,
+    location: Location,
+}
+
+/// What lies there.
+pub(crate) enum Found {
+    /// Nothing, or a file without a byte, which is as good.
+    Nothing(Place),
+    /// A file that begins like a cache and that only this user can have written.
+    Cache(Place, File),
+}
+
+impl CachePlace {
+    pub(crate) fn new(path: &Path, location: Location) -> CachePlace {
+        CachePlace {
+            path: path.to_owned(),
+            location,
+        }
+    }
+
+    pub(crate) fn path(&self) -> Escaped<'_> {
+        Escaped(self.path.as_os_str().as_encoded_bytes())
+    }
+
+    /// Opens what lies there, to be read, or to be written as well.
+    pub(crate) fn look(&self, access: OFlags) -> Result<Found, Failure> {
+        let found = self.look_at_content(access)?;
+        if let Found::Cache(_, file) = &found
+            && file.metadata().map_err(unusable)?.mode() & 0o022 != 0
+        {
+            return Err(Failure::Damaged("others may write to it".to_owned()));
+        }
+        Ok(found)
+    }
+
+    /// The same, whoever may write to it.
+    fn look_at_content(&self, access: OFlags) -> Result<Found, Failure> {
+        let place = Place::find(&self.path).map_err(of_the_way)?;
+        // Before it is opened: for a device that alone can be an order.
+        match place.existing().map_err(of_the_way)? {
+            None => return Ok(Found::Nothing(place)),
+            Some(stat) if !is_regular(stat.st_mode) => return Err(no_cache()),
+            Some(_) => {}
+        }
+        let file = File::from(place.open(place.name(), access).map_err(unusable)?);
+        let meta = file.metadata().map_err(unusable)?;
+        if !is_regular(meta.mode()) {
+            return Err(no_cache());
+        }
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            let text = format!("belongs to user {}, not believed", meta.uid());
+            return Err(Failure::Foreign(text));
+        }
+        if meta.len() == 0 {
+            return Ok(Found::Nothing(place));
+        }
+        let mut magic = [0; MAGIC.len()];
+        let read = file.read_at(&mut magic, 0).map_err(unusable)?;
+        if magic[..read] != *MAGIC {
+            return Err(match self.location {
+                Location::Named => no_cache(),
+                Location::Usual => Failure::Damaged("damaged".to_owned()),
+            });
+        }
+        Ok(Found::Cache(place, file))
+    }
+
+    /// Was this damaged file a cache of ours?
+    pub(crate) fn was_ours(&self) -> bool {
+        if self.location == Location::Usual {
+            return true;
+        }
+        match self.look_at_content(OFlags::RDONLY) {
+            Ok(Found::Cache(_, file)) => holds(&file, MARK).unwrap_or(false),
+            _ => false,
+        }
+    }
+
+    /// Gives a damaged cache a new name, never one that is taken, and says which.
+    pub(crate) fn set_aside(&self) -> io::Result<PathBuf> {
+        let place = Place::find(&self.path)?;
+        for attempt in 1..=MOST_ASIDE {
+            let mut name = OsString::from(place.name());
+            name.push(".damaged");
+            if attempt > 1 {
+                name.push(format!("-{attempt}"));
+            }
+            match rename_to_new(&place, &name) {
+                Ok(()) => return Ok(self.path.with_file_name(name)),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// A cache that appears once it is whole.
+pub(crate) struct Beginning {
+    place: Place,
+    new: AtomicFile,
+}
+
+impl Beginning {
+    pub(crate) fn at(place: Place) -> io::Result<(Beginning, File)> {
+        let new = AtomicFile::create_at(place.try_clone()?)?;
+        // Nobody else has any business with it, and what others may write is not believed.
+        rustix::fs::fchmod(new.file(), Mode::from_raw_mode(0o600))?;
+        let file = new.file().try_clone()?;
+        Ok((Beginning { place, new }, file))
+    }
+
+    /// Gives it its name, which must not be taken by now but for an empty file.
+    pub(crate) fn commit(self) -> io::Result<()> {
+        if let Some(stat) = self.place.existing()?
+            && is_regular(stat.st_mode)
+            && stat.st_size == 0
+        {
+            remove(&self.place)?;
+        }
+        self.new.commit_new().map_err(|not| not.error)
+    }
+}
+
+/// Removes a cache that was just seen to be ours.
+pub(crate) fn remove(place: &Place) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(
+        place.directory(),
+        place.name(),
+        AtFlags::empty(),
+    )?)
+}
+
+fn rename_to_new(place: &Place, new: &OsStr) -> Result<(), Errno> {
+    let directory = place.directory();
+    let flags = RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(directory, place.name(), directory, new, flags) {
+        // Not every file system can; a link never replaces anything either.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let flags = AtFlags::empty();
+            rustix::fs::linkat(directory, place.name(), directory, new, flags)?;
+            rustix::fs::unlinkat(directory, place.name(), flags)
+        }
+        done => done,
+    }
+}
+
+/// Does the file hold these bytes anywhere?
+fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let read = file.read_at(&mut buffer, at)?;
+        if buffer[..read]
+            .windows(bytes.len())
+            .any(|part| part == bytes)
+        {
+            return Ok(true);
+        }
+        if read < bytes.len() {
+            return Ok(false);
+        }
+        // The next part begins with the end of this one.
+        at += (read + 1 - bytes.len()) as u64;
+    }
+}
+
+/// What is wrong with the way to the file, or with whose it is.
+fn of_the_way(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => no_cache(),
+        // With the reason: another user's link or file.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            Failure::Foreign(error.to_string())
+        }
+        _ => unusable(error),
+    }
+}
+
+fn is_regular(mode: u32) -> bool {
+    FileType::from_raw_mode(mode) == FileType::RegularFile
+}
+
+fn no_cache() -> Failure {
+    Failure::Foreign("not a cache of bc dup".to_owned())
+}
+
+fn unusable(error: io::Error) -> Failure {
+    Failure::Unusable(error.to_string())
+}

@@ -1,0 +1,140 @@
+//! Who is at work in a directory. A run holds a shared lock (`flock`) on every
+//! directory in which it has temporary names, as long as it has any; whoever
+//! gets the exclusive one knows that all temporary names there are left over.
+//! Links cannot carry a lock of their own, directories can: the kernel drops
+//! it with the process, and it holds across PID namespaces and users.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::fail::point;
+use super::guard;
+use super::step::Skip;
+use super::sys::{self, Failed};
+
+/// A lock on a directory, given up when dropped.
+pub(crate) struct Claim {
+    dir: OwnedFd,
+    stat: FileStat,
+}
+
+impl Claim {
+    /// Whether a name of a file of this owner can be removed from the
+    /// directory: from a sticky one the owners of either and root can.
+    pub(crate) fn check_removable(&self, owner: u32) -> Result<(), Skip> {
+        const STICKY: u32 = 0o1000;
+        let own = rustix::process::geteuid().as_raw();
+        if self.stat.mode & STICKY == 0 || own == 0 || own == self.stat.uid || own == owner {
+            Ok(())
+        } else {
+            Err(not_permitted())
+        }
+    }
+}
+
+fn not_permitted() -> Skip {
+    Skip::System {
+        op: "rename",
+        errno: Errno::PERM.raw_os_error(),
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that was forked meanwhile has
+        // the descriptor, until it runs its own program.
+        let _ = flock(&self.dir, FlockOperation::Unlock);
+    }
+}
+
+/// How long somebody else's exclusive lock is waited for: a run that removes
+/// leftovers holds it for moments.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Directories that are not worked in again: a name that is made there cannot
+/// be removed, or another program keeps them locked.
+#[derive(Default)]
+pub(crate) struct Blocked(HashSet<Identity>);
+
+impl Blocked {
+    /// Claims `dir` for temporary names.
+    ///
+    /// Refused where names can be added and not taken away again (`chattr +a`),
+    /// which would leave one behind each time.
+    pub(crate) fn claim(&mut self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
+        let opened = open(dir)?;
+        let stat = FileStat::from(&sys::stat(&opened)?);
+        let id = stat.id;
+        if self.0.contains(&id) || only_grows(&opened) {
+            return Err(not_permitted());
+        }
+        let mut waited = Duration::ZERO;
+        loop {
+            match lock(&opened, FlockOperation::NonBlockingLockShared) {
+                Err(Errno::WOULDBLOCK) if waited < PATIENCE => {
+                    if cancel.is_cancelled() {
+                        return Err(Skip::Cancelled);
+                    }
+                    std::thread::sleep(PAUSE);
+                    waited += PAUSE;
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    self.0.insert(id);
+                    return Err(Skip::System {
+                        op: "lock directory",
+                        errno: Errno::WOULDBLOCK.raw_os_error(),
+                    });
+                }
+                // Where there are no locks nobody removes anything either.
+                _ => return Ok(Claim { dir: opened, stat }),
+            }
+        }
+    }
+
+    /// Nothing is made in `dir` any more: what was made could not be removed.
+    pub(crate) fn block(&mut self, dir: &OwnedFd) {
+        if let Ok(stat) = sys::stat(dir) {
+            self.0.insert(FileStat::from(&stat).id);
+        }
+    }
+}
+
+/// Claims `dir` for removing what is left over; `None` if a run is at work
+/// there, or if that cannot be told: network file systems lock directories for
+/// this machine alone, if at all.
+pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
+    if guard::is_remote(dir) {
+        return None;
+    }
+    let opened = open(dir).ok()?;
+    lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    Some(Claim { dir: opened, stat })
+}
+
+fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {
+    let op = "open directory";
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    point(op)
+        .and_then(|()| retry_on_intr(|| rustix::fs::openat(dir, c".", flags, Mode::empty())))
+        .map_err(|errno| Failed { op, errno })
+}
+
+fn lock(dir: &OwnedFd, how: FlockOperation) -> Result<(), Errno> {
+    point("lock").and_then(|()| retry_on_intr(|| flock(dir, how)))
+}
+
+/// Whether the directory is marked append-only or immutable, where the file
+/// system tells.
+fn only_grows(dir: &OwnedFd) -> bool {
+    let marks = StatxAttributes::APPEND | StatxAttributes::IMMUTABLE;
+    rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
+        .is_ok_and(|stat| stat.stx_attributes.intersects(marks))
+}

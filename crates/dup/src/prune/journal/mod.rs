@@ -1,0 +1,287 @@
+//! The journal: one JSON line before each step with all that undo needs, one
+//! after it with how it went.
+//!
+//! A line is one `write`, so a killed process loses none. It is forced to the
+//! disk once a second and at the end, not for every step: after a power cut
+//! the last second's lines may be missing, which costs the metadata of those
+//! names, never a content (that is the kept file's, made durable before).
+//!
+//! The first line of a run says which version wrote it and which directories
+//! the run acts in. Undo acts on a journal only if nobody else could have
+//! written it and every path in it lies in those directories; journals of
+//! version 1, which did not record them, are taken by their owner alone.
+
+mod read;
+mod record;
+mod roots;
+mod trust;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fmt, io};
+
+use bc_digest::Digest;
+use bc_manifest::time::format_rfc3339;
+use bc_pool::Cancel;
+use bc_walk::Identity;
+use serde::Serialize;
+
+use self::record::{Copied, End, Header, Inode, MAGIC, SCHEMA};
+use self::roots::Bounds;
+use self::trust::Locked;
+use super::fail::point;
+use super::guard::Held;
+use super::plan::Group;
+use super::run::Mode;
+use super::step::{Action, Skip};
+use crate::json::JsonPath;
+use bc_fs::Escaped;
+
+pub(crate) use self::read::{Steps, unfinished};
+pub(crate) use self::record::{Entry, Recorded};
+pub(crate) use self::roots::join;
+
+/// How often the lines are forced to the disk.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// The journal cannot be written, or is not one.
+#[derive(Debug)]
+pub struct JournalError {
+    path: PathBuf,
+    message: String,
+}
+
+impl JournalError {
+    pub(crate) fn read(path: &Path, error: io::Error) -> JournalError {
+        JournalError::new(path, "read", error)
+    }
+
+    fn new(path: &Path, op: &str, error: impl fmt::Display) -> JournalError {
+        JournalError {
+            path: path.to_owned(),
+            message: format!("{op}: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = Escaped(self.path.as_os_str().as_encoded_bytes());
+        write!(f, "{path}: {}", self.message)
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+/// A journal being written, locked against other runs.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Locked,
+    length: u64,
+    step: u64,
+    synced: Instant,
+    bounds: Bounds,
+}
+
+impl Journal {
+    /// Opens or creates the journal at `path` and starts a run in it that acts
+    /// on `groups`, and on no other directories than theirs. Refused is a file
+    /// that is not a journal, that another user owns or may write, or that
+    /// another run is writing.
+    ///
+    /// # Errors
+    /// Names the path, the operation and the reason. Cancelled while it reads
+    /// an existing journal, it says so.
+    pub fn create(
+        path: &Path,
+        action: &Action,
+        groups: &[Group],
+        cancel: &Cancel,
+    ) -> Result<Journal, JournalError> {
+        let fail = |op: &'static str| move |error: io::Error| JournalError::new(path, op, error);
+        let file = open(path)?;
+        let file = trust::lock(file, path, Mode::Execute)?;
+        let length = file.metadata().map_err(fail("stat"))?.len();
+        let mut journal = Journal {
+            path: path.to_owned(),
+            file,
+            length,
+            step: 0,
+            synced: Instant::now(),
+            bounds: Bounds::of(groups, action),
+        };
+        if length > 0 {
+            let Some(index) = read::indexed(&journal.file, path, cancel)? else {
+                return Err(JournalError::new(path, "read", "interrupted"));
+            };
+            if index.complete < length {
+                // Half a line of a run that was cut off: never to be completed.
+                journal.length = index.complete;
+                journal
+                    .file
+                    .set_len(journal.length)
+                    .map_err(fail("truncate"))?;
+            }
+        }
+        let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
+        roots.sort();
+        let header = Header {
+            journal: MAGIC.to_owned(),
+            schema: SCHEMA,
+            action: action.name().to_owned(),
+            started_at: format_rfc3339(now_ns()),
+            roots: roots.into_iter().map(|root| JsonPath::new(root)).collect(),
+        };
+        journal
+            .line(&header)
+            .and_then(|()| journal.file.sync_all())
+            .map_err(fail("write"))?;
+        if let Some(parent) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            && let Ok(dir) = File::open(parent)
+        {
+            // Where directories cannot be synced there is nothing to do.
+            let _ = dir.sync_all();
+        }
+        Ok(journal)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        let written = point("journal")
+            .map_err(io::Error::from)
+            .and_then(|()| self.file.write_all_at(&line, self.length));
+        match written {
+            Ok(()) => {
+                self.length += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // Not half a line.
+                let _ = self.file.set_len(self.length);
+                Err(error)
+            }
+        }
+    }
+
+    /// Records what is about to happen.
+    pub(crate) fn begin(
+        &mut self,
+        action: &'static str,
+        target: &Held,
+        keeper: &Held,
+        digest: &Digest,
+        destination: Option<&[u8]>,
+    ) -> Result<u64, Skip> {
+        let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
+        let keeper_path = self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?;
+        let destination = destination
+            .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
+            .transpose()?;
+        self.step += 1;
+        let entry = Entry {
+            step: self.step,
+            action: action.to_owned(),
+            target: Recorded::new(target, &target_path)?,
+            keeper: Recorded::new(keeper, &keeper_path)?,
+            digest: digest.to_string(),
+            destination: destination.map(|path| JsonPath::new(&path)),
+        };
+        self.line(&entry).map_err(unwritable)?;
+        if self.synced.elapsed() >= SYNC_EVERY {
+            self.sync()?;
+        }
+        Ok(self.step)
+    }
+
+    /// Records which file the copy is that is about to get the name of a
+    /// step's destination: should the run be killed before the original is
+    /// gone, the copy is known for ours. On the disk before it is named.
+    pub(crate) fn copied(&mut self, step: u64, id: Identity) -> Result<(), Skip> {
+        let copied = Inode {
+            dev: id.dev,
+            ino: id.ino,
+        };
+        self.line(&Copied { step, copied }).map_err(unwritable)?;
+        self.sync()
+    }
+
+    /// Records how it went.
+    pub(crate) fn end(&mut self, step: u64, result: &Result<(), Skip>) -> Result<(), Skip> {
+        let end = End {
+            step,
+            done: match result {
+                Ok(()) => true,
+                Err(skip) => skip.took_effect(),
+            },
+            reason: result.as_ref().err().map(ToString::to_string),
+        };
+        self.line(&end).map_err(unwritable)
+    }
+
+    /// Forces what was written to the disk.
+    pub(crate) fn sync(&mut self) -> Result<(), Skip> {
+        self.synced = Instant::now();
+        rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
+    }
+}
+
+fn unwritable(error: io::Error) -> Skip {
+    Skip::Journal(
+        error
+            .raw_os_error()
+            .unwrap_or(rustix::io::Errno::IO.raw_os_error()),
+    )
+}
+
+/// How many steps the text of a journal has; why it is refused.
+#[cfg(test)]
+pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
+    match read::scan(text, &Cancel::new()) {
+        Ok(index) => Ok(index.places.len()),
+        Err(read::Stop::Refused(message)) => Err(message),
+        Err(read::Stop::Io(error)) => Err(error.to_string()),
+        Err(read::Stop::Cancelled) => Err("cancelled".to_owned()),
+    }
+}
+
+/// Opens the journal to be written, creating it if there is none.
+fn open(path: &Path) -> Result<File, JournalError> {
+    let fail = |error: io::Error| JournalError::new(path, "open", error);
+    let mut options = File::options();
+    options
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(trust::FLAGS.bits() as i32);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => trust::check(&file, path).map(|()| file).inspect_err(|_| {
+            // A file system without owners or modes: nothing of ours stays.
+            let _ = std::fs::remove_file(path);
+        }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Through a link to nothing yet as well.
+            let file = options.create(true).open(path).map_err(fail)?;
+            trust::check(&file, path)?;
+            Ok(file)
+        }
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn now_ns() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as i64)
+}

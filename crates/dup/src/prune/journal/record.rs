@@ -1,0 +1,216 @@
+//! The lines of a journal, as JSON has them.
+
+use std::collections::HashSet;
+
+use bc_digest::Digest;
+use bc_manifest::base64;
+use bc_walk::{Identity, Stamp};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{JsonPath, encode};
+use crate::prune::guard::Held;
+use crate::prune::meta::Metadata;
+use crate::prune::step::Skip;
+
+/// What the first line says it is.
+pub(super) const MAGIC: &str = "bc dup prune";
+
+/// The version written. Version 1 had no roots.
+pub(super) const SCHEMA: u32 = 2;
+
+/// What a step of a journal can have done; the names are [`Action::name`]'s.
+///
+/// [`Action::name`]: crate::prune::Action::name
+const ACTIONS: [&str; 5] = ["hardlink", "reflink", "symlink", "delete", "move"];
+
+/// The first line of a run.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Header {
+    pub(super) journal: String,
+    pub(super) schema: u32,
+    pub(super) action: String,
+    pub(super) started_at: String,
+    /// The directories that all its paths lie in, as the kernel names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) roots: Vec<JsonPath>,
+}
+
+/// A file as it was right before a step.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Recorded {
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_b64: Option<String>,
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime_ns: i64,
+    ctime_ns: i64,
+    nlink: u64,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    atime_ns: i64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    xattrs: Vec<Attribute>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Attribute {
+    name_b64: String,
+    value_b64: String,
+}
+
+/// One step as the journal has it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Entry {
+    pub(super) step: u64,
+    pub(crate) action: String,
+    pub(crate) target: Recorded,
+    pub(crate) keeper: Recorded,
+    /// XXH128 of the content.
+    pub(super) digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) destination: Option<JsonPath>,
+}
+
+/// How a step went.
+#[derive(Deserialize, Serialize)]
+pub(super) struct End {
+    pub(super) step: u64,
+    pub(super) done: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+}
+
+/// The copy that a move to another file system is about to give its name.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Copied {
+    pub(super) step: u64,
+    pub(super) copied: Inode,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct Inode {
+    pub(super) dev: u64,
+    pub(super) ino: u64,
+}
+
+impl Recorded {
+    pub(super) fn new(held: &Held, path: &[u8]) -> Result<Recorded, Skip> {
+        let metadata = held.metadata()?;
+        let stamp = held.stat.stamp;
+        let (path, path_b64) = JsonPath::new(path).into_parts();
+        Ok(Recorded {
+            path,
+            path_b64,
+            dev: held.stat.id.dev,
+            ino: held.stat.id.ino,
+            size: stamp.size,
+            mtime_ns: stamp.mtime_ns,
+            ctime_ns: stamp.ctime_ns,
+            nlink: held.stat.nlink,
+            mode: metadata.mode,
+            uid: metadata.uid,
+            gid: metadata.gid,
+            atime_ns: metadata.atime_ns,
+            xattrs: metadata
+                .xattrs
+                .iter()
+                .map(|(name, value)| Attribute {
+                    name_b64: encode(name),
+                    value_b64: encode(value),
+                })
+                .collect(),
+        })
+    }
+
+    /// The absolute path; `None` if it is none.
+    pub(crate) fn path(&self) -> Option<Vec<u8>> {
+        JsonPath::from_parts(self.path.clone(), self.path_b64.clone())
+            .bytes()
+            .filter(|path| path.starts_with(b"/"))
+    }
+
+    pub(crate) fn id(&self) -> Identity {
+        Identity {
+            dev: self.dev,
+            ino: self.ino,
+        }
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp {
+            size: self.size,
+            mtime_ns: self.mtime_ns,
+            ctime_ns: self.ctime_ns,
+        }
+    }
+
+    /// How many names the file had.
+    pub(crate) fn nlink(&self) -> u64 {
+        self.nlink
+    }
+
+    /// `None` if an attribute is not base64.
+    pub(crate) fn metadata(&self) -> Option<Metadata> {
+        let decode = |text: &str| base64::decode(text.as_bytes());
+        Some(Metadata {
+            mode: self.mode & 0o7777,
+            uid: self.uid,
+            gid: self.gid,
+            atime_ns: self.atime_ns,
+            mtime_ns: self.mtime_ns,
+            xattrs: self
+                .xattrs
+                .iter()
+                .map(|one| Some((decode(&one.name_b64)?, decode(&one.value_b64)?)))
+                .collect::<Option<Vec<_>>>()?,
+        })
+    }
+}
+
+impl Entry {
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        Digest::from_hex(self.digest.as_bytes())
+    }
+
+    pub(crate) fn destination(&self) -> Option<Vec<u8>> {
+        let bytes = self.destination.as_ref()?.bytes()?;
+        bytes.starts_with(b"/").then_some(bytes)
+    }
+
+    /// What is wrong with it, if anything: undo acts on nothing that this lets
+    /// through unless every path lies in one of `roots`. A journal of version
+    /// 1 has none recorded.
+    pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
+        if !ACTIONS.contains(&self.action.as_str()) {
+            let action = bc_fs::escape(self.action.as_bytes()).into_owned();
+            return Some(format!("unknown action '{action}'"));
+        }
+        let destination = self.destination();
+        let complete = self.target.metadata().is_some()
+            && self.digest().is_some()
+            && (self.action != "move" || destination.is_some());
+        let (Some(target), Some(keeper), true) = (self.target.path(), self.keeper.path(), complete)
+        else {
+            return Some("a step without absolute paths, metadata and digest".to_owned());
+        };
+        // No file is larger: offsets are signed.
+        if [&self.target, &self.keeper]
+            .iter()
+            .any(|file| i64::try_from(file.size).is_err())
+        {
+            return Some("a size that no file can have".to_owned());
+        }
+        let roots = roots?;
+        [Some(target), Some(keeper), destination]
+            .into_iter()
+            .flatten()
+            .find(|path| !super::roots::contain(roots, path))
+            .map(|path| {
+                let path = bc_fs::escape(&path).into_owned();
+                format!("{path} lies outside of the directories of its run")
+            })
+    }
+}

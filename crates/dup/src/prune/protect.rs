@@ -1,0 +1,302 @@
+//! What a run must keep its hands off: what lies at or below a reference is
+//! never changed, and what lies where files are moved to is neither changed
+//! nor kept instead of another. Both by the identity of the directories on the
+//! way up, so that no spelling, link or mount of a path matters.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, OwnedFd};
+
+use bc_pool::Cancel;
+use bc_walk::{Error, FileStat, Identity, Symlinks};
+use rustix::io::Errno;
+
+use super::guard::{self, Held};
+use super::plan::Group;
+use super::step::{Action, Skip};
+use super::sys::{self, Failed};
+use crate::subtrees::{Files, Subtrees};
+
+/// Where a directory lies.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Place {
+    reference: bool,
+    destination: bool,
+}
+
+/// The places that matter to a run.
+pub(super) struct Places<'a> {
+    references: &'a Subtrees,
+    /// What files are moved to.
+    destination: Option<&'a [u8]>,
+    /// The same, as soon as it exists, with the directories in it.
+    opened: HashSet<Identity>,
+    /// The destination itself lies below a reference, where nothing is to change.
+    barred: bool,
+    known: HashMap<Identity, Place>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(references: &'a Subtrees, action: &'a Action, cancel: &Cancel) -> Places<'a> {
+        let destination = match action {
+            Action::Move(dir) => Some(dir.as_slice()),
+            _ => None,
+        };
+        let mut places = Places {
+            references,
+            destination,
+            opened: HashSet::new(),
+            barred: destination.is_some_and(|dir| lies_below(dir, references).unwrap_or(true)),
+            known: HashMap::new(),
+        };
+        places.open_destination();
+        // Directories in it are known wherever else they are mounted. To read a whole disk for
+        // that is worth it only where something is.
+        if let Some(dir) = destination
+            && may_be_mounted_twice(dir)
+            && let Ok(mut trees) = Subtrees::open([dir.to_vec()])
+            && trees
+                .survey(Symlinks::Skip, Files::Named, 1.into(), cancel)
+                .is_ok()
+        {
+            // Nor is anything put into a reference that is mounted in there.
+            places.barred |= trees.dirs().any(|id| references.has_dir(id));
+            places.opened.extend(trees.dirs());
+        }
+        places
+    }
+
+    fn matter(&self) -> bool {
+        self.destination.is_some() || !self.references.is_empty()
+    }
+
+    /// While it does not exist, nothing lies in it.
+    fn open_destination(&mut self) {
+        if let Some(dir) = self.destination
+            && self.opened.is_empty()
+            && let Ok((opened, 0)) = deepest_existing(dir)
+            && let Ok(stat) = sys::stat(&opened)
+        {
+            self.opened.insert(FileStat::from(&stat).id);
+        }
+    }
+
+    /// Marks what is protected, and takes out what lies in the destination; gives the number
+    /// of those. A file whose directory cannot be opened stays as it is: it will be skipped
+    /// for that.
+    pub(super) fn sort_out(&mut self, group: &mut Group) -> usize {
+        if !self.matter() {
+            return 0;
+        }
+        let before = group.files.len();
+        group.files.retain_mut(|file| {
+            let place = guard::open_parent(file)
+                .ok()
+                .and_then(|(dir, _)| self.place(&dir).ok())
+                .unwrap_or_default();
+            file.protected |= place.reference || self.references.has_file(file.id);
+            !place.destination
+        });
+        before - group.files.len()
+    }
+
+    fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
+        let id = FileStat::from(&sys::stat(dir)?).id;
+        if let Some(place) = self.known.get(&id) {
+            return Ok(*place);
+        }
+        let place = self.look(dir)?;
+        self.known.insert(id, place);
+        Ok(place)
+    }
+
+    fn look(&self, dir: &OwnedFd) -> Result<Place, Skip> {
+        let mut place = Place::default();
+        climb(dir, |id| {
+            place.reference |= self.references.has_dir(id);
+            place.destination |= self.opened.contains(&id);
+            false
+        })?;
+        Ok(place)
+    }
+
+    /// Proves right before a file is changed that it lies in none of the places now, wherever
+    /// it was when it was found.
+    pub(super) fn check(&mut self, held: &Held) -> Result<(), Skip> {
+        if !self.matter() {
+            return Ok(());
+        }
+        self.open_destination();
+        let place = self.look(&held.dir)?;
+        if self.barred || place.reference || self.references.has_file(held.stat.id) {
+            Err(Skip::Protected)
+        } else if place.destination {
+            Err(Skip::InDestination)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whether parts of a directory may show up in another place, or other places in it, because of
+/// a mount: there is one below it, or its file system is mounted more than once. Yes, if that
+/// cannot be told.
+fn may_be_mounted_twice(dir: &[u8]) -> bool {
+    let Ok(opened) = sys::open_root(dir) else {
+        return false;
+    };
+    let (Ok(stat), Some(path)) = (sys::stat(&opened), sys::real_path(&opened)) else {
+        return true;
+    };
+    let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
+        return true;
+    };
+    let dev = FileStat::from(&stat).id.dev;
+    let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    mounted_twice(&table, dev.as_bytes(), &path)
+}
+
+/// The same from the table of proc_pid_mountinfo(5).
+fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
+    let mut below = Vec::new();
+    for byte in path.strip_suffix(b"/").unwrap_or(path) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => below.extend(format!("\\{byte:03o}").bytes()),
+            _ => below.push(*byte),
+        }
+    }
+    below.push(b'/');
+    let mut same = 0;
+    for line in table.split(|byte| *byte == b'\n') {
+        let mut fields = line.split(|byte| *byte == b' ');
+        same += usize::from(fields.nth(2) == Some(dev));
+        if fields.nth(1).is_some_and(|point| point.starts_with(&below)) {
+            return true;
+        }
+    }
+    // None at all: a subvolume, whose number the table does not have.
+    same != 1
+}
+
+/// So many directories deep nothing lies that was opened by a path of a system call or two;
+/// a climb that takes more goes in circles.
+const DEEPEST: usize = 1 << 20;
+
+/// A directory that is its own parent this many times is the root. Once is not enough: one that
+/// is mounted on a directory directly within itself looks the same.
+const ROOT: usize = 64;
+
+/// Shows `found` the identity of an open directory and of each one above it, until it says that
+/// this will do, which is then the result.
+fn climb(dir: impl AsFd, mut found: impl FnMut(Identity) -> bool) -> Result<bool, Failed> {
+    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
+    let top = identity(&sys::open_root(b"/")?)?;
+    let mut id = identity(&dir)?;
+    if found(id) {
+        return Ok(true);
+    }
+    let mut at = sys::open_parent(dir)?;
+    let mut same = 0;
+    for _ in 0..DEEPEST {
+        let above = identity(&at)?;
+        if found(above) {
+            return Ok(true);
+        }
+        same = if above == id { same + 1 } else { 0 };
+        if same > 0 && id == top || same == ROOT {
+            return Ok(false);
+        }
+        id = above;
+        at = sys::open_parent(&at)?;
+    }
+    Err(Failed {
+        op: "open directory",
+        errno: Errno::LOOP,
+    })
+}
+
+/// Whether the directory `dir`, which need not exist yet, is or would be at or below one of
+/// `trees`: where the part of it lies that exists.
+///
+/// # Errors
+/// Where the system does not let that be seen.
+pub fn lies_below(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+    if trees.is_empty() {
+        return Ok(false);
+    }
+    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let (existing, _) = deepest_existing(dir).map_err(failed)?;
+    climb(&existing, |id| trees.has_dir(id)).map_err(failed)
+}
+
+/// Whether one of the directories `trees` were opened by lies at or below `dir`; no, if that
+/// does not exist.
+///
+/// # Errors
+/// Where the system does not let that be seen.
+pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let (opened, missing) = deepest_existing(dir).map_err(failed)?;
+    if missing > 0 {
+        return Ok(false);
+    }
+    let ours = FileStat::from(&sys::stat(&opened).map_err(failed)?).id;
+    for tree in trees.open_dirs() {
+        if climb(tree, |id| id == ours).map_err(failed)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Opens as much of a path as there is, and says how many names are missing behind. They will be
+/// made as plain directories, so that a `..` among them takes back the name before.
+fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> {
+    let start: &[u8] = if path.first() == Some(&b'/') {
+        b"/"
+    } else {
+        b"."
+    };
+    let mut at = sys::open_root(start)?;
+    let mut missing = 0_usize;
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if missing > 0 => missing -= 1,
+            b".." => at = sys::open_parent(&at)?,
+            _ if missing > 0 => missing += 1,
+            _ => match sys::open_dir_at(&at, part) {
+                Ok(opened) => at = opened,
+                Err(failed) if failed.errno == Errno::NOENT => missing = 1,
+                Err(failed) => return Err(failed),
+            },
+        }
+    }
+    Ok((at, missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mounted_twice;
+
+    #[test]
+    fn mounts_that_matter_are_told_from_others() {
+        let table = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            23 22 0:5 / /proc rw - proc proc rw\n\
+            24 22 8:2 / /mnt/a\\040disk rw shared:1 - ext4 /dev/sda2 rw\n\
+            25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n\
+            26 22 8:3 /archive/sub /copy/x rw - ext4 /dev/sda3 rw\n";
+        for (dev, path, expected) in [
+            ("8:1", "/var/trash", false),
+            ("8:1", "/", true),
+            ("8:1", "/mnt", true),
+            ("8:1", "/mnt/a", false),
+            ("8:2", "/mnt/a disk", false),
+            ("8:1", "/mnt/a disk/..", false),
+            ("8:3", "/srv/trash", true),
+            ("0:99", "/btrfs/subvolume", true),
+        ] {
+            let found = mounted_twice(table, dev.as_bytes(), path.as_bytes());
+            assert_eq!(found, expected, "{dev} {path}");
+        }
+    }
+}

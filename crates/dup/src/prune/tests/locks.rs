@@ -1,0 +1,160 @@
+//! Whose temporary names are whose: a run locks every directory in which it
+//! has some, and removes others' only where nobody holds a lock.
+
+use super::*;
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::fs::{FlockOperation, Mode as Permissions, OFlags, flock};
+
+fn open(dir: &Path) -> OwnedFd {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(dir, flags, Permissions::empty()).unwrap()
+}
+
+/// Runs `work` once for each of its system calls, and looks right before that
+/// call whether every directory with a temporary name is locked.
+fn every_temporary_is_locked(
+    setup: impl Fn() -> (TestTree, Vec<PathBuf>),
+    work: impl Fn(&TestTree),
+) {
+    let mut seen = 0;
+    for n in 0.. {
+        let (tree, roots) = setup();
+        let found: Rc<RefCell<Vec<(PathBuf, bool)>>> = Rc::default();
+        let look = {
+            let found = found.clone();
+            move || {
+                for name in roots.iter().flat_map(|root| temporaries(root)) {
+                    let dir = open(name.parent().unwrap());
+                    let free = flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok();
+                    found.borrow_mut().push((name, !free));
+                }
+            }
+        };
+        fail::arm(n, fail::Fault::Run(Box::new(look)));
+        work(&tree);
+        let calls = fail::disarm();
+        for (name, locked) in found.borrow().iter() {
+            assert!(locked, "{name:?} before {n} {:?}", calls.get(n));
+            seen += 1;
+        }
+        if n >= calls.len() {
+            break;
+        }
+    }
+    assert!(seen > 0, "no temporary was ever there");
+}
+
+#[test]
+fn while_pruning() {
+    for index in 0..3 {
+        every_temporary_is_locked(
+            || {
+                let tree = quick_sample();
+                let roots = vec![tree.path().to_owned()];
+                (tree, roots)
+            },
+            |tree| {
+                run(tree, &options(actions(tree)[index].clone()));
+            },
+        );
+    }
+}
+
+#[test]
+fn while_moving_to_another_file_system_and_back() {
+    let Some((_, elsewhere)) = two_file_systems() else {
+        return;
+    };
+    let to = tempfile::tempdir_in(elsewhere.path()).unwrap();
+    let action = || Action::Move(to.path().as_os_str().as_bytes().to_vec());
+    let both = |tree: &TestTree| vec![tree.path().to_owned(), to.path().to_owned()];
+    every_temporary_is_locked(
+        || {
+            let tree = quick_sample();
+            let roots = both(&tree);
+            (tree, roots)
+        },
+        |tree| {
+            run(tree, &options(action()));
+        },
+    );
+    every_temporary_is_locked(
+        || {
+            let tree = quick_sample();
+            let mut journal = create(&tree.scratch("journal"), action(), &tree).unwrap();
+            run_groups(groups(tree.path()), &options(action()), Some(&mut journal));
+            drop(journal);
+            let roots = both(&tree);
+            (tree, roots)
+        },
+        |tree| {
+            let journal = tree.scratch("journal");
+            undo(&journal, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+        },
+    );
+}
+
+#[test]
+fn while_undoing() {
+    for index in 0..3 {
+        every_temporary_is_locked(
+            || {
+                let tree = quick_sample();
+                let action = actions(&tree)[index].clone();
+                let mut journal = create(&tree.scratch("journal"), action.clone(), &tree).unwrap();
+                run_groups(groups(tree.path()), &options(action), Some(&mut journal));
+                drop(journal);
+                let roots = vec![tree.path().to_owned()];
+                (tree, roots)
+            },
+            |tree| {
+                let journal = tree.scratch("journal");
+                undo(&journal, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+            },
+        );
+    }
+}
+
+/// A run in another PID namespace is not to be seen in /proc: process 1 there
+/// is another one than process 1 here.
+#[test]
+fn what_a_living_run_holds_is_left_alone() {
+    for action in 0..4 {
+        let tree = quick_sample();
+        let action = actions(&tree)[action].clone();
+        fs::write(tree.join("b/.bc-dup.1.1.0.part"), "half").unwrap();
+        std::os::unix::fs::symlink("one", tree.join("b/.bc-dup.1.1.1.tmp")).unwrap();
+        fs::hard_link(tree.join("b/one"), tree.join("b/.bc-dup.1.1.2.tmp")).unwrap();
+        let theirs = temporaries(tree.path());
+        let lock = open(&tree.join("b"));
+        flock(&lock, FlockOperation::LockShared).unwrap();
+        for mode in [Mode::DryRun, Mode::Execute] {
+            let mut options = options(action.clone());
+            options.mode = mode;
+            let (summary, lines) = run(&tree, &options);
+            assert_eq!(summary.leftovers, 0, "{action:?}: {lines:?}");
+            assert_eq!(summary.errors, 0, "{action:?}: {lines:?}");
+            assert_eq!(temporaries(tree.path()), theirs, "{action:?}: {lines:?}");
+        }
+        drop(lock);
+        tree.write("b/three", content());
+        let (summary, lines) = run(&tree, &options(action.clone()));
+        assert_eq!(summary.leftovers, 3, "{action:?}: {lines:?}");
+        assert!(temporaries(tree.path()).is_empty(), "{action:?}: {lines:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_somebody_keeps_locked_is_skipped() {
+    let tree = quick_sample();
+    let lock = open(&tree.join("b"));
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let before = snapshot(tree.path());
+    let (summary, lines) = run(&tree, &options(Action::Hardlink));
+    assert_eq!((summary.changed, summary.errors), (1, 2), "{lines:?}");
+    assert_eq!(snapshot(tree.path()), before);
+    assert!(lines[0].contains("lock directory"), "{lines:?}");
+}

@@ -1,0 +1,382 @@
+//! Moves to another file system: what is kept, what is said, and what a
+//! killed run leaves.
+
+use super::*;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::io::Errno;
+
+fn action(to: &Path) -> Action {
+    Action::Move(to.as_os_str().as_bytes().to_vec())
+}
+
+fn moved(to: &Path, tree: &TestTree, name: &str) -> PathBuf {
+    let whole = tree.join(name);
+    to.join(whole.strip_prefix("/").unwrap())
+}
+
+fn undo_all(tree: &TestTree) -> (UndoSummary, Vec<String>) {
+    let mut lines = Vec::new();
+    let journal = tree.scratch("journal");
+    let summary = undo(&journal, Mode::Execute, &Cancel::new(), &mut |event| {
+        lines.push(format!("{event:?}"));
+    });
+    (summary.unwrap(), lines)
+}
+
+fn run_journalled(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
+    let mut journal = create(&tree.scratch("journal"), options.action.clone(), tree).unwrap();
+    run_groups(groups(tree.path()), options, Some(&mut journal))
+}
+
+#[test]
+fn names_that_move_together_stay_one_file() {
+    let Some((tree, to)) = two_file_systems() else {
+        return;
+    };
+    let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
+    assert_eq!((summary.changed, summary.incomplete), (3, 0), "{lines:?}");
+    let two = moved(to.path(), &tree, "b/two");
+    assert_eq!(inode(&two), inode(moved(to.path(), &tree, "c/two-too")));
+    assert_eq!(two.metadata().unwrap().nlink(), 2);
+    let (undone, lines) = undo_all(&tree);
+    assert_eq!(
+        (undone.restored, undone.incomplete, undone.failed),
+        (3, 0, 0),
+        "{lines:?}"
+    );
+    assert_eq!(inode(tree.join("b/two")), inode(tree.join("c/two-too")));
+    assert_eq!(tree.join("b/two").metadata().unwrap().nlink(), 2);
+    assert!(files(to.path()).is_empty());
+}
+
+#[test]
+fn names_that_part_are_told() {
+    let Some((tree, to)) = two_file_systems() else {
+        return;
+    };
+    // Outside of what is searched.
+    fs::hard_link(tree.join("b/one"), tree.scratch("another")).unwrap();
+    let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
+    assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
+    let told = "hard links: 1 other name of the file did not move";
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("b/one") && line.contains(told)),
+        "{lines:?}"
+    );
+    let (undone, lines) = undo_all(&tree);
+    assert_eq!((undone.restored, undone.incomplete), (3, 1), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("hard links: 1 other name it had"))
+    );
+}
+
+/// Where the other file system has none, or another one.
+#[test]
+fn hard_links_that_cannot_be_are_told() {
+    let Some((tree, to)) = two_file_systems() else {
+        return;
+    };
+    // Both runs go equally deep: each directory on the way up is a call.
+    let below = || tempfile::tempdir_in(to.path()).unwrap();
+    let calls = {
+        let to = below();
+        let Some((tree, _)) = two_file_systems() else {
+            return;
+        };
+        calls_of(&tree, &options(action(to.path())))
+    };
+    let to = below();
+    let link = calls.iter().position(|op| *op == "link").unwrap();
+    fail::arm(link, fail::Fault::Errno(Errno::PERM));
+    let (summary, lines) = run(&tree, &options(action(to.path())));
+    fail::disarm();
+    assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("hard link to its other name")),
+        "{lines:?}"
+    );
+    assert_eq!(files(to.path()).len(), 3);
+}
+
+#[test]
+fn what_a_copy_cannot_have_is_told_or_refused() {
+    for (op, what) in [
+        ("setxattr", "attribute user.note"),
+        ("chown", "owner"),
+        ("chmod", "mode"),
+        ("utimens", "times"),
+    ] {
+        for ignore in [false, true] {
+            let Some((tree, to)) = two_file_systems() else {
+                return;
+            };
+            let note = rustix::fs::setxattr(
+                tree.join("b/one"),
+                "user.note",
+                b"mine",
+                rustix::fs::XattrFlags::empty(),
+            );
+            if note.is_err() && op == "setxattr" {
+                bc_testkit::left_out("no user attributes in /dev/shm");
+                continue;
+            }
+            let mut options = options(action(to.path()));
+            if ignore {
+                options.metadata = Owners::Ignore;
+            }
+            let calls = {
+                let Some((probe, to)) = two_file_systems() else {
+                    return;
+                };
+                let _ = rustix::fs::setxattr(
+                    probe.join("b/one"),
+                    "user.note",
+                    b"mine",
+                    rustix::fs::XattrFlags::empty(),
+                );
+                calls_of(
+                    &probe,
+                    &Options {
+                        action: action(to.path()),
+                        ..options.clone()
+                    },
+                )
+            };
+            let at = calls.iter().position(|found| *found == op).unwrap();
+            fail::arm(at, fail::Fault::Errno(Errno::OPNOTSUPP));
+            let (summary, lines) = run(&tree, &options);
+            fail::disarm();
+            let context = format!("{op}, {ignore}: {lines:?}");
+            let line = lines.iter().find(|line| line.contains("b/one")).unwrap();
+            assert!(line.contains(what), "{context}");
+            if ignore {
+                assert_eq!((summary.changed, summary.incomplete), (3, 1), "{context}");
+            } else {
+                assert_eq!(summary.skipped["metadata not kept"], 1, "{context}");
+                assert!(tree.exists("b/one"), "{context}");
+            }
+        }
+    }
+}
+
+/// Killed before every system call: the next run finishes, or undo puts
+/// everything back; neither leaves a temporary, and none says for ever that
+/// the destination exists.
+fn every_kill(then: impl Fn(&TestTree, &Path, &str), across: bool) {
+    for kill_at in 0.. {
+        let Some((tree, to)) = two_file_systems() else {
+            return;
+        };
+        let to = if across {
+            to.path().join("new")
+        } else {
+            tree.scratch("moved")
+        };
+        let before = snapshot(tree.path());
+        let name = format!("move:{}", to.display());
+        let status = super::crash::spawn(&tree, &name, kill_at).wait().unwrap();
+        let context = format!("killed at {kill_at}");
+        check_invariant(&tree, &before, &action(&to), &context);
+        if status.success() {
+            assert!(kill_at > 20);
+            break;
+        }
+        assert_eq!(status.signal(), Some(9), "{context}");
+        then(&tree, &to, &context);
+        check_invariant(&tree, &before, &action(&to), &context);
+    }
+}
+
+fn finish(tree: &TestTree, to: &Path, context: &str) {
+    let mut options = options(action(to));
+    options.earlier = vec![tree.scratch("journal")];
+    let (summary, lines) = run(tree, &options);
+    let context = format!("{context}, then {lines:?}");
+    assert!(summary.is_clean(), "{context}");
+    let names: Vec<PathBuf> = files(tree.path());
+    assert_eq!(names.len(), 3, "{context}: {names:?}");
+    assert_eq!(files(to).len(), 3, "{context}");
+    assert!(temporaries(to).is_empty(), "{context}");
+    let two = moved(to, tree, "b/two");
+    assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
+}
+
+fn take_back(tree: &TestTree, to: &Path, context: &str) {
+    let (summary, lines) = undo_all(tree);
+    let context = format!("{context}, then {lines:?}");
+    assert_eq!(summary.failed, 0, "{context}");
+    for name in ["a/keep", "a/keep2", "b/one", "b/two", "c/two-too"] {
+        assert_eq!(tree.read(name), content(), "{context}");
+    }
+    assert!(temporaries(tree.path()).is_empty(), "{context}");
+    if to.exists() {
+        let left = snapshot(to);
+        assert!(left.is_empty(), "{context}: {left:?}");
+    }
+}
+
+#[test]
+fn killed_on_the_way_to_another_file_system_the_next_run_finishes() {
+    every_kill(finish, true);
+}
+
+#[test]
+fn killed_on_the_way_to_another_file_system_undo_takes_it_back() {
+    every_kill(take_back, true);
+}
+
+#[test]
+fn killed_while_renaming_the_next_run_finishes() {
+    every_kill(finish, false);
+}
+
+#[test]
+fn killed_while_renaming_undo_takes_it_back() {
+    every_kill(take_back, false);
+}
+
+/// Every system call on the way fails once; a copy that cannot be withdrawn
+/// either is known for ours.
+#[test]
+fn every_fault_on_the_way_to_another_file_system_is_survived() {
+    for twice in [false, true] {
+        for n in 0.. {
+            let Some((tree, to)) = two_file_systems() else {
+                return;
+            };
+            let mut options = options(action(to.path()));
+            options.earlier = vec![tree.scratch("journal")];
+            let before = snapshot(tree.path());
+            let fault = || fail::Fault::Errno(Errno::IO);
+            let mut faults = vec![(n, fault())];
+            if twice {
+                faults.extend((n + 1..n + 12).map(|n| (n, fault())));
+            }
+            let groups = groups(tree.path());
+            let path = tree.scratch("journal");
+            let mut journal =
+                Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
+            fail::arm_all(faults);
+            let (_, lines) = run_groups(groups, &options, Some(&mut journal));
+            let calls = fail::disarm();
+            drop(journal);
+            let context = format!("{twice}, at {n} {:?}: {lines:?}", calls.get(n));
+            check_invariant(&tree, &before, &options.action, &context);
+            if n >= calls.len() {
+                break;
+            }
+            let (summary, lines) = run(&tree, &options);
+            let context = format!("{context}, then {lines:?}");
+            check_invariant(&tree, &before, &options.action, &context);
+            assert_eq!(summary.errors, 0, "{context}");
+            let two = moved(to.path(), &tree, "b/two");
+            assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
+        }
+    }
+}
+
+/// Undo is killed before every system call; undo again finishes.
+#[test]
+fn killed_while_undoing_a_second_undo_finishes() {
+    for (name, across) in [
+        ("move", true),
+        ("move", false),
+        ("hardlink", false),
+        ("symlink", false),
+        ("delete", false),
+    ] {
+        for kill_at in 0.. {
+            let Some((tree, to)) = two_file_systems() else {
+                return;
+            };
+            let to = if across {
+                to.path().join("new")
+            } else {
+                tree.scratch("moved")
+            };
+            let name = match name {
+                "move" => format!("move:{}", to.display()),
+                name => name.to_owned(),
+            };
+            let action = Action::parse(name.as_bytes()).unwrap();
+            run_journalled(&tree, &options(action.clone()));
+            let status = super::crash::spawn_undo(&tree, &name, kill_at)
+                .wait()
+                .unwrap();
+            let done = status.success();
+            assert!(done || status.signal() == Some(9), "{status:?}");
+            take_back(&tree, &to, &format!("{name}, undo killed at {kill_at}"));
+            if done {
+                assert!(kill_at > 20);
+                break;
+            }
+        }
+    }
+}
+
+/// A file that only looks like a copy of ours is the user's.
+#[test]
+fn what_no_journal_knows_is_in_the_way() {
+    let Some((tree, to)) = two_file_systems() else {
+        return;
+    };
+    let one = moved(to.path(), &tree, "b/one");
+    fs::create_dir_all(one.parent().unwrap()).unwrap();
+    fs::write(&one, content()).unwrap();
+    let (summary, lines) = run(&tree, &options(action(to.path())));
+    assert_eq!(summary.skipped["destination exists"], 1, "{lines:?}");
+    assert!(tree.exists("b/one") && one.exists());
+}
+
+/// While undo restores a file, somebody gives its name to another one: that
+/// one keeps its owner, mode and times.
+#[test]
+fn metadata_never_goes_to_a_file_that_took_the_name() {
+    for n in 0.. {
+        let Some((tree, to)) = two_file_systems() else {
+            return;
+        };
+        tree.mode("b/one", 0o4755);
+        let mut options = options(action(to.path()));
+        options.metadata = Owners::Ignore;
+        run_journalled(&tree, &options);
+        let victim = tree.scratch("victim");
+        fs::write(&victim, content()).unwrap();
+        fs::set_permissions(&victim, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let before = victim.metadata().unwrap();
+        let name = tree.join("b/one");
+        let (from, spare) = (victim.clone(), tree.scratch("spare"));
+        fail::arm(
+            n,
+            fail::Fault::Run(Box::new(move || {
+                fs::hard_link(&from, &spare).unwrap();
+                fs::rename(&spare, &name).unwrap();
+            })),
+        );
+        undo_all(&tree);
+        let calls = fail::disarm();
+        let after = victim.metadata().unwrap();
+        assert_eq!(
+            (after.mode(), after.uid(), after.mtime(), after.mtime_nsec()),
+            (
+                before.mode(),
+                before.uid(),
+                before.mtime(),
+                before.mtime_nsec()
+            ),
+            "before {n} {:?}",
+            calls.get(n)
+        );
+        if n >= calls.len() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Files that somebody has open for writing, or opens while they are compared.
+
+use super::*;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+fn writer(tree: &TestTree, name: &str) -> File {
+    OpenOptions::new()
+        .write(true)
+        .open(tree.join(name))
+        .unwrap()
+}
+
+/// Whether a lease is to be had on the files of the tree: not by those who own them not, and not
+/// on every file system.
+fn leases(tree: &TestTree) -> bool {
+    match bc_fs::lease::take(File::open(tree.join("a/keep")).unwrap()) {
+        Ok(()) => true,
+        Err(why) => {
+            bc_testkit::left_out(&format!("no leases here: {why:?}"));
+            false
+        }
+    }
+}
+
+/// The writer has the file open all the time, and writes whenever he likes.
+#[test]
+fn what_is_open_for_writing_before_is_left_alone() {
+    for index in 0..4 {
+        for (name, kept) in [("a/keep", true), ("b/one", false)] {
+            let tree = quick_sample();
+            if !leases(&tree) {
+                return;
+            }
+            let action = actions(&tree)[index].clone();
+            let found = groups(tree.path());
+            let writer = writer(&tree, name);
+            let (summary, lines) = run_groups(found, &options(action.clone()), None);
+            let context = format!("{name}, {action:?}: {lines:?}");
+            assert!(!summary.is_clean(), "{context}");
+            assert_eq!(
+                summary.skipped.keys().next(),
+                Some(&"open for writing"),
+                "{context}"
+            );
+            // With the kept file nothing can be compared; the other targets are not concerned.
+            assert_eq!(summary.changed > 0, !kept, "{context}");
+            writer.write_all_at(b"written much later", 50).unwrap();
+            let there = fs::read(tree.join(name)).unwrap();
+            assert_eq!(&there[50..68], b"written much later", "{context}");
+        }
+    }
+}
+
+/// The writer comes between any two calls; he is let in, and what he writes then is not lost,
+/// unless he came after the last question.
+#[test]
+fn whoever_opens_meanwhile_is_noticed() {
+    for index in 0..4 {
+        let probe = quick_sample();
+        if !leases(&probe) {
+            return;
+        }
+        let calls = calls_of(&probe, &options(actions(&probe)[index].clone()));
+        let questions = |(at, call): (usize, &&str)| (*call == "lease").then_some(at);
+        let last = calls.iter().enumerate().filter_map(questions);
+        for at in last.take(12) {
+            let tree = quick_sample();
+            let action = actions(&tree)[index].clone();
+            let path = tree.join("b/one");
+            // Does not wait, for it is this thread that he would wait for; but the lease is broken.
+            let open = move || {
+                let mut options = OpenOptions::new();
+                options.write(true);
+                let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+                drop(options.custom_flags(flags).open(&path));
+            };
+            fail::arm(at, fail::Fault::Run(Box::new(open)));
+            let before = snapshot(tree.path());
+            let (_, lines) = run(&tree, &options(action.clone()));
+            fail::disarm();
+            let context = format!("before call {at}, {action:?}: {lines:?}");
+            check_invariant(&tree, &before, &action, &context);
+            if lines.iter().any(|line| line.ends_with("open for writing")) {
+                assert!(tree.join("b/one").exists(), "{context}");
+            }
+        }
+    }
+}
+
+/// Without leases the run goes on, and says so once.
+#[test]
+fn where_there_are_no_leases_that_is_said_once() {
+    let probe = quick_sample();
+    let calls = calls_of(&probe, &options(Action::Delete));
+    let tree = quick_sample();
+    let none = calls
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| **call == "lease");
+    let errno = rustix::io::Errno::INVAL;
+    // The two of the first target: from then on there is nothing to ask for.
+    fail::arm_all(
+        none.take(2)
+            .map(|(at, _)| (at, fail::Fault::Errno(errno)))
+            .collect(),
+    );
+    let (summary, lines) = run(&tree, &options(Action::Delete));
+    fail::disarm();
+    assert!(summary.is_clean() && summary.changed == 3, "{lines:?}");
+    let told = lines
+        .iter()
+        .filter(|line| line.contains("no lease: 22"))
+        .count();
+    assert_eq!(told, 1, "{lines:?}");
+}
+
+/// Nothing of ours holds a file's writers up once the run is over.
+#[test]
+fn leases_end_with_the_run() {
+    let tree = quick_sample();
+    run(&tree, &options(Action::Hardlink));
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .custom_flags(flags)
+        .open(tree.join("a/keep"))
+        .unwrap();
+}

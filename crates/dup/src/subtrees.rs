@@ -1,0 +1,330 @@
+//! Directories with everything below them, known by identity and not by any
+//! spelling of their paths: what `--reference` protects, and the place that
+//! `move:` puts files into.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use bc_pool::{Cancel, WorkerPanic};
+use bc_walk::{
+    EntryId, Error, ErrorKind, FileStat, Identity, Kind, Listing, Metadata, Options, Symlinks,
+    Workers, walk,
+};
+use rustix::io::Errno;
+
+use crate::prune::sys;
+
+/// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
+/// lie in the directories.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Files {
+    /// Those that were named. It costs no call per file.
+    #[default]
+    Named,
+    /// All of them, so that names elsewhere of the same files (hard links, followed links) are
+    /// known even if the search leaves the names below the directories out.
+    All,
+}
+
+/// Files and directories that were named, and everything below the directories.
+#[derive(Debug, Default)]
+pub struct Subtrees {
+    tops: Vec<Top>,
+    dirs: HashSet<Identity>,
+    files: HashSet<Identity>,
+    errors: Vec<Error>,
+}
+
+#[derive(Debug)]
+struct Top {
+    path: Vec<u8>,
+    id: Identity,
+    /// Held open: as long as it is, no other file gets its identity.
+    fd: OwnedFd,
+    kind: Kind,
+}
+
+impl Subtrees {
+    /// Opens what the paths lead to, links followed as with any path that is named.
+    ///
+    /// # Errors
+    /// Of the first path that cannot be opened or is neither a directory nor a regular file.
+    pub fn open(paths: impl IntoIterator<Item = Vec<u8>>) -> Result<Subtrees, Error> {
+        let mut found = Subtrees::default();
+        for path in paths {
+            let top = Top::open(path)?;
+            match top.kind {
+                Kind::Dir => found.dirs.insert(top.id),
+                _ => found.files.insert(top.id),
+            };
+            found.tops.push(top);
+        }
+        Ok(found)
+    }
+
+    /// Finds out which directories lie below, so that they are known wherever else they are
+    /// mounted. No filter applies: what a search leaves out is protected as well. With
+    /// [`Symlinks::Follow`] what links below lead to counts as lying there.
+    ///
+    /// Directories that cannot be read are in [`errors`](Subtrees::errors).
+    ///
+    /// # Errors
+    /// Only if a worker panics.
+    pub fn survey(
+        &mut self,
+        symlinks: Symlinks,
+        files: Files,
+        workers: Workers,
+        cancel: &Cancel,
+    ) -> Result<(), WorkerPanic> {
+        let tops = self.tops.iter().filter(|top| top.kind == Kind::Dir);
+        let roots: Vec<OsString> = tops
+            .map(|top| OsString::from_vec(top.path.clone()))
+            .collect();
+        if roots.is_empty() {
+            return Ok(());
+        }
+        let options = Options {
+            symlinks,
+            metadata: match files {
+                Files::Named => Metadata::None,
+                Files::All => Metadata::Basic,
+            },
+            ..Options::default()
+        };
+        let listing = walk(&roots, &options, workers, cancel)?;
+        let dirs = (0..listing.dirs() as u32).map(bc_walk::DirId);
+        self.dirs
+            .extend(dirs.filter_map(|dir| listing.dir_identity(dir)));
+        if files == Files::All {
+            self.files
+                .extend(listing.ids().filter_map(|id| listing.identity(id)));
+        }
+        self.errors.extend_from_slice(listing.errors());
+        Ok(())
+    }
+
+    /// Proves that the paths still lead to what was opened. A search goes by the paths: what it
+    /// found below another directory of the name would not be protected.
+    ///
+    /// # Errors
+    /// Of the first path that leads elsewhere or nowhere.
+    pub fn check(&self) -> Result<(), Error> {
+        for top in &self.tops {
+            if Top::open(top.path.clone())?.id != top.id {
+                let path = top.path.clone();
+                return Err(Error::of_kind(path, "open", ErrorKind::Changed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was named.
+    pub fn is_empty(&self) -> bool {
+        self.tops.is_empty()
+    }
+
+    /// What each of the named paths led to, in order.
+    pub fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.tops.iter().map(|top| top.id)
+    }
+
+    /// What the survey could not read.
+    pub fn errors(&self) -> &[Error] {
+        &self.errors
+    }
+
+    /// Whether this directory was named or found below one that was. One that came to lie
+    /// there later is found by climbing from it.
+    pub(crate) fn has_dir(&self, id: Identity) -> bool {
+        self.dirs.contains(&id)
+    }
+
+    /// All directories that are known.
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.dirs.iter().copied()
+    }
+
+    /// Whether this file was named, or [found](Files::All).
+    pub(crate) fn has_file(&self, id: Identity) -> bool {
+        self.files.contains(&id)
+    }
+
+    /// The named directories, open.
+    pub(crate) fn open_dirs(&self) -> impl Iterator<Item = &OwnedFd> {
+        let dirs = self.tops.iter().filter(|top| top.kind == Kind::Dir);
+        dirs.map(|top| &top.fd)
+    }
+
+    /// Which entries of a listing are, or lie in, one of these.
+    pub(crate) fn mark(&self, listing: &Listing) -> Marks {
+        if self.is_empty() {
+            return Marks::default();
+        }
+        let mark = |dir| match listing.dir_identity(dir) {
+            Some(id) => self.has_dir(id),
+            // Rather too much is protected than too little.
+            None => identity(listing, dir).is_none_or(|id| self.has_dir(id)),
+        };
+        Marks {
+            dirs: (0..listing.dirs() as u32)
+                .map(bc_walk::DirId)
+                .map(mark)
+                .collect(),
+            files: self.files.clone(),
+        }
+    }
+}
+
+/// Of the directory that the path of a root leads to which is a file.
+fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
+    let opened = listing.open_dir(dir).ok()?;
+    Some(FileStat::from(&sys::stat(&opened).ok()?).id)
+}
+
+impl Top {
+    fn open(path: Vec<u8>) -> Result<Top, Error> {
+        let failed = |errno: Errno| Error::new(path.clone(), "open", errno);
+        if path.is_empty() {
+            return Err(failed(Errno::NOENT));
+        }
+        let opened = sys::open_named(&path).map_err(|why| failed(why.errno));
+        let fd = opened?;
+        let stat = FileStat::from(&sys::stat(&fd).map_err(|why| failed(why.errno))?);
+        match stat.kind() {
+            kind @ (Kind::Dir | Kind::File) => Ok(Top {
+                id: stat.id,
+                path,
+                fd,
+                kind,
+            }),
+            _ => Err(Error::of_kind(path, "open", ErrorKind::NotRegular)),
+        }
+    }
+}
+
+/// The entries of one listing that lie in [`Subtrees`].
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// By directory of the listing; empty if nothing is marked.
+    dirs: Vec<bool>,
+    files: HashSet<Identity>,
+}
+
+impl Marks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dirs.is_empty()
+    }
+
+    /// Whether the entry's directory is one of them, or the entry itself.
+    pub(crate) fn contains(&self, listing: &Listing, entry: EntryId) -> bool {
+        let in_dir = self.dirs.get(listing.dir(entry).0 as usize);
+        in_dir.is_some_and(|marked| *marked)
+            || !self.files.is_empty()
+                && listing
+                    .identity(entry)
+                    .is_some_and(|id| self.files.contains(&id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_testkit::TestTree;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn bytes(tree: &TestTree, path: &str) -> Vec<u8> {
+        tree.join(path).as_os_str().as_bytes().to_vec()
+    }
+
+    fn marked(tree: &TestTree, references: &[&str], files: Files, paths: &[&str]) -> Vec<String> {
+        let named = references.iter().map(|path| bytes(tree, path));
+        let mut found = Subtrees::open(named).unwrap();
+        let cancel = Cancel::new();
+        found
+            .survey(Symlinks::Skip, files, 1.into(), &cancel)
+            .unwrap();
+        let roots: Vec<OsString> = paths
+            .iter()
+            .map(|path| OsString::from_vec(bytes(tree, path)))
+            .collect();
+        let options = Options {
+            metadata: Metadata::Basic,
+            ..Options::default()
+        };
+        let listing = walk(&roots, &options, 1, &cancel).unwrap();
+        let marks = found.mark(&listing);
+        let below = |path: Vec<u8>| path[tree.path().as_os_str().len() + 1..].to_vec();
+        listing
+            .ids()
+            .filter(|id| marks.contains(&listing, *id))
+            .map(|id| String::from_utf8(below(listing.path(id))).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn spellings_do_not_matter() {
+        let tree = TestTree::new();
+        tree.write("d/a", "1").write("d/sub/b", "2").write("e", "3");
+        tree.symlink("d", "link").symlink("d/sub", "into");
+        for reference in ["d", "d/", "./d/.", "d/sub/..", "link", "link/"] {
+            for files in [Files::Named, Files::All] {
+                let marked = |paths: &[&str]| marked(&tree, &[reference], files, paths);
+                assert_eq!(marked(&["d", "e"]), ["d/a", "d/sub/b"]);
+                assert_eq!(marked(&["d/sub", "e"]), ["d/sub/b"]);
+                assert_eq!(marked(&["into"]), ["into/b"]);
+                assert_eq!(marked(&["d/a", "e"]), ["d/a"]);
+                assert_eq!(marked(&["link/sub/b"]), ["link/sub/b"]);
+                assert_eq!(marked(&["e"]), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn files_are_known_by_themselves_and_by_other_names() {
+        let tree = TestTree::new();
+        tree.write("d/a", "1").write("e", "3");
+        tree.hard_link("d/a", "elsewhere");
+        assert_eq!(marked(&tree, &["e"], Files::Named, &["d", "e"]), ["e"]);
+        assert_eq!(
+            marked(&tree, &["d/a"], Files::Named, &["d", "elsewhere"]),
+            ["d/a", "elsewhere"]
+        );
+        assert_eq!(
+            marked(&tree, &["d"], Files::All, &["elsewhere"]),
+            ["elsewhere"]
+        );
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_meanwhile_are_noticed() {
+        let tree = TestTree::new();
+        tree.dir("d").dir("e").write("f", "").symlink("d", "link");
+        let named = ["d", "e", "f", "link"].map(|path| bytes(&tree, path));
+        let found = Subtrees::open(named).unwrap();
+        found.check().unwrap();
+        tree.remove("link").symlink("e", "link");
+        assert!(found.check().unwrap_err().to_string().contains("link"));
+        std::fs::rename(tree.join("e"), tree.join("gone")).unwrap();
+        assert!(found.check().unwrap_err().to_string().contains("/e: open"));
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_an_error() {
+        let tree = TestTree::new();
+        tree.fifo("fifo").write("f", "");
+        for (path, reason) in [
+            ("none", "No such file"),
+            ("fifo", "not a regular file"),
+            ("f/", "Not a directory"),
+        ] {
+            let error = Subtrees::open([bytes(&tree, path)])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert!(Subtrees::open([Vec::new()]).is_err());
+    }
+}

@@ -1,0 +1,354 @@
+//! Where a file is to be written: a directory held open and a name in it.
+//!
+//! The way there is walked once, descriptor by descriptor, so that nobody can
+//! exchange a part of it between the look and the use. In a directory where
+//! others may write, what another user laid there counts for nothing: his
+//! links are not followed and his files not replaced, whatever the kernel's
+//! `fs.protected_symlinks` and `fs.protected_regular` say, whose rules these
+//! are. Without them who may write to `/tmp` could lay a link there that leads
+//! root's output over `/etc/passwd`, or a file that is given what root wrote.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat};
+use rustix::io::Errno;
+
+use crate::Escaped;
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// A directory held open and a name in it, which need not exist.
+#[derive(Debug)]
+pub struct Place {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Place {
+    /// What writing to `target` would create or replace: links followed, of
+    /// which the last may lead to nothing.
+    ///
+    /// # Errors
+    /// Whatever opening the directories on the way fails with; `IsADirectory`
+    /// for a path that ends in a slash or a dot; `PermissionDenied` with an
+    /// explanation where another user's link, or his file at the end, lies in
+    /// a directory where others may write.
+    pub fn find(target: &Path) -> io::Result<Place> {
+        let mut directory = start(target.as_os_str())?;
+        let mut rest = components(target.as_os_str());
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            let link = if rest.is_empty() {
+                let Some(link) = link_at_the_end(&directory, &name)? else {
+                    let place = Place { directory, name };
+                    place.existing()?;
+                    return Ok(place);
+                };
+                link
+            } else {
+                match step(&directory, &name)? {
+                    Step::Directory(next) => {
+                        directory = next;
+                        continue;
+                    }
+                    Step::Link(link) => link,
+                }
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Errno::LOOP.into());
+            }
+            let text = follow(&directory, &name, &link)?;
+            if text.as_bytes().starts_with(b"/") {
+                directory = start(&text)?;
+            }
+            let mut parts = components(&text);
+            parts.append(&mut rest);
+            rest = parts;
+        }
+        Err(Errno::NOENT.into())
+    }
+
+    /// The same place once more.
+    ///
+    /// # Errors
+    /// Where there are too many descriptors.
+    pub fn try_clone(&self) -> io::Result<Place> {
+        Ok(Place {
+            directory: self.directory.try_clone()?,
+            name: self.name.clone(),
+        })
+    }
+
+    /// The directory, open for nothing but to be started from.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// The name in it.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// What lies there now, never a link followed.
+    ///
+    /// # Errors
+    /// As of [`find`](Self::find).
+    pub fn existing(&self) -> io::Result<Option<Stat>> {
+        let stat = match self.stat(&self.name) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let directory = rustix::fs::fstat(&self.directory)?;
+        if foreign(&directory, &stat) {
+            return Err(refused("file", &self.name, &stat, "replaced"));
+        }
+        Ok(Some(stat))
+    }
+
+    /// May a new file be given to the owner of the `old` one that it replaces? Only where nobody
+    /// but he, this user or root can have put it there.
+    pub(crate) fn keeps_owner(&self, old: &Stat) -> bool {
+        let Ok(directory) = rustix::fs::fstat(&self.directory) else {
+            return false;
+        };
+        let trusted = [old.st_uid, own_user(), 0];
+        !foreign(&directory, old) && trusted.contains(&directory.st_uid)
+    }
+
+    /// Of a name in the directory, no link followed.
+    pub(crate) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Opens a name in the directory; never waits for the other end of a FIFO.
+    ///
+    /// # Errors
+    /// Those of `openat`; `ELOOP` for a link.
+    pub fn open(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        Ok(rustix::fs::openat(&self.directory, name, flags, mode)?)
+    }
+}
+
+enum Step {
+    Directory(OwnedFd),
+    Link(OwnedFd),
+}
+
+fn start(path: &OsStr) -> io::Result<OwnedFd> {
+    let from = if path.as_bytes().starts_with(b"/") {
+        "/"
+    } else {
+        "."
+    };
+    Ok(descend(CWD, OsStr::new(from), OFlags::DIRECTORY)?)
+}
+
+fn descend(from: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat(from, name, flags, Mode::empty())
+}
+
+/// The names of a path. An end that can only mean a directory stays as a dot.
+fn components(path: &OsStr) -> VecDeque<OsString> {
+    let names = path.as_bytes().split(|byte| *byte == b'/');
+    let mut names: VecDeque<OsString> = names
+        .filter(|name| !name.is_empty() && *name != b".")
+        .map(|name| OsString::from_vec(name.to_vec()))
+        .collect();
+    let bytes = path.as_bytes();
+    if bytes.ends_with(b"/") || bytes == b"." || bytes.ends_with(b"/.") {
+        names.push_back(".".into());
+    }
+    names
+}
+
+/// One component that is not the last.
+fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
+    match descend(directory, name, OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+        Ok(next) => return Ok(Step::Directory(next)),
+        Err(Errno::NOTDIR | Errno::LOOP) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let link = descend(directory, name, OFlags::NOFOLLOW)?;
+    if !is_link(&rustix::fs::fstat(&link)?) {
+        return Err(Errno::NOTDIR.into());
+    }
+    // What stands in those of /proc is not always the way to where they lead.
+    if rustix::fs::fstatfs(directory)?.f_type == PROC_SUPER_MAGIC {
+        return Ok(Step::Directory(descend(
+            directory,
+            name,
+            OFlags::DIRECTORY,
+        )?));
+    }
+    Ok(Step::Link(link))
+}
+
+/// The last component, if it is a link.
+fn link_at_the_end(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
+    if name == "." || name == ".." {
+        return Err(Errno::ISDIR.into());
+    }
+    match descend(directory, name, OFlags::NOFOLLOW) {
+        Ok(there) => Ok(is_link(&rustix::fs::fstat(&there)?).then_some(there)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Where the link leads, if it may be followed.
+fn follow(directory: &OwnedFd, name: &OsStr, link: &OwnedFd) -> io::Result<OsString> {
+    let stat = rustix::fs::fstat(link)?;
+    if foreign(&rustix::fs::fstat(directory)?, &stat) {
+        return Err(refused("symbolic link", name, &stat, "followed"));
+    }
+    let text = rustix::fs::readlinkat(link, "", Vec::new())?.into_bytes();
+    if text.is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    Ok(OsString::from_vec(text))
+}
+
+fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Did somebody lay this there who needs no leave of the directory's owner?
+fn foreign(directory: &Stat, thing: &Stat) -> bool {
+    // Access lists show in the bits of the group.
+    let open_to_others = directory.st_mode & 0o022 != 0;
+    open_to_others && thing.st_uid != own_user() && thing.st_uid != directory.st_uid
+}
+
+fn refused(what: &str, name: &OsStr, stat: &Stat, done: &str) -> io::Error {
+    let name = Escaped(name.as_bytes());
+    let text = format!(
+        "the {what} '{name}' belongs to user {} and lies in a directory where others may write: not {done}",
+        stat.st_uid
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn ino(place: &Place) -> u64 {
+        rustix::fs::fstat(place.directory()).unwrap().st_ino
+    }
+
+    #[test]
+    fn ways_lead_where_the_kernel_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/file"), "x").unwrap();
+        symlink("a/b", at("rel")).unwrap();
+        symlink(at("a"), at("abs")).unwrap();
+        symlink("../../rel/../b/./file", at("a/b/round")).unwrap();
+        symlink("rel/new", at("lost")).unwrap();
+        let b = std::fs::metadata(at("a/b")).unwrap().ino();
+        for (path, name) in [
+            ("a/b/file", "file"),
+            ("rel/file", "file"),
+            ("abs//b/./file", "file"),
+            ("abs/b/round", "file"),
+            ("rel/../b/new", "new"),
+            ("lost", "new"),
+        ] {
+            let place = Place::find(&at(path)).unwrap();
+            assert_eq!((ino(&place), place.name()), (b, OsStr::new(name)), "{path}");
+            assert_eq!(place.existing().unwrap().is_some(), name == "file");
+        }
+        for path in [
+            "a/",
+            "a/.",
+            "a/..",
+            "a/b/file/",
+            "a/b/file/x",
+            "none/x",
+            "new/",
+            "",
+        ] {
+            assert!(Place::find(&at(path)).is_err(), "{path}");
+        }
+        assert!(Place::find(Path::new("")).is_err());
+        assert!(Place::find(Path::new("/")).is_err());
+        let cwd = Place::find(Path::new("/proc/self/cwd/x")).unwrap();
+        let here = std::fs::metadata(".").unwrap().ino();
+        assert_eq!(ino(&cwd), here);
+        assert_eq!(ino(&Place::find(Path::new("x")).unwrap()), here);
+    }
+
+    #[test]
+    fn paths_of_any_length() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("./".repeat(5000)).join("x");
+        assert_eq!(Place::find(&path).unwrap().name(), "x");
+    }
+
+    /// Only root can make files of others.
+    #[test]
+    fn what_others_laid_into_open_directories_does_not_count() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (me, other, third) = (0, 65_534, 65_533);
+        let dir = tempfile::tempdir().unwrap();
+        for (mode, of_directory, of_thing, fine) in [
+            (0o1777, me, other, false),
+            (0o777, me, other, false),
+            (0o775, me, other, false),
+            (0o757, me, other, false),
+            (0o1777, other, third, false),
+            (0o1777, other, other, true),
+            (0o1777, other, me, true),
+            (0o755, other, other, true),
+            (0o755, other, third, true),
+            (0o755, me, other, true),
+        ] {
+            let case = format!("{mode:o} {of_directory} {of_thing}");
+            let open = dir.path().join(&case);
+            std::fs::create_dir(&open).unwrap();
+            std::fs::create_dir(open.join("d")).unwrap();
+            std::fs::write(open.join("file"), "x").unwrap();
+            symlink("file", open.join("link")).unwrap();
+            symlink("d", open.join("way")).unwrap();
+            for name in ["file", "link", "way"] {
+                std::os::unix::fs::lchown(open.join(name), Some(of_thing), Some(of_thing)).unwrap();
+            }
+            std::os::unix::fs::chown(&open, Some(of_directory), None).unwrap();
+            std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
+            for name in ["file", "link", "way/new"] {
+                let found = Place::find(&open.join(name));
+                assert_eq!(found.is_ok(), fine, "{case} {name}: {found:?}");
+                if let Err(error) = found {
+                    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                    let text = error.to_string();
+                    assert!(text.contains(&format!("user {of_thing}")), "{text}");
+                }
+            }
+            if fine {
+                let place = Place::find(&open.join("file")).unwrap();
+                let old = place.existing().unwrap().unwrap();
+                let gives = of_directory == me || of_thing == of_directory;
+                assert_eq!(place.keeps_owner(&old), gives, "{case}");
+            }
+        }
+    }
+}

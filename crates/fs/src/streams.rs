@@ -1,0 +1,87 @@
+//! The streams that the process was started with, and whether they were there at all.
+//!
+//! Before `main`, Rust's runtime opens `/dev/null` in place of a standard stream that is
+//! closed (so that no file is ever opened under its number). From then on an input that was
+//! never given reads as an empty one, and results that go nowhere are written without an error.
+//! Nothing tells that `/dev/null` from one that the caller passed, which is everyday: so it has
+//! to be looked at before.
+#![allow(
+    unsafe_code,
+    reason = "the only place before the runtime's start is the list of initialisers"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
+
+/// One of the three standard streams.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stream {
+    /// Descriptor 0.
+    Input,
+    /// Descriptor 1.
+    Output,
+    /// Descriptor 2.
+    Error,
+}
+
+/// A bit for each stream that was closed when the process began.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+// SAFETY: the loader calls every entry of `.init_array` once, on the only thread there is,
+// before `main`, by C's calling convention; arguments that a function does not take are
+// harmless in it. `look` needs nothing of Rust's runtime: it makes three system calls and
+// stores a number. Where entries are not called, nothing counts as closed.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    let mut closed = 0;
+    for stream in [Stream::Input, Stream::Output, Stream::Error] {
+        if rustix::io::fcntl_getfd(descriptor(stream)) == Err(Errno::BADF) {
+            closed |= 1 << stream as u8;
+        }
+    }
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+fn descriptor(stream: Stream) -> BorrowedFd<'static> {
+    match stream {
+        Stream::Input => rustix::stdio::stdin(),
+        Stream::Output => rustix::stdio::stdout(),
+        Stream::Error => rustix::stdio::stderr(),
+    }
+}
+
+/// Was the process started without this stream? Whatever stands there now goes nowhere, by its
+/// path in `/dev` too.
+pub fn was_closed(stream: Stream) -> bool {
+    CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0
+}
+
+/// A stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
+/// which take EBADF for an end of the input and for a successful write, it hides nothing.
+///
+/// # Errors
+/// EBADF if the process was started without that stream, or if it cannot be read from (the
+/// input) or written to (the others).
+pub fn open(stream: Stream) -> io::Result<File> {
+    let descriptor = descriptor(stream);
+    if was_closed(stream) {
+        return Err(Errno::BADF.into());
+    }
+    let flags = fcntl_getfl(descriptor)?;
+    let useless = match stream {
+        Stream::Input => OFlags::WRONLY,
+        Stream::Output | Stream::Error => OFlags::RDONLY,
+    };
+    if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == useless {
+        return Err(Errno::BADF.into());
+    }
+    Ok(descriptor.try_clone_to_owned()?.into())
+}

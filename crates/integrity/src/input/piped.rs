@@ -1,0 +1,142 @@
+//! A manifest that comes from a pipe: kept until its end is known, since it is read more than
+//! once and nothing may be done before its SHA-256 was found right.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bc_manifest::integrity::{Policy, Reader};
+use bc_manifest::{MAX_LINE, compress};
+
+use super::Source;
+use crate::spool;
+
+/// Bytes kept in memory; what is more goes to a file without a name.
+const KEPT: usize = 32 << 20;
+
+/// Most bytes that are taken from a pipe.
+const MOST: u64 = 16 << 30;
+
+/// Most bytes where there is no place for a file.
+const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// Reads `input` to its end.
+pub(super) fn read(input: impl Read) -> Result<Source, Failed> {
+    read_within(input, KEPT, MOST, MOST_IN_MEMORY)
+}
+
+/// Why a manifest could not be taken from a pipe.
+#[derive(Debug)]
+pub(super) enum Failed {
+    Io(io::Error),
+    /// It is none.
+    NotOne(bc_manifest::Error),
+    /// It is too long: more bytes than these.
+    TooLong(u64),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+fn read_within(
+    mut input: impl Read,
+    kept: usize,
+    most: u64,
+    most_in_memory: u64,
+) -> Result<Source, Failed> {
+    let mut bytes = first_line(&mut input)?;
+    let mut file: Option<(File, u64)> = None;
+    loop {
+        let length = file.as_ref().map_or(0, |(_, length)| *length) + bytes.len() as u64;
+        let limit = if file.is_some() { most } else { most_in_memory };
+        if length > limit {
+            return Err(Failed::TooLong(limit));
+        }
+        if bytes.len() >= kept {
+            if file.is_none() {
+                file = spool::nameless().map(|file| (file, 0));
+            }
+            if let Some((file, length)) = &mut file {
+                file.write_all_at(&bytes, *length)?;
+                *length += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        let step = kept.clamp(1, 1 << 20) as u64;
+        if input.by_ref().take(step).read_to_end(&mut bytes)? == 0 {
+            break;
+        }
+    }
+    let Some((file, length)) = file else {
+        return Ok(Source::Memory(bytes.into()));
+    };
+    file.write_all_at(&bytes, length)?;
+    Ok(Source::File(Arc::new(file)))
+}
+
+/// What is no manifest is refused before its end, which may never come.
+fn first_line(input: &mut impl Read) -> Result<Vec<u8>, Failed> {
+    let mut bytes = Vec::new();
+    while bytes.len() <= MAX_LINE && !bytes.contains(&b'\n') && !compress::is_compressed(&bytes) {
+        // A pipe gives what is there.
+        let mut chunk = [0; 64 << 10];
+        match input.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failed::Io(error)),
+        }
+    }
+    if !compress::is_compressed(&bytes) {
+        Reader::new(&bytes[..], Policy::Strict).map_err(Failed::NotOne)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_manifest::integrity::{Header, Writer};
+
+    fn manifest() -> Vec<u8> {
+        let writer = Writer::new(Vec::new(), &Header::new("sha256", "0")).unwrap();
+        writer.finish().unwrap().0
+    }
+
+    fn content(source: Source) -> Vec<u8> {
+        match source {
+            Source::Memory(bytes) => bytes.to_vec(),
+            Source::File(file) => {
+                let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+                file.read_exact_at(&mut bytes, 0).unwrap();
+                bytes
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_it_wherever_it_is_kept() {
+        let bytes = [&manifest()[..], &b"x\n".repeat(1000)].concat();
+        for kept in [1, 100, 1 << 20] {
+            let source = read_within(&bytes[..], kept, 1 << 20, 1 << 20).unwrap();
+            assert_eq!(content(source), bytes, "{kept}");
+        }
+    }
+
+    #[test]
+    fn endless_ones_are_refused() {
+        let begun = || io::Cursor::new(manifest()).chain(io::repeat(b' '));
+        for (kept, most) in [(100, 5000), (1 << 20, 5000)] {
+            let failed = read_within(begun(), kept, most, most).unwrap_err();
+            assert!(matches!(failed, Failed::TooLong(5000)), "{failed:?}");
+        }
+        for other in [b'\0', b'\n', b'{'] {
+            let failed = read(io::repeat(other)).unwrap_err();
+            assert!(matches!(failed, Failed::NotOne(_)), "{failed:?}");
+        }
+    }
+}

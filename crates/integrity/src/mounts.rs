@@ -1,0 +1,176 @@
+//! Where file systems are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bc_walk::{FileStat, Identity};
+use rustix::fs::{AtFlags, CWD, StatxFlags};
+
+/// One mount.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Mount {
+    id: u64,
+    /// Absolute, raw bytes.
+    pub(crate) point: Vec<u8>,
+    kind: Vec<u8>,
+    /// What is mounted: a device, `server:/export`, or a name of no meaning.
+    pub(crate) source: String,
+}
+
+/// All mounts that this process can see, in the order in which they were made.
+#[derive(Clone, Debug)]
+pub(crate) struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    /// `None` without `/proc`.
+    pub(crate) fn read() -> Option<Mounts> {
+        std::fs::read("/proc/self/mountinfo")
+            .ok()
+            .map(|text| Mounts::parse(&text))
+    }
+
+    fn parse(text: &[u8]) -> Mounts {
+        let lines = text.split(|&byte| byte == b'\n');
+        Mounts(lines.filter_map(parse_line).collect())
+    }
+
+    /// The mount that `path`, which is absolute and without links, lies on.
+    pub(crate) fn of(&self, path: &Path) -> Option<&Mount> {
+        let holds = |mount: &&Mount| path.starts_with(OsStr::from_bytes(&mount.point));
+        // Where mounts lie over one another only the kernel knows which is seen.
+        if let Some((_, Some(id))) = look(path)
+            && let Some(mount) = self.0.iter().find(|mount| mount.id == id)
+        {
+            return Some(mount);
+        }
+        // The later of equal ones covers the earlier.
+        self.0
+            .iter()
+            .filter(holds)
+            .max_by_key(|mount| mount.point.len())
+    }
+
+    /// What is mounted below `root`, which is absolute and without links, with the paths relative
+    /// to it. Of several on one directory the last; automounts that wait for their first use
+    /// have nothing mounted.
+    pub(crate) fn below<'a>(
+        &'a self,
+        root: &'a Path,
+    ) -> impl Iterator<Item = (&'a [u8], &'a Mount)> {
+        self.0.iter().enumerate().filter_map(move |(nth, mount)| {
+            let relative = Path::new(OsStr::from_bytes(&mount.point))
+                .strip_prefix(root)
+                .ok()?;
+            let covered = |later: &Mount| later.point == mount.point && later.kind != b"autofs";
+            let counts = mount.kind != b"autofs" && !self.0[nth + 1..].iter().any(covered);
+            let relative = relative.as_os_str().as_bytes();
+            (counts && !relative.is_empty()).then_some((relative, mount))
+        })
+    }
+}
+
+impl Mount {
+    /// Is the directory that a walk found as `id` where this is mounted the mounted one? Not if
+    /// it was mounted after the walk had passed, or something lies over it.
+    pub(crate) fn is_seen_as(&self, id: Identity) -> bool {
+        let Some((found, mount)) = look(Path::new(OsStr::from_bytes(&self.point))) else {
+            return false;
+        };
+        found == id && mount.is_none_or(|mount| mount == self.id)
+    }
+}
+
+/// What is at `path`, and the number of the mount it is on where the kernel tells (Linux 5.8).
+fn look(path: &Path) -> Option<(Identity, Option<u64>)> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let stat = rustix::fs::statx(CWD, path, flags, wanted).ok()?;
+    let told = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    Some((FileStat::from(&stat).id, told.then_some(stat.stx_mnt_id)))
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let point = unescaped(fields.nth(3)?);
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = fields.next()?.to_vec();
+    let source = unescaped(fields.next().unwrap_or_default());
+    Some(Mount {
+        id,
+        point,
+        kind,
+        source: String::from_utf8_lossy(&source).into_owned(),
+    })
+}
+
+/// Space, tab, newline and backslash are written as three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        let octal = tail.get(..3).and_then(|digits| {
+            let text = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(text, 8).ok()
+        });
+        match (first, octal) {
+            (b'\\', Some(byte)) => {
+                out.push(byte);
+                rest = &tail[3..];
+            }
+            _ => {
+                out.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"\
+22 1 8:2 / / rw - ext4 /dev/sda2 rw
+30 22 0:40 / /srv/nfs rw shared:5 master:1 - nfs4 box:/export\\040two rw
+31 22 0:41 / /srv/auto rw - autofs systemd-1 rw
+32 22 0:41 / /srv/late rw - autofs systemd-1 rw
+33 32 8:17 / /srv/late rw - xfs /dev/sdb1 rw
+34 22 8:18 / /srv/a\\040b\\134c rw - ext4 /dev/sdb2 rw
+35 22 8:19 / /srv/a\\040b\\134c rw - ext4 /dev/sdb3 rw
+36 22 8:20 / /srvx rw - ext4  rw
+bad
+";
+
+    #[test]
+    fn what_is_mounted_below() {
+        let mounts = Mounts::parse(TEXT);
+        let found: Vec<(&[u8], &str)> = mounts
+            .below(Path::new("/srv"))
+            .map(|(path, mount)| (path, &mount.source[..]))
+            .collect();
+        let expected: [(&[u8], &str); 3] = [
+            (b"nfs", "box:/export two"),
+            (b"late", "/dev/sdb1"),
+            (b"a b\\c", "/dev/sdb3"),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(mounts.below(Path::new("/srv/nfs")).count(), 0);
+        assert_eq!(mounts.below(Path::new("/")).count(), 4);
+    }
+
+    #[test]
+    fn what_a_path_lies_on() {
+        let mounts = Mounts::parse(TEXT);
+        let of = |path: &str| mounts.of(Path::new(path)).map(|mount| &mount.source[..]);
+        assert_eq!(of("/srv/nfs/not/there"), Some("box:/export two"));
+        assert_eq!(of("/srvx/not/there"), Some(""));
+        let here = Mounts::read();
+        if let Some(mounts) = here {
+            assert!(mounts.of(Path::new("/proc/self")).is_some());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a tree lies: what a manifest's header says of it beyond the name of the host.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use bc_manifest::integrity::Header;
+
+use crate::mounts::Mounts;
+use crate::tree::Tree;
+
+/// Who writes a manifest: for its header. What is `None` is not known.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Origin {
+    /// The host's name.
+    pub host: Option<String>,
+    /// The machine's id, as `/etc/machine-id` has it.
+    pub machine: Option<String>,
+}
+
+/// Records in `header` where `tree` lies and who says so; what is not known of the origin stays
+/// as it was.
+pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Origin) {
+    if origin.host.is_some() || origin.machine.is_some() {
+        header.host.clone_from(&origin.host);
+        header.machine.clone_from(&origin.machine);
+    }
+    header.root_dev = tree.root().map(|stat| stat.id.dev).or(header.root_dev);
+    header.root = Some(match &tree.real {
+        Some(real) => real.as_os_str().as_bytes().to_vec(),
+        None => root.as_bytes().to_vec(),
+    });
+    header.mount_source = None;
+    if let (Some(real), Some(mounts)) = (&tree.real, &tree.mounts) {
+        header.mount_source = mounts.of(real).map(|mount| mount.source.clone());
+    }
+    header.fs_uuid = uuid(tree, header.mount_source.as_deref());
+}
+
+/// The UUID of the root's file system: from the kernel, or by the links that udev keeps.
+pub(crate) fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
+    let real = tree.real.as_deref()?;
+    if let Some(uuid) = File::open(directory(real))
+        .ok()
+        .and_then(bc_fs::file_system_uuid)
+    {
+        return Some(uuid);
+    }
+    // The device itself, or, on btrfs, that of the mount.
+    let of_source = source
+        .filter(|source| source.starts_with('/'))
+        .and_then(|source| std::fs::metadata(source).ok())
+        .filter(|meta| meta.file_type().is_block_device())
+        .map(|meta| meta.rdev());
+    let devices = [tree.root().map(|stat| stat.id.dev), of_source];
+    let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
+    let found = links.into_iter().find(|link| {
+        let device = std::fs::metadata(link.path());
+        device.is_ok_and(|meta| devices.contains(&Some(meta.rdev())))
+    })?;
+    found.file_name().into_string().ok()
+}
+
+/// A root that is a file is never opened for this: it may be no regular one.
+fn directory(root: &Path) -> PathBuf {
+    match root.parent() {
+        Some(parent) if !root.is_dir() => parent.to_owned(),
+        _ => root.to_owned(),
+    }
+}
+
+/// Is the root on another device, or another file system, than when it was recorded? Numbers of
+/// devices change from boot to boot, and may come to another disk's.
+pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
+    let now = tree.root().map(|stat| stat.id.dev);
+    if matches!((header.root_dev, now), (Some(then), Some(now)) if then != now) {
+        return true;
+    }
+    let Some(then) = header.fs_uuid.as_ref() else {
+        return false;
+    };
+    let source = tree.real.as_ref().zip(tree.mounts.as_ref());
+    let source = source.and_then(|(real, mounts): (_, &Mounts)| mounts.of(real));
+    uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
+}

@@ -1,0 +1,192 @@
+//! The second pass: each path gets its class and its line in the new manifest.
+
+use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
+use bc_walk::EntryId;
+
+use super::output::Output;
+use super::plan::Plan;
+use super::{Damaged, Scrubbed, Update};
+use crate::change::Class;
+use crate::compare::{Comparison, Here};
+use crate::devices::Devices;
+use crate::error::Error;
+use crate::old_side::OldSide;
+use crate::present::{Present, to_entry};
+use crate::tree::Tree;
+use crate::unmounted::{Lost, Unmounted};
+use crate::verify::{lose, report_failed};
+use crate::view::{View, describe};
+
+pub(super) struct Merge<'a, 's> {
+    pub(super) what: &'a Update<'a>,
+    pub(super) tree: &'a Tree,
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) scrubbed: &'a Scrubbed,
+    /// Device of the root in the old manifest.
+    pub(super) was_on: Option<u64>,
+    pub(super) comparison: Comparison<'s>,
+    pub(super) output: Output,
+    pub(super) devices: Devices,
+    pub(super) unmounted: Unmounted,
+}
+
+impl Merge<'_, '_> {
+    /// A path of the tree.
+    pub(super) fn present(&mut self, new: &Present<'_>, old: &mut OldSide) -> Result<(), Error> {
+        while let Some(entry) = old.take_before(new.path)? {
+            self.gone(entry)?;
+        }
+        match old.take_at(new.path)? {
+            Some(entry) => self.both(entry, new),
+            None => self.added(new),
+        }
+    }
+
+    fn added(&mut self, new: &Present<'_>) -> Result<(), Error> {
+        self.comparison
+            .added(new.path, &new.view)
+            .map_err(|error| report_failed(&error))?;
+        if self.unmounted.covers(new.path) {
+            // What lies where a disk belongs is none of its files.
+            return Ok(());
+        }
+        let mut fresh = to_entry(new, &mut self.devices);
+        fresh.verified_at = fresh.digest.map(|_| self.what.now);
+        if let Some(was) = new.id.and_then(|id| self.plan.renames.was(id)) {
+            let found = match fresh.digest {
+                Some(digest) if was.iter().any(|was| was.digest == digest) => None,
+                Some(_) if self.what.damaged == Damaged::Accept => None,
+                Some(_) => Some(Found::Damaged),
+                None => Some(Found::Unreadable),
+            };
+            if let (Some(found), Some(was)) = (found, was.first()) {
+                // Under its new name it stays what it was, so that later runs find it again.
+                fresh.digest = Some(was.digest);
+                fresh.verified_at = was.verified_at;
+                fresh.error = None;
+                (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
+            }
+        }
+        self.output.put(&fresh)
+    }
+
+    fn both(&mut self, entry: &Entry, new: &Present<'_>) -> Result<(), Error> {
+        let lost = self.unmounted.see(entry, Some(new));
+        if lost != Lost::No {
+            lose(&mut self.comparison, entry, lost, Here::Other)
+                .map_err(|error| report_failed(&error))?;
+            return self.keep(entry, None);
+        }
+        let mut before = View::from(entry);
+        if entry.path == ROOT {
+            before.dev = self.was_on;
+        }
+        if let (Some(was), Some(is)) = (entry.dev, new.view.device)
+            && new.view.kind == Kind::Dir
+            && before.ino == new.view.ino
+        {
+            self.devices.was(was, is);
+        }
+        let (mut now, mut compared) = (new.view, new.compared());
+        let mut verified_at = now.digest.map(|_| self.what.now);
+        let mut tried = new.id.is_some_and(|id| self.plan.wanted[id.0 as usize]);
+        let failure;
+        if now.kind == Kind::File && now.digest.is_none() && now.error.is_none() {
+            match new.id.and_then(|id| self.scrubbed.get(id)) {
+                Some(Ok(digest)) => {
+                    now.digest = Some(digest.as_bytes());
+                    (verified_at, tried) = (Some(self.what.now), true);
+                }
+                Some(Err(error)) => {
+                    failure = crate::tree::failure(error);
+                    now.error = Some(&failure);
+                    tried = true;
+                }
+                // Unchanged: as it was.
+                None => {
+                    now.digest = before.digest;
+                    verified_at = entry.verified_at;
+                }
+            }
+            (compared.digest, compared.error) = (now.digest, now.error);
+        }
+        if let (Some(found), false, None) = (entry.found, tried, now.error)
+            && now.kind == entry.kind
+        {
+            self.comparison
+                .known(new.path, &before, &compared, (found, entry.tried_at))
+                .map_err(|error| report_failed(&error))?;
+            return self.keep(entry, new.view.device);
+        }
+        let class = self.comparison.both(new.path, &before, &compared);
+        let class = class.map_err(|error| report_failed(&error))?;
+        let found = match class {
+            Class::Damaged if self.what.damaged == Damaged::Keep => Some(Found::Damaged),
+            // Better what was last known than nothing.
+            Class::Unreadable if now.error.is_some() && before.error.is_none() => {
+                Some(entry.found.unwrap_or(Found::Unreadable))
+            }
+            _ => None,
+        };
+        if found.is_none() {
+            let present = Present { view: now, ..*new };
+            let mut fresh = to_entry(&present, &mut self.devices);
+            if fresh.digest.is_some() {
+                fresh.verified_at = verified_at;
+                fresh.tried_at = entry.tried_at.filter(|_| !tried);
+            }
+            fresh.extra.clone_from(&entry.extra);
+            return self.output.put(&fresh);
+        }
+        let mut kept = entry.clone();
+        if tried {
+            (kept.tried_at, kept.found) = (Some(self.what.now), found);
+        }
+        self.keep(&kept, new.view.device)
+    }
+
+    /// A path of the old manifest that the tree does not have, or that could
+    /// not be looked for.
+    pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
+        let view = View::from(entry);
+        let reported = if let Some((failure, above)) = self.tree.why_unseen(&entry.path) {
+            let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
+            self.comparison.unseen(&entry.path, &view, &reason)
+        } else {
+            match self.unmounted.see(entry, None) {
+                Lost::No if self.tree.is_left_out(&entry.path) => {
+                    self.comparison.left_out(&entry.path, entry.kind)
+                }
+                Lost::No => {
+                    let removed = self.comparison.removed(&entry.path, &view);
+                    return removed.map_err(|error| report_failed(&error));
+                }
+                lost => lose(&mut self.comparison, entry, lost, Here::Nothing),
+            }
+        };
+        reported.map_err(|error| report_failed(&error))?;
+        self.keep(entry, None)
+    }
+
+    /// Writes an old entry again; `device` is what it is on, if it is there.
+    fn keep(&mut self, entry: &Entry, device: Option<u64>) -> Result<(), Error> {
+        let dev = match (entry.dev, device) {
+            (Some(_), Some(device)) => Some(self.devices.index(device)),
+            (Some(old), None) => Some(self.devices.kept(old)),
+            (None, _) => None,
+        };
+        if dev == entry.dev {
+            return self.output.put(entry);
+        }
+        let mut entry = entry.clone();
+        entry.dev = dev;
+        self.output.put(&entry)
+    }
+}
+
+impl Scrubbed {
+    fn get(&self, id: EntryId) -> Option<&Result<bc_manifest::Digest, bc_walk::Error>> {
+        let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.results[found].1)
+    }
+}

@@ -1,0 +1,132 @@
+//! Files that were written to a moment ago: read under a lease, or more than once, and not again
+//! before all others had their turn, so that all of them wait together.
+
+use bc_fs::lease;
+use bc_walk::{EntryId, Error, ErrorKind, FileStat};
+use rustix::io::retry_on_intr;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Pump;
+use crate::close::close;
+use crate::progress::Step;
+use crate::slot::{Active, Slot, is_made_up};
+use crate::steady::{Readings, Verdict, take_lease};
+use crate::types::{Changed, Consumer, Want};
+use crate::watch::{Summed, Unsettled, Watch};
+
+impl<C: Consumer> Pump<'_, C> {
+    /// Sees to it that writers of a file that was opened just now will be noticed.
+    pub(super) fn watch(&mut self, active: &mut Active) {
+        let readings = self.known(active.opened.entry);
+        let stamp = &active.opened.stat.stamp;
+        // Of an empty file nothing can be torn.
+        if self.options.changed == Changed::Allow || stamp.size == 0 || !self.clock.is_fresh(stamp)
+        {
+            return;
+        }
+        let readings = readings.unwrap_or_default();
+        active.watch = match take_lease(active.file()) {
+            Ok(()) => Watch::Lease(readings),
+            // What is made up on the way may be another content each time, and is never torn.
+            Err(_) if is_made_up(active.file()) => Watch::Off,
+            Err(_) => Watch::Sum(Box::new(Summed {
+                readings,
+                sum: Xxh3::new(),
+            })),
+        };
+    }
+
+    /// What is known of a file that was read before, if it was.
+    fn known(&mut self, entry: EntryId) -> Option<Readings<u128>> {
+        let at = self.known.iter().position(|file| file.entry == entry)?;
+        Some(self.known.swap_remove(at).readings)
+    }
+
+    /// Whether a file was read before.
+    pub(super) fn is_known(&self, entry: EntryId) -> bool {
+        self.known.iter().any(|file| file.entry == entry)
+    }
+
+    /// Whether anybody who wants to write to one of this worker's files has to wait for it.
+    pub(super) fn holds_lease(&self) -> bool {
+        let leased = |slot: &Slot| match slot {
+            Slot::Active(active) | Slot::Starved(active) => active.is_leased(),
+            Slot::Free | Slot::Opening { .. } => false,
+        };
+        self.slots.iter().any(leased)
+    }
+
+    /// The next of the files to be read again.
+    pub(super) fn next_again(&mut self) -> Option<(EntryId, Want)> {
+        let file = self.again.pop()?;
+        let next = (file.entry, file.want);
+        self.known.push(file);
+        Some(next)
+    }
+
+    /// Whether what was read of the slot's file, as far as that goes, is one state of it, or may
+    /// still turn out to be. If not, the slot is free again: the file is read once more later, or
+    /// has had its chances.
+    pub(super) fn is_steady(&mut self, slot: usize, step: Step) -> bool {
+        let Slot::Active(active) = &mut self.slots[slot] else {
+            return false;
+        };
+        let before = active.opened.stat.stamp;
+        let last = matches!(step, Step::Last | Step::LastIfSame);
+        let (mut readings, sum, after) = match std::mem::replace(&mut active.watch, Watch::Off) {
+            Watch::Off => return true,
+            Watch::Lease(readings) => {
+                let same = || active.unchanged(self.listing, self.options.sizes).is_ok();
+                if (step != Step::LastIfSame || same()) && lease::is_held(active.file()) {
+                    active.watch = Watch::Lease(readings);
+                    if last && let Some(file) = active.file.take() {
+                        // The lease goes with it: nobody waits for the consumer.
+                        close(file);
+                    }
+                    return true;
+                }
+                (readings, None, before)
+            }
+            Watch::Sum(summed) if !last => {
+                active.watch = Watch::Sum(summed);
+                return true;
+            }
+            Watch::Sum(summed) => {
+                let after = match retry_on_intr(|| rustix::fs::fstat(active.file())) {
+                    Ok(stat) => FileStat::from(&stat).stamp,
+                    Err(errno) => {
+                        self.fail(slot, "stat", errno);
+                        return false;
+                    }
+                };
+                let enough = active.enough(self.options.sizes);
+                let sum = enough.then(|| summed.sum.digest128());
+                (summed.readings, sum, after)
+            }
+        };
+        match readings.end(before, sum, after) {
+            Verdict::Agrees => return true,
+            Verdict::Again => self.put_off(slot, readings),
+            Verdict::Restless => {
+                let path = self.listing.path(active.opened.entry);
+                let changed = Error::of_kind(path, "read", ErrorKind::Changed);
+                self.finish(slot, Some(changed));
+            }
+        }
+        false
+    }
+
+    /// Lets go of the slot's file, to read it again when all others are done.
+    fn put_off(&mut self, slot: usize, readings: Readings<u128>) {
+        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
+        let Slot::Active(active) = state else { return };
+        // What it gave does not count.
+        self.stats.bytes -= active.bytes;
+        self.unsettled.push(Unsettled {
+            entry: active.opened.entry,
+            want: active.want,
+            readings,
+        });
+        self.release(slot, active.length, active.buffer, active.file);
+    }
+}

@@ -1,0 +1,213 @@
+//! Files written to a moment ago: whether what was read of one is one state of it.
+//!
+//! A modification time moves when a write call begins, not when it ends, so an equal time before
+//! and after the reading does not show that nobody was writing. No call is expected to take more
+//! than [`FRESH_NS`], so a file with older times is at rest. A younger one is read under a lease,
+//! which the kernel refuses and breaks for writers; where that is not to be had, it is read until
+//! two readings in a row agree.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use bc_fs::lease::{self, Refused};
+use bc_pool::Cancel;
+use bc_walk::{Error, ErrorKind, FileStat, Stamp};
+use rustix::io::retry_on_intr;
+use rustix::time::{ClockId, clock_gettime};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Files whose times are younger may be in the middle of a write call.
+const FRESH_NS: i64 = 2 * SECOND_NS;
+/// Times of whole seconds may come from a file system that has no finer ones; FAT has every other
+/// second only.
+const COARSE_NS: i64 = 2 * SECOND_NS;
+/// Between two readings of a file. A writer may be held up in the middle of a write call: by the
+/// scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of the
+/// kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
+pub(crate) const PAUSE: Duration = Duration::from_millis(500);
+/// Readings of a file until two in a row have to agree.
+pub(crate) const READINGS: u32 = 3;
+
+/// Tells fresh files from others at the price of a comparison: the clock is read only for those
+/// that were fresh when it was read last.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// What is older than this was at rest when the clock was read.
+    rest_ns: i64,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Clock {
+        let mut clock = Clock { rest_ns: 0 };
+        clock.read();
+        clock
+    }
+
+    /// To be called now and then, because clocks are also set back.
+    pub(crate) fn read(&mut self) -> i64 {
+        let now = now_ns();
+        self.rest_ns = now.saturating_sub(FRESH_NS + COARSE_NS);
+        now
+    }
+
+    /// Whether a write call may be under way in a file of this stamp, as far as times tell.
+    pub(crate) fn is_fresh(&mut self, stamp: &Stamp) -> bool {
+        stamp.mtime_ns.max(stamp.ctime_ns) > self.rest_ns && is_fresh_at(stamp, self.read())
+    }
+}
+
+fn is_fresh_at(stamp: &Stamp, now: i64) -> bool {
+    [stamp.mtime_ns, stamp.ctime_ns].iter().any(|&time| {
+        let coarse = if time % SECOND_NS == 0 { COARSE_NS } else { 0 };
+        // What lies in the future is younger than anything.
+        time > now.saturating_sub(FRESH_NS + coarse)
+    })
+}
+
+/// The time by the clock that stamps files, in nanoseconds since 1970.
+pub(crate) fn now_ns() -> i64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let ns = (now.tv_sec as i64)
+        .saturating_mul(SECOND_NS)
+        .saturating_add(now.tv_nsec as i64);
+    #[cfg(test)]
+    let ns = ns + crate::tests::clock_ahead_ns();
+    ns
+}
+
+/// Waits between two readings; false after a cancellation.
+pub(crate) fn pause(cancel: &Cancel) -> bool {
+    const GLANCES: u32 = 25;
+    (0..GLANCES).all(|_| {
+        std::thread::sleep(PAUSE / GLANCES);
+        !cancel.is_cancelled()
+    })
+}
+
+/// The readings of one file, one after the other, with looks at its stamp before and after each.
+#[derive(Debug)]
+pub(crate) struct Readings<T> {
+    /// What the last one gave, and the stamp from before it.
+    last: Option<(Stamp, T)>,
+    left: u32,
+}
+
+/// What to make of a reading.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    /// The same bytes as in the one before, and no write call began from before that one on.
+    Agrees,
+    /// Another reading is needed.
+    Again,
+    /// The file does not come to rest.
+    Restless,
+}
+
+impl<T> Default for Readings<T> {
+    fn default() -> Readings<T> {
+        Readings {
+            last: None,
+            left: READINGS,
+        }
+    }
+}
+
+impl<T: PartialEq> Readings<T> {
+    /// A reading has given `content`, if it came to its end, and the file was in these states
+    /// before and after.
+    pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> Verdict {
+        self.left = self.left.saturating_sub(1);
+        let agrees = |(begun, last): &(Stamp, T)| *begun == after && content.as_ref() == Some(last);
+        let agrees = self.last.as_ref().is_some_and(agrees);
+        self.last = content.map(|content| (before, content));
+        match self.left {
+            _ if agrees => Verdict::Agrees,
+            0 => Verdict::Restless,
+            _ => Verdict::Again,
+        }
+    }
+
+    /// What the last reading gave.
+    fn into_content(self) -> Option<T> {
+        self.last.map(|(_, content)| content)
+    }
+}
+
+/// Whether the last write to a file of this stamp is so recent, or so far in the future, that it
+/// may still be going on: its content is to be read by [`read_fresh`].
+pub fn is_fresh(stamp: &Stamp) -> bool {
+    is_fresh_at(stamp, now_ns())
+}
+
+/// Reads one state of an open file that [`is_fresh`], with `read`: under a read lease, or, where
+/// there is none, until two readings in a row agree.
+///
+/// `read` gets the state of the file from before it, and what to ask after each piece of it: false
+/// once somebody wants to write, or after a cancellation. Then it should give up, and what it
+/// returns does not count. It may fail with kind `Changed`, which calls for another reading.
+///
+/// # Errors
+/// What `read` fails with; `stat` as the system gives it; kind `Changed` for a file that does not
+/// come to rest, and kind `Cancelled`. The path is empty in those that do not come from `read`.
+pub fn read_fresh<T: PartialEq>(
+    file: impl AsFd,
+    cancel: &Cancel,
+    mut read: impl FnMut(&FileStat, &(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
+) -> Result<(FileStat, T), Error> {
+    let file = file.as_fd();
+    let look = || match retry_on_intr(|| rustix::fs::fstat(file)) {
+        Ok(stat) => Ok(FileStat::from(&stat)),
+        Err(errno) => Err(Error::new(Vec::new(), "stat", errno)),
+    };
+    let cancelled = || Error::of_kind(Vec::new(), "read", ErrorKind::Cancelled);
+    let changed = |error: &Error| error.kind() == ErrorKind::Changed;
+    let mut readings = Readings::default();
+    loop {
+        let leased = take_lease(file).is_ok();
+        // Whoever wants to write gets the file at once.
+        let go_on = || {
+            let held = !leased || lease::is_held(file);
+            if !held {
+                lease::give_up(file);
+            }
+            held && !cancel.is_cancelled()
+        };
+        let before = look()?;
+        let content = read(&before, &go_on);
+        let held = leased && lease::is_held(file);
+        lease::give_up(file);
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        let content = match content {
+            Err(error) if changed(&error) => None,
+            Err(error) => return Err(error),
+            Ok(content) if held => return Ok((before, content)),
+            // It was given up when the lease was broken.
+            Ok(_) if leased => None,
+            Ok(content) => Some(content),
+        };
+        match readings.end(before.stamp, content, look()?.stamp) {
+            Verdict::Again if pause(cancel) => {}
+            Verdict::Again => return Err(cancelled()),
+            Verdict::Agrees => {
+                let content = readings.into_content();
+                return Ok((before, content.expect("two readings agreed")));
+            }
+            Verdict::Restless => {
+                return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Changed));
+            }
+        }
+    }
+}
+
+/// Takes a read lease, as [`lease::take`].
+pub(crate) fn take_lease(file: impl AsFd) -> Result<(), Refused> {
+    #[cfg(test)]
+    if crate::tests::pretends_no_lease() {
+        return Err(Refused::Unavailable(
+            rustix::io::Errno::INVAL.raw_os_error(),
+        ));
+    }
+    lease::take(file)
+}

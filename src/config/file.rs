@@ -1,0 +1,191 @@
+//! The configuration file: TOML, with keys at the top for every applet and a
+//! table for each applet's own.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Command;
+use toml::de::{DeTable, DeValue};
+
+use super::{Origin, Setting, is_absent, standing};
+use crate::report;
+
+/// A file of settings is a page or two; what is larger is none.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The settings of the file that concern `applet`. One that was named must be there.
+pub fn load(
+    named: Option<PathBuf>,
+    applet: &str,
+    command: &Command,
+) -> Result<Vec<Setting>, String> {
+    let must_exist = named.is_some();
+    let Some(path) = named.or_else(default_path) else {
+        return Ok(Vec::new());
+    };
+    let shown = bc_fs::escape(path.as_os_str().as_encoded_bytes());
+    match read(&path) {
+        Ok(text) => settings(&text, applet, command)
+            .map(|settings| in_file(settings, &shown))
+            .map_err(|error| format!("{shown}:{error}")),
+        Err(error) if !must_exist && is_absent(&error) => Ok(Vec::new()),
+        // Under another user's HOME: nobody asked for that file.
+        Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
+            let text = format!("{shown}: read: {error}; it is left out");
+            report::caution(&format!("bc {applet}"), &text);
+            Ok(Vec::new())
+        }
+        Err(error) => Err(format!("{shown}: read: {error}")),
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    // A device or a pipe may never end.
+    let read = std::fs::File::open(path)?
+        .take(MOST_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > MOST_BYTES {
+        return Err(io::Error::other("larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// Puts the file's name before the lines.
+fn in_file(mut settings: Vec<Setting>, file: &str) -> Vec<Setting> {
+    for setting in &mut settings {
+        if let Origin::Line(line) = setting.origin {
+            setting.origin = Origin::Named(format!("{file}:{line}"));
+        }
+    }
+    settings
+}
+
+/// `$XDG_CONFIG_HOME/bc/config.toml`, else `~/.config/bc/config.toml`.
+pub fn default_path() -> Option<PathBuf> {
+    let base = super::env_path("XDG_CONFIG_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(super::env_path("HOME")?.join(".config")))?;
+    Some(base.join("bc/config.toml"))
+}
+
+/// Reads the settings that concern `applet`; errors are `LINE: text`.
+fn settings(text: &str, applet: &str, command: &Command) -> Result<Vec<Setting>, String> {
+    let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        format!("{}: {}", line_of(at), error.message())
+    })?;
+    let mut settings: Vec<Setting> = Vec::new();
+    for (key, value) in table.get_ref() {
+        let name = key.get_ref().as_ref();
+        let line = line_of(key.span().start);
+        let DeValue::Table(inner) = value.get_ref() else {
+            // For whichever applet knows it.
+            let whole = crate::applet::whole();
+            let everywhere: Vec<&Command> = std::iter::once(command)
+                .chain(whole.get_subcommands())
+                .collect();
+            let setting = one(name, value.get_ref(), line, &everywhere)?;
+            if !settings.iter().any(|s| s.long == setting.long) {
+                settings.push(setting);
+            }
+            continue;
+        };
+        let known = crate::applet::APPLETS.iter().find(|a| a.name == name);
+        let Some(owner) = known else {
+            return Err(format!("{line}: unknown table '{name}'"));
+        };
+        let own = (owner.command)();
+        for (key, value) in inner {
+            let line = line_of(key.span().start);
+            let setting = one(key.get_ref(), value.get_ref(), line, &[&own])?;
+            if owner.name == applet {
+                settings.retain(|s| s.long != setting.long);
+                settings.push(setting);
+            }
+        }
+    }
+    Ok(settings)
+}
+
+fn one(
+    key: &str,
+    value: &DeValue<'_>,
+    line: usize,
+    commands: &[&Command],
+) -> Result<Setting, String> {
+    match standing(key, commands) {
+        None => return Err(format!("{line}: unknown key '{key}'")),
+        Some(false) => {
+            return Err(format!(
+                "{line}: '{key}' can only be given on the command line, as --{key}"
+            ));
+        }
+        Some(true) => {}
+    }
+    let scalar = |value: &DeValue<'_>| match value {
+        DeValue::String(s) => Ok(s.to_string()),
+        DeValue::Integer(i) => Ok(i.to_string()),
+        DeValue::Float(f) => Ok(f.to_string()),
+        DeValue::Boolean(b) => Ok(b.to_string()),
+        _ => Err(format!(
+            "{line}: key '{key}' wants a string, number, boolean or a list of them"
+        )),
+    };
+    let values = match value {
+        DeValue::Array(items) => items
+            .iter()
+            .map(|item| scalar(item.get_ref()))
+            .collect::<Result<_, _>>()?,
+        other => vec![scalar(other)?],
+    };
+    Ok(Setting {
+        long: key.to_owned(),
+        values,
+        origin: Origin::Line(line),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings_of(text: &str) -> Result<Vec<(String, Vec<String>)>, String> {
+        let command = crate::hash::command();
+        Ok(settings(text, "hash", &command)?
+            .into_iter()
+            .map(|s| (s.long, s.values))
+            .collect())
+    }
+
+    #[test]
+    fn applet_table_wins_over_the_top() {
+        let text = "threads = 4\nexclude = [\"*.o\", \"b\"]\n[hash]\nthreads = \"mono\"\n";
+        let got = settings_of(text).unwrap();
+        assert!(
+            got.contains(&("threads".into(), vec!["mono".into()])),
+            "{got:?}"
+        );
+        assert!(
+            got.contains(&("exclude".into(), vec!["*.o".into(), "b".into()])),
+            "{got:?}"
+        );
+    }
+
+    #[test]
+    fn errors_name_key_and_line() {
+        for (text, error) in [
+            ("io = \"sync\"\n\nthread = 3\n", "3: unknown key 'thread'"),
+            ("[hash]\ntpye = 3\n", "2: unknown key 'tpye'"),
+            ("[copy]\n", "1: unknown table 'copy'"),
+            (
+                "yes = true\n",
+                "1: 'yes' can only be given on the command line, as --yes",
+            ),
+        ] {
+            assert_eq!(settings_of(text).unwrap_err(), error);
+        }
+        assert!(settings_of("a = \n").unwrap_err().starts_with("1: "));
+    }
+}

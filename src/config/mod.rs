@@ -1,0 +1,301 @@
+//! Layers below the command line: built-in < configuration file < `BC_*`
+//! environment < command line. A layer can set the options that carry the mark
+//! [`Configurable`]: those that say how to work. What says *what* to work on,
+//! changes the meaning of a check or weakens a guard carries none.
+//!
+//! Whatever is wrong with a setting is blamed on its line of the file or on
+//! its variable, and never on the command line.
+
+mod file;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use clap::builder::ArgExt;
+use clap::error::ContextValue;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// The mark of an option that a file or the environment may set.
+#[derive(Clone, Copy, Debug)]
+pub struct Configurable;
+
+impl ArgExt for Configurable {}
+
+/// Does the option carry the mark?
+pub fn is_configurable(arg: &Arg) -> bool {
+    arg.get::<Configurable>().is_some()
+}
+
+use crate::exit::Exit;
+use crate::report;
+
+/// Parses `argv` with the lower layers filled in; prints help, version and
+/// usage errors itself.
+pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
+    let matches = command.try_get_matches_from_mut(&argv).map_err(usage)?;
+    let Some((name, sub)) = matches.subcommand() else {
+        return Ok(matches);
+    };
+    let explicit = sub.get_one::<PathBuf>("config").cloned();
+    let layers = Layers::load(explicit, applet, &command)
+        .map_err(|text| report::fatal(&format!("bc {applet}"), &text))?;
+    let extra = match command.find_subcommand(name) {
+        Some(c) => layers.arguments(c, sub),
+        None => Ok(Vec::new()),
+    };
+    let extra = extra.map_err(|text| report::fatal(&format!("bc {applet}"), &text))?;
+    let matches = if extra.is_empty() {
+        matches
+    } else {
+        // Right behind the subcommand's name, so before anything the user wrote.
+        let (head, tail) = argv.split_at(2.min(argv.len()));
+        let full = head
+            .iter()
+            .cloned()
+            .chain(extra)
+            .chain(tail.iter().cloned());
+        command.try_get_matches_from_mut(full).map_err(usage)?
+    };
+    // Thousands of small strings: freeing them would be a twelfth of the work
+    // of hashing one small file.
+    std::mem::forget(command);
+    Ok(matches)
+}
+
+/// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
+pub fn may_apply() -> bool {
+    let is_there = |path: PathBuf| {
+        path.symlink_metadata()
+            .map_or_else(|e| !is_absent(&e), |_| true)
+    };
+    std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+        || file::default_path().is_some_and(is_there)
+}
+
+/// No such file; nor can there be one where HOME is no directory, as for many service accounts.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
+pub fn usage(error: clap::Error) -> Exit {
+    let mut text = error.render().to_string();
+    if error.use_stderr() {
+        // The message has lines of its own; those in an argument must not look like them.
+        for (_, value) in error.context() {
+            let arguments = match value {
+                ContextValue::String(argument) => std::slice::from_ref(argument),
+                ContextValue::Strings(arguments) => arguments,
+                _ => &[],
+            };
+            for argument in arguments.iter().filter(|a| a.contains('\n')) {
+                text = text.replace(argument, &bc_fs::safe::line(argument));
+            }
+        }
+        report::usage(&text)
+    } else {
+        // Between options clap puts lines of blanks.
+        let lines: String = text
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        report::print(&lines)
+    }
+}
+
+/// One setting of a lower layer and where it came from.
+struct Setting {
+    long: String,
+    values: Vec<String>,
+    origin: Origin,
+}
+
+/// Who is to blame for a setting.
+enum Origin {
+    /// A line of a file whose name is not known here.
+    Line(usize),
+    /// `FILE:LINE`, or a variable.
+    Named(String),
+}
+
+struct Layers {
+    settings: Vec<Setting>,
+}
+
+impl Layers {
+    fn load(explicit: Option<PathBuf>, applet: &str, command: &Command) -> Result<Layers, String> {
+        let named = explicit.or_else(|| env_path("BC_CONFIG"));
+        let mut settings = file::load(named, applet, command)?;
+        for setting in from_environment(command)? {
+            settings.retain(|s| s.long != setting.long);
+            settings.push(setting);
+        }
+        Ok(Layers { settings })
+    }
+
+    /// Arguments to insert for options that the user did not give.
+    fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, String> {
+        let by_user =
+            |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        // What cannot stand beside something that the user wrote gives way to it.
+        let out_of_place: Vec<&clap::Id> = command
+            .get_arguments()
+            .filter(|arg| by_user(arg))
+            .flat_map(|arg| command.get_arg_conflicts_with(arg))
+            .map(Arg::get_id)
+            .collect();
+        let mut extra = Vec::new();
+        for setting in &self.settings {
+            let option = command
+                .get_arguments()
+                .find(|a| a.get_long() == Some(&setting.long));
+            // It may be of another subcommand, or there alone be set from here.
+            let Some(arg) = option.filter(|arg| is_configurable(arg)) else {
+                continue;
+            };
+            if by_user(arg) || out_of_place.contains(&arg.get_id()) {
+                continue;
+            }
+            let blame = |text: String| match &setting.origin {
+                Origin::Named(origin) => format!("{origin}: {text}"),
+                Origin::Line(line) => format!("{line}: {text}"),
+            };
+            let arguments = setting.arguments(arg).map_err(blame)?;
+            accepts(command, &arguments).map_err(blame)?;
+            extra.extend(arguments);
+        }
+        Ok(extra)
+    }
+}
+
+impl Setting {
+    /// As the command line would have it.
+    fn arguments(&self, arg: &Arg) -> Result<Vec<OsString>, String> {
+        let long = &self.long;
+        if arg.get_action().takes_values() {
+            let one = |value| OsString::from(format!("--{long}={value}"));
+            return Ok(self.values.iter().map(one).collect());
+        }
+        let counted = matches!(arg.get_action(), ArgAction::Count);
+        let times = match self.values.as_slice() {
+            [value] => match value.as_str() {
+                "0" | "false" | "no" | "off" | "" => 0,
+                "1" | "true" | "yes" | "on" => 1,
+                other => match other.parse::<usize>() {
+                    Ok(times @ 2..=9) if counted => times,
+                    _ => return Err(wanted(long, other)),
+                },
+            },
+            _ => return Err(wanted(long, &self.values.join(","))),
+        };
+        Ok(vec![OsString::from(format!("--{long}")); times])
+    }
+}
+
+fn wanted(long: &str, value: &str) -> String {
+    let value = bc_fs::escape(value.as_bytes());
+    format!("invalid value '{value}' for '--{long}': expected true or false")
+}
+
+/// Would the command take these arguments, whatever else it needs?
+fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
+    let name = std::iter::once(OsString::from(command.get_name()));
+    let groups: Vec<clap::Id> = command.get_groups().map(|g| g.get_id().clone()).collect();
+    let alone = command.clone().mut_args(|arg| arg.required(false));
+    let alone = groups.into_iter().fold(alone, |alone, group| {
+        alone.mut_group(group, |group| group.required(false))
+    });
+    match alone.try_get_matches_from(name.chain(arguments.iter().cloned())) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let text = error.render().to_string();
+            // What follows is advice for the command line.
+            let text = text.split("\n\n").next().unwrap_or_default();
+            Err(text.strip_prefix("error: ").unwrap_or(text).to_owned())
+        }
+    }
+}
+
+/// The settings of variables that name an option of the applet.
+fn from_environment(command: &Command) -> Result<Vec<Setting>, String> {
+    // Nearly always none is set, and then there is nothing to look up.
+    let set: Vec<(OsString, OsString)> = std::env::vars_os()
+        .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+        .collect();
+    let mut settings: Vec<Setting> = Vec::new();
+    if set.is_empty() {
+        return Ok(settings);
+    }
+    for long in options(command) {
+        let name = format!("BC_{}", long.replace('-', "_").to_uppercase());
+        let value = set.iter().find(|(n, _)| *n == *name);
+        // BC_CONFIG names the file itself.
+        let done = long == "config" || settings.iter().any(|s| s.long == long);
+        let Some((_, value)) = value.filter(|_| !done) else {
+            continue;
+        };
+        if standing(long, &[command]) == Some(false) {
+            return Err(format!(
+                "environment variable {name}: --{long} can only be given on the command line"
+            ));
+        }
+        let value = value
+            .clone()
+            .into_string()
+            .map_err(|_| format!("environment variable {name} is not UTF-8"))?;
+        settings.push(Setting {
+            long: long.to_owned(),
+            values: vec![value],
+            origin: Origin::Named(format!("environment variable {name}")),
+        });
+    }
+    Ok(settings)
+}
+
+/// Long options of the subcommands, but those of every program.
+fn options(command: &Command) -> impl Iterator<Item = &str> {
+    command
+        .get_subcommands()
+        .flat_map(Command::get_arguments)
+        .filter_map(Arg::get_long)
+        .filter(|long| !matches!(*long, "help" | "version"))
+}
+
+/// `None`: no option of these commands' subcommands. Else whether one of them may be set.
+fn standing(long: &str, commands: &[&Command]) -> Option<bool> {
+    let mut known = None;
+    let subcommands = commands.iter().flat_map(|c| c.get_subcommands());
+    for arg in subcommands.flat_map(Command::get_arguments) {
+        if arg.get_long() == Some(long) {
+            known = Some(known == Some(true) || is_configurable(arg));
+        }
+    }
+    known
+}
+
+fn env_path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|v| !v.is_empty())
+        .map(PathBuf::from)
+}
+
+/// The value of an environment variable as a path (used for caches as well).
+pub fn cache_dir() -> Option<PathBuf> {
+    let base = env_path("XDG_CACHE_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(env_path("HOME")?.join(".cache")))?;
+    Some(base.join("bc"))
+}
+
+/// Where what must outlast a cleaned cache is kept: the journals of prune.
+pub fn state_dir() -> Option<PathBuf> {
+    let base = env_path("XDG_STATE_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(env_path("HOME")?.join(".local/state")))?;
+    Some(base.join("bc"))
+}

@@ -1,0 +1,169 @@
+//! What `bc dup prune` asks before it gives files up: what would be done, to
+//! how much, by which rule.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use bc_dup::prune::{Action, Keep, Options, Roots, Stake};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::progress::{size, thousands};
+use crate::run::Session;
+
+/// A signal is seen after this long at the latest; nearly always it wakes the wait up itself.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// No answer is longer.
+const LONGEST: usize = 1024;
+
+/// Asks once. Only `y` and `yes` are a yes: another answer, the end of the input and a signal
+/// are not.
+pub fn asked(session: &Session, options: &Options, stake: &Stake, references: bool) -> bool {
+    crate::report::ask(&format!(
+        "--dry-run lists every step and changes nothing.\n{} [y/N] ",
+        question(options, stake, references)
+    ));
+    match answer(session) {
+        Some(line) => matches!(line.trim_ascii(), b"y" | b"Y" | b"yes"),
+        None => {
+            // The cursor stands behind the question.
+            crate::report::ask("\n");
+            false
+        }
+    }
+}
+
+/// A line from the terminal; `None` if the input ended or a signal came before. Not by
+/// `read_line`, which a signal does not end.
+fn answer(session: &Session) -> Option<Vec<u8>> {
+    let stdin = std::io::stdin();
+    let wait = Timespec::try_from(LOOK).ok()?;
+    let mut line = Vec::new();
+    let mut piece = [0; 256];
+    while !session.cancel.is_cancelled() && line.len() < LONGEST {
+        let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+        match poll(&mut polled, Some(&wait)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+        match rustix::io::read(&stdin, &mut piece) {
+            Ok(0) => return None,
+            Ok(count) => line.extend_from_slice(&piece[..count]),
+            Err(Errno::INTR | Errno::AGAIN) => continue,
+            Err(_) => return None,
+        }
+        if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+            line.truncate(end);
+            return Some(line);
+        }
+    }
+    None
+}
+
+/// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
+fn question(options: &Options, stake: &Stake, references: bool) -> String {
+    let files = counted(stake.files, "file");
+    let groups = counted(stake.groups, "group");
+    let what = format!("{files} ({}) of {groups}", size(stake.bytes));
+    let done = match &options.action {
+        Action::Delete => format!("Delete {what}"),
+        Action::Symlink => format!("Replace {what} by symbolic links"),
+        Action::Hardlink => format!("Replace {what} by hard links"),
+        Action::Reflink => format!("Share the blocks of {what}"),
+        Action::Move(dir) => format!("Move {what} to {}", bc_fs::escape(dir)),
+    };
+    let keeper = if options.rules.keep.is_empty() {
+        "the one with most hard links, then the first".to_owned()
+    } else {
+        let rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
+        rules.join(", then ")
+    };
+    let first = if references {
+        "reference files, else "
+    } else {
+        ""
+    };
+    let each = if stake.groups == 1 { "" } else { " of each" };
+    let beside = match options.rules.roots {
+        Roots::Any => "",
+        Roots::Across => ", and what lies under the same PATH",
+    };
+    format!("{done}, keeping {first}{keeper}{each}{beside}?")
+}
+
+fn counted(count: u64, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {what}{s}", thousands(count))
+}
+
+/// Which file a rule keeps.
+fn rule(keep: &Keep) -> String {
+    let word = match keep {
+        Keep::First => "the first",
+        Keep::Last => "the last",
+        Keep::Newest => "the newest",
+        Keep::Oldest => "the oldest",
+        Keep::ShortestPath => "the one with the shortest path",
+        Keep::LongestPath => "the one with the longest path",
+        Keep::MostLinks => "the one with most hard links",
+        Keep::Path(pattern) | Keep::Name(pattern) => {
+            return format!("what matches {}", bc_fs::escape(pattern.text().as_bytes()));
+        }
+    };
+    word.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_dup::prune::Rules;
+
+    #[track_caller]
+    fn check(action: &str, keep: &[&str], figures: [u64; 3], references: bool, expected: &str) {
+        let mut stake = Stake::default();
+        [stake.files, stake.bytes, stake.groups] = figures;
+        let options = Options {
+            rules: Rules {
+                keep: keep.iter().map(|rule| rule.parse().unwrap()).collect(),
+                roots: Roots::Any,
+            },
+            ..Options::new(Action::parse(action.as_bytes()).unwrap())
+        };
+        assert_eq!(question(&options, &stake, references), expected);
+    }
+
+    #[test]
+    fn says_what_to_how_much_and_by_which_rule() {
+        check(
+            "delete",
+            &["first"],
+            [12, 3 << 30, 9],
+            false,
+            "Delete 12 files (3.0 GiB) of 9 groups, keeping the first of each?",
+        );
+        check(
+            "symlink",
+            &["oldest"],
+            [1, 4096, 1],
+            false,
+            "Replace 1 file (4.0 KiB) of 1 group by symbolic links, keeping the oldest?",
+        );
+        check(
+            "move:a\nb",
+            &["path:x*", "newest"],
+            [1234, 0, 2],
+            true,
+            "Move 1,234 files (0 B) of 2 groups to a\\nb, keeping reference files, else what \
+             matches path:x*, then the newest of each?",
+        );
+        check(
+            "delete",
+            &[],
+            [2, 1, 1],
+            false,
+            "Delete 2 files (1 B) of 1 group, keeping the one with most hard links, then the first?",
+        );
+    }
+}

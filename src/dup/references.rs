@@ -1,0 +1,101 @@
+//! `--reference`: opened before anything is read, known by identity from then
+//! on.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+
+use bc_dup::prune::Action;
+use bc_dup::{Files, Subtrees};
+use bc_walk::{Identity, Symlinks};
+
+use crate::args::WalkArgs;
+use crate::run::{Outcome, Session};
+
+/// The paths as the engine takes them.
+pub fn bytes(paths: &[OsString]) -> Vec<Vec<u8>> {
+    let bytes = |path: &OsString| path.as_encoded_bytes().to_vec();
+    paths.iter().map(bytes).collect()
+}
+
+/// Opens all, or fails: what was to be protected and is not found would be fair game.
+pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
+    Subtrees::open(paths.iter().cloned()).map_err(|error| {
+        let hint = if error.path().starts_with(b"~") {
+            "; shells expand '~' at the start of a word only: write --reference ~/DIR"
+        } else {
+            ""
+        };
+        session.fatal(&format!("--reference={error}{hint}"))
+    })
+}
+
+/// Adds the references to the roots of a search, except those that are there by whatever name;
+/// gives the index of each.
+pub fn as_roots(
+    references: &Subtrees,
+    named: &[OsString],
+    roots: &mut Vec<OsString>,
+) -> Vec<usize> {
+    if references.is_empty() {
+        return Vec::new();
+    }
+    let identity = |root: &OsString| {
+        let meta = std::fs::metadata(root).ok()?;
+        let (dev, ino) = (meta.dev(), meta.ino());
+        Some(Identity { dev, ino })
+    };
+    let mut known: Vec<Option<Identity>> = roots.iter().map(identity).collect();
+    let mut indices = Vec::new();
+    for (reference, id) in named.iter().zip(references.identities()) {
+        let at = known.iter().position(|root| *root == Some(id));
+        indices.push(at.unwrap_or_else(|| {
+            roots.push(reference.clone());
+            known.push(Some(id));
+            roots.len() - 1
+        }));
+    }
+    indices
+}
+
+/// Finds out what lies below the references. Options that keep names of a search away from it
+/// do not keep them from being protected: then every file is known by itself as well, as it may
+/// have names elsewhere.
+pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> Outcome<()> {
+    if references.is_empty() {
+        return Ok(());
+    }
+    let leaves_out = walk.no_hidden
+        || walk.ignore_files
+        || walk.one_file_system
+        || walk.follow_symlinks
+        || walk.max_depth.is_some()
+        || !walk.include.is_empty()
+        || !walk.exclude.is_empty();
+    let files = if leaves_out { Files::All } else { Files::Named };
+    let symlinks = if walk.follow_symlinks {
+        Symlinks::Follow
+    } else {
+        Symlinks::Skip
+    };
+    references
+        .survey(symlinks, files, session.walk_workers(), &session.cancel)
+        .map_err(|panic| session.defect(&panic))
+}
+
+/// Files are not moved into a reference, where nothing is to change; nor to where the files that
+/// they equal would count as moved already.
+pub fn check_destination(session: &Session, action: &Action, references: &Subtrees) -> Outcome<()> {
+    let Action::Move(dir) = action else {
+        return Ok(());
+    };
+    let refused =
+        |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
+    let below = bc_dup::prune::lies_below(dir, references);
+    let above = bc_dup::prune::lies_above(dir, references);
+    match (below, above) {
+        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),
+        (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
+        (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
+        _ => Ok(()),
+    }
+}

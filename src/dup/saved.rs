@@ -1,0 +1,82 @@
+//! The groups of a report, for `bc dup prune --from`: those that the options
+//! beside it leave.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use bc_dup::prune::{FileRef, Group};
+use bc_dup::report::Saved;
+use bc_walk::Globs;
+
+use crate::args::WalkArgs;
+use crate::input::Input;
+use crate::run::{Outcome, Session};
+
+/// Reads a report and leaves out what the options do. What counts as in a
+/// search is: sizes, `--include`, `--exclude` and `--no-hidden`, each path
+/// below the root that it was found under. Options that a report cannot
+/// answer are refused with the command line.
+pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved> {
+    let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
+    let filter = Filter::new(session, walk)?;
+    let input =
+        Input::open(report.as_os_str(), &session.cancel).map_err(|text| session.fatal(&text))?;
+    let text = input
+        .read_whole()
+        .map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
+    let mut saved =
+        bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))?;
+    for group in &mut saved.groups {
+        group.files.retain(|file| filter.takes(file));
+    }
+    saved.groups.retain(|group: &Group| group.files.len() > 1);
+    Ok(saved)
+}
+
+struct Filter {
+    include: Globs,
+    exclude: Globs,
+    no_hidden: bool,
+    least: u64,
+    most: u64,
+}
+
+impl Filter {
+    fn new(session: &Session, walk: &WalkArgs) -> Outcome<Filter> {
+        let globs = |which: &str, patterns: &[OsString]| {
+            crate::args::globs(patterns).map_err(|text| session.fatal(&format!("{which}: {text}")))
+        };
+        let (least, most) = session.sizes(walk, 0)?;
+        Ok(Filter {
+            include: globs("--include", &walk.include)?,
+            exclude: globs("--exclude", &walk.exclude)?,
+            no_hidden: walk.no_hidden,
+            least,
+            most: most.unwrap_or(u64::MAX),
+        })
+    }
+
+    fn takes(&self, file: &FileRef) -> bool {
+        let size = file.stamp.size;
+        if size < self.least || size > self.most {
+            return false;
+        }
+        let path = file.relative();
+        // A root that is the file itself is never hidden: it was named.
+        let below = file.root_len < file.path.len();
+        if self.no_hidden && below && path.split(|byte| *byte == b'/').any(is_hidden) {
+            return false;
+        }
+        let mut above = (0..path.len()).filter(|at| path[*at] == b'/');
+        let excluded = self.exclude.matches_file(path)
+            || above.any(|at| {
+                self.exclude.matches_directory(&path[..at])
+                    || self.exclude.matches_contents(&path[..at])
+            });
+        !excluded && (self.include.is_empty() || self.include.matches_file(path))
+    }
+}
+
+fn is_hidden(name: &[u8]) -> bool {
+    name.first() == Some(&b'.')
+}

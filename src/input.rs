@@ -1,0 +1,230 @@
+//! Inputs that people name: lists, manifests, reports; a file, or standard input, which has to be
+//! there. Whatever they turn out to be, they have an end here, and a signal is noticed between two
+//! reads.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use bc_fs::streams::{self, Stream};
+use bc_pool::Cancel;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// Bytes of a device that are read before it is taken for one without an end.
+const MOST_OF_A_DEVICE: u64 = 16 << 20;
+/// Of a pipe, whose other end may write for ever.
+const MOST_OF_A_PIPE: u64 = 64 << 30;
+/// A line longer than this is none.
+const MAX_LINE: u64 = 16 << 20;
+/// What has to be in memory as a whole.
+const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// How long a signal may wait for a pipe that gives nothing.
+const GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// An open input.
+pub struct Input {
+    from: File,
+    left: u64,
+    cancel: Cancel,
+}
+
+impl Input {
+    /// Opens FILE, or standard input for `-`. Errors say path, operation and reason.
+    pub fn open(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+        Input::of(open(Path::new(name))?, name, cancel)
+    }
+
+    /// The same; devices are refused, before they are opened, since that may do something already.
+    pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+        let path = Path::new(name);
+        check(path)?;
+        let device = || format!("{}: is a device", shown(path));
+        if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
+            return Err(device());
+        }
+        let file = open(path)?;
+        if file.metadata().is_ok_and(|meta| is_device(&meta)) && !rustix::termios::isatty(&file) {
+            return Err(device());
+        }
+        Input::of(file, name, cancel)
+    }
+
+    fn of(file: File, name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+        let kind = file
+            .metadata()
+            .map_err(|error| format!("{}: stat: {error}", shown(Path::new(name))))?
+            .file_type();
+        let left = if kind.is_file() {
+            u64::MAX
+        } else if kind.is_fifo() || kind.is_socket() || rustix::termios::isatty(&file) {
+            MOST_OF_A_PIPE
+        } else {
+            MOST_OF_A_DEVICE
+        };
+        Ok(Input {
+            from: file,
+            left,
+            cancel: cancel.clone(),
+        })
+    }
+
+    /// No more than `most` bytes, unless it is a file, which has an end.
+    #[must_use]
+    pub fn within(mut self, most: u64) -> Input {
+        if self.left != u64::MAX {
+            self.left = self.left.min(most);
+        }
+        self
+    }
+
+    /// Waits until there is something to read, in short steps.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            if self.cancel.is_cancelled() {
+                // Not of the kind `Interrupted`, after which everybody tries again.
+                return Err(io::Error::other("interrupted"));
+            }
+            // Files never wait, and a call for each piece of one would be for nothing.
+            if self.left == u64::MAX {
+                return Ok(());
+            }
+            let mut fds = [PollFd::new(&self.from, PollFlags::IN)];
+            match poll(&mut fds, Some(&GLANCE)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                // What cannot be polled is read.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// If it is larger than what may be in memory.
+    pub fn read_whole(mut self) -> io::Result<Vec<u8>> {
+        read_whole(&mut self)
+    }
+}
+
+fn is_device(meta: &std::fs::Metadata) -> bool {
+    let kind = meta.file_type();
+    kind.is_char_device() || kind.is_block_device()
+}
+
+/// Standard input. Errors name it.
+pub fn stdin() -> Result<File, String> {
+    streams::open(Stream::Input).map_err(|error| format!("stdin: {error}"))
+}
+
+/// The file at `path`, or standard input for `-`. Errors say path, operation and reason.
+pub fn open(path: &Path) -> Result<File, String> {
+    check(path)?;
+    if crate::args::is_dash(path.as_os_str()) {
+        return stdin();
+    }
+    File::open(path).map_err(|error| format!("{}: open: {error}", shown(path)))
+}
+
+/// Fails if `path` means standard input, as `-` and `/dev/stdin` do, and the process was started
+/// without one: opened by its path it would be an empty file.
+pub fn check(path: &Path) -> Result<(), String> {
+    if crate::args::is_dash(path.as_os_str()) {
+        return stdin().map(drop);
+    }
+    match crate::output::descriptor(path) {
+        Some(0) => streams::open(Stream::Input)
+            .map(drop)
+            .map_err(|error| format!("{}: {error}", shown(path))),
+        _ => Ok(()),
+    }
+}
+
+/// A path as messages show it.
+pub fn shown(path: &Path) -> String {
+    bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// All that is left of an input, if that may be in memory.
+pub fn read_whole(input: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MOST_IN_MEMORY + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_IN_MEMORY {
+        return Err(io::Error::other("larger than 1 GiB"));
+    }
+    Ok(bytes)
+}
+
+/// What stands between two `end`s, empty pieces left out.
+pub fn pieces(mut input: impl BufRead, end: u8) -> io::Result<Vec<Vec<u8>>> {
+    let mut pieces = Vec::new();
+    loop {
+        let mut piece = Vec::new();
+        if input
+            .by_ref()
+            .take(MAX_LINE + 1)
+            .read_until(end, &mut piece)?
+            == 0
+        {
+            return Ok(pieces);
+        }
+        if piece.last() == Some(&end) {
+            piece.pop();
+        }
+        if piece.len() as u64 > MAX_LINE {
+            return Err(io::Error::other("a line is longer than 16 MiB"));
+        }
+        if !piece.is_empty() {
+            piece.shrink_to_fit();
+            pieces.push(piece);
+        }
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
+        let read = self.from.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("not a regular file, and it does not end"))?;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_what_stands_between() {
+        let of = |text: &[u8], end| pieces(text, end).unwrap();
+        assert_eq!(of(b"a\n\nb\0c\n", b'\n'), [b"a".to_vec(), b"b\0c".to_vec()]);
+        assert_eq!(of(b"a\nb\0\0c", 0), [b"a\nb".to_vec(), b"c".to_vec()]);
+        assert!(of(b"", 0).is_empty());
+        let long = io::repeat(b'x').take(MAX_LINE + 5);
+        assert!(pieces(io::BufReader::new(long), b'\n').is_err());
+        let longest = io::repeat(b'x').take(MAX_LINE);
+        assert_eq!(pieces(io::BufReader::new(longest), 0).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn devices_end_and_signals_are_noticed() {
+        let cancel = Cancel::new();
+        let open = |name: &str| Input::open(OsStr::new(name), &cancel).unwrap();
+        let error = open("/dev/zero").read_whole().unwrap_err();
+        assert!(error.to_string().contains("does not end"), "{error}");
+        assert_eq!(open("/dev/null").read_whole().unwrap(), b"");
+        let zeros = pieces(io::BufReader::new(open("/dev/zero")), 0);
+        assert!(zeros.is_err());
+        cancel.cancel(2);
+        assert!(open("/dev/null").read_whole().is_err());
+    }
+}

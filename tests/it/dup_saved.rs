@@ -1,0 +1,293 @@
+//! `prune --from=REPORT`: options beside it count or are refused.
+
+use std::os::unix::fs::MetadataExt;
+
+use bc_testkit::TestTree;
+
+use crate::common::Bc;
+
+fn tree() -> TestTree {
+    let t = TestTree::new();
+    t.write("archive/p", "a photo")
+        .write("in/p", "a photo")
+        .write("in/.h/p", "a photo")
+        .write("in/skip/deep/q", "twice in the inbox")
+        .write("in/q", "twice in the inbox")
+        .symlink("archive", "link");
+    t.bc_line("dup scan --format=json --output=../r.json archive in")
+        .go()
+        .code(0);
+    t
+}
+
+fn steps(t: &TestTree, options: &str) -> Vec<String> {
+    let out = t
+        .bc_line("dup prune --action=delete --dry-run --from=../r.json")
+        .args(options.split_whitespace())
+        .go();
+    let text = out.code(0).text();
+    let targets = text.lines().map(|line| line.split(' ').nth(1).unwrap());
+    let mut targets: Vec<String> = targets.map(str::to_owned).collect();
+    targets.sort();
+    targets
+}
+
+#[test]
+fn options_that_choose_files_count() {
+    let t = tree();
+    for (options, expected) in [
+        ("", &["in/skip/deep/q", "in/.h/p", "in/p"][..]),
+        ("--reference=in", &["archive/p"]),
+        ("--reference=./in/", &["archive/p"]),
+        (
+            "--reference=archive --keep=last",
+            &["in/q", "in/.h/p", "in/p"],
+        ),
+        (
+            "--reference=link/ --keep=last",
+            &["in/q", "in/.h/p", "in/p"],
+        ),
+        (
+            "--reference=in/.h --keep=first",
+            &["in/skip/deep/q", "archive/p", "in/p"],
+        ),
+        ("--across-roots", &["in/.h/p", "in/p"]),
+        ("--min-size=8", &["in/skip/deep/q"]),
+        ("--max-size=8", &["in/.h/p", "in/p"]),
+        ("--max-size=1M --min-size=1K", &[]),
+        ("--exclude=skip", &["in/.h/p", "in/p"]),
+        ("--exclude=skip/deep", &["in/.h/p", "in/p"]),
+        ("--exclude=skip/**", &["in/.h/p", "in/p"]),
+        ("--exclude=p", &["in/skip/deep/q"]),
+        ("--include=p", &["in/.h/p", "in/p"]),
+        ("--include=p --exclude=.h", &["in/p"]),
+        ("--no-hidden", &["in/skip/deep/q", "in/p"]),
+        (
+            "--no-hidden --hidden",
+            &["in/skip/deep/q", "in/.h/p", "in/p"],
+        ),
+    ] {
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(steps(&t, options), expected, "{options}");
+    }
+}
+
+/// What a search with the same options would do is what is done with the report.
+#[test]
+fn filters_mean_what_they_mean_in_a_search() {
+    let t = tree();
+    for options in [
+        "--exclude=skip",
+        "--exclude=skip/deep",
+        "--exclude=skip/**",
+        "--exclude=deep",
+        "--exclude=deep/*",
+        "--exclude=**/deep/*",
+        "--include=q",
+        "--include=skip/**",
+        "--include=*/q",
+        "--no-hidden",
+        "--min-size=7 --max-size=7",
+        "--max-size=17",
+    ] {
+        let searched = t
+            .bc_line("dup prune --action=delete --dry-run archive in")
+            .args(options.split_whitespace())
+            .go();
+        t.bc_line("dup prune --action=delete --dry-run --from=../r.json")
+            .args(options.split_whitespace())
+            .go()
+            .code(0)
+            .stdout_is(&searched.code(0).stdout);
+    }
+}
+
+#[test]
+fn a_reference_beside_a_report_protects() {
+    for reference in [
+        "archive",
+        "archive/",
+        "./archive",
+        "link",
+        "link/",
+        "archive/p",
+    ] {
+        for action in ["delete", "hardlink", "symlink", "move:../moved"] {
+            let t = tree();
+            let before = std::fs::metadata(t.join("archive/p")).unwrap().ino();
+            t.bc_line(&format!("dup prune --yes --action={action} --keep=last"))
+                .args(["--from=../r.json", "--reference"])
+                .arg(reference)
+                .go()
+                .code(0);
+            let after = t.join("archive/p").symlink_metadata().unwrap();
+            assert!(
+                after.is_file() && after.ino() == before,
+                "{reference} {action}"
+            );
+        }
+    }
+    let t = tree();
+    t.bc_line("dup prune --action=delete --yes --from=../r.json --reference=archve")
+        .go()
+        .code(2)
+        .stderr_has("archve: open: No such file");
+}
+
+/// The report's own references are known by identity again: a file that came to lie there since
+/// is protected as well.
+#[test]
+fn references_of_the_search_hold() {
+    let t = tree();
+    t.bc_line("dup scan --format=json --output=../r.json --reference=archive/ in")
+        .go()
+        .code(0);
+    std::fs::rename(t.join("in"), t.join("archive/in")).unwrap();
+    t.symlink("archive/in", "in");
+    t.bc_line("dup prune --action=delete --yes --keep=last --from=../r.json")
+        .go();
+    for name in [
+        "archive/p",
+        "archive/in/p",
+        "archive/in/.h/p",
+        "archive/in/q",
+    ] {
+        assert!(t.exists(name), "{name}");
+    }
+    std::fs::rename(t.join("archive"), t.join("elsewhere")).unwrap();
+    t.bc_line("dup prune --action=delete --yes --from=../r.json")
+        .go()
+        .code(2)
+        .stderr_has("--reference=archive/: open: No such file");
+    let report = String::from_utf8(t.read("../r.json")).unwrap();
+    let report = report.replace("\"reference_roots\":[", "\"reference_roots\":[9,");
+    t.write("../bad.json", report);
+    t.bc_line("dup prune --action=delete --yes --from=../bad.json")
+        .go()
+        .code(2)
+        .stderr_has("no such root as a reference");
+}
+
+#[test]
+fn options_of_a_search_are_refused() {
+    let t = tree();
+    for option in [
+        "--algorithm=sha256",
+        "--verify-bytes",
+        "--match-hardlinks",
+        "--cache",
+        "--cache=file",
+        "--ignore-files",
+        "--max-depth=3",
+        "--files-from=list",
+        "--follow-symlinks",
+        "--one-file-system",
+        "-x",
+    ] {
+        let name = option.split('=').next().unwrap();
+        let name = if name == "-x" {
+            "--one-file-system"
+        } else {
+            name
+        };
+        t.bc_line("dup prune --action=delete --yes --from=../r.json")
+            .arg(option)
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has("--from")
+            .stderr_has(name);
+    }
+    t.bc_line("dup prune --action=delete --yes --from=../r.json in")
+        .go()
+        .code(2)
+        .stderr_has("--from");
+    assert!(t.exists("in/p") && t.exists("in/q"));
+}
+
+#[test]
+fn settings_for_searches_do_not_stand_in_the_way() {
+    let t = tree();
+    t.write(
+        "../config.toml",
+        "algorithm = \"sha256\"\ncache = \"c\"\n[dup]\nverify-bytes = true\nmax-depth = 1\none-file-system = true\n",
+    );
+    let run = |extra: &str| {
+        t.bc_line("dup prune --action=delete --dry-run --from=../r.json --config=../config.toml")
+            .args(extra.split_whitespace())
+            .env("BC_MATCH_HARDLINKS", "1")
+            .env("BC_FOLLOW_SYMLINKS", "true")
+            .env("BC_MIN_SIZE", "8")
+            .go()
+    };
+    let out = run("");
+    // One that a report can answer counts, wherever it stands.
+    assert_eq!(out.code(0).text().lines().count(), 1, "{}", out.text());
+    // They hold where there is a search: what lies deeper is not found.
+    t.bc_line("dup scan --config=../config.toml archive in")
+        .go()
+        .code(0)
+        .stdout_is("archive/p\nin/p\n");
+}
+
+#[test]
+fn sizes_that_no_file_can_have_are_refused() {
+    let t = tree();
+    for line in [
+        "hash --min-size=5 --max-size=3 in",
+        "hash --min-size=1K --max-size=1000 in",
+        "dup --min-size=5 --max-size=3 in",
+        "dup summary --min-size=5 --max-size=3 in",
+        "dup prune --action=delete --yes --min-size=5 --max-size=3 in",
+        "dup prune --action=delete --yes --min-size=5 --max-size=3 --from=../r.json",
+        "dup --max-size=0 in",
+        "integrity manifest --min-size=5 --max-size=3 in",
+        "hash --files-from=- --min-size=5 --max-size=3",
+    ] {
+        t.bc_line(line)
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has("-size");
+    }
+    t.bc_line("dup --max-size=0 --min-size=0 in").go().code(0);
+    t.bc_line("dup --min-size=7 --max-size=7 in")
+        .go()
+        .code(0)
+        .stdout_is("in/.h/p\nin/p\n");
+    t.bc_line("hash --max-size=0 in").go().code(0).stdout_is("");
+}
+
+/// A second rule is not asked where the first has decided, and still its pattern may match.
+#[test]
+fn only_patterns_that_match_nothing_are_warned_of() {
+    let t = TestTree::new();
+    t.write("a/a", "same")
+        .write("b/b", "same")
+        .write("a/c", "else")
+        .write("b/d", "else");
+    let run = |rules: &str| {
+        t.bc_line("dup prune --action=delete --dry-run .")
+            .args(rules.split_whitespace())
+            .go()
+    };
+    let quiet = |rules| {
+        assert!(
+            !run(rules).code(0).error_text().contains("--keep"),
+            "{rules}"
+        )
+    };
+    quiet("--keep=path:a --keep=name:a");
+    quiet("--keep=name:a --keep=path:a");
+    quiet("--keep=first --keep=name:d --keep=path:b");
+    run("--keep=path:a --keep=name:nothing")
+        .code(0)
+        .stderr_has("--keep=name:nothing: none of the duplicates matches");
+    run("--keep=path:z --keep=name:a")
+        .code(0)
+        .stderr_has("--keep=path:z: none of the duplicates matches");
+    // Where there are no duplicates, none could match.
+    t.remove("b");
+    quiet("--keep=path:a --keep=name:a");
+}

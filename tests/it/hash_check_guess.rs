@@ -1,0 +1,126 @@
+//! `bc hash check` of manifests that do not say what their digests are.
+
+use bc_testkit::TestTree;
+
+use crate::common::Bc;
+
+/// Every algorithm that shares its digests' length with another one and leaves lines untagged.
+const UNTAGGED: &[&str] = &[
+    "md5",
+    "xxh128",
+    "sha256",
+    "sha512-256",
+    "blake2b-256",
+    "blake3",
+    "sha512",
+    "blake2b",
+    "xxh32",
+    "crc32c",
+    "xxh64",
+];
+
+fn tree() -> TestTree {
+    let t = TestTree::new();
+    t.write("d/a", "abc")
+        .write("d/b", "longer than the others")
+        .write("d/empty", "");
+    t
+}
+
+#[test]
+fn our_own_manifests_check_under_any_name() {
+    let t = tree();
+    for algorithm in UNTAGGED {
+        for format in ["gnu", "gnu -z"] {
+            t.bc_line(&format!("hash --type={algorithm} --format={format} d -o m"))
+                .go()
+                .code(0);
+            let zero = if format.ends_with("-z") { "-z" } else { "" };
+            t.bc_line(&format!("hash check -v m {zero}"))
+                .go()
+                .code(0)
+                .stdout_is("d/a: OK\nd/b: OK\nd/empty: OK\n")
+                .stderr_has(format!(
+                    "no algorithm is named; {algorithm} matches d/empty"
+                ));
+            let manifest = std::fs::read(t.join("m")).unwrap();
+            t.bc_line(&format!("hash check --status - {zero}"))
+                .stdin(manifest)
+                .go()
+                .code(0);
+        }
+    }
+}
+
+#[test]
+fn damaged_and_missing_files_do_not_decide() {
+    let t = tree();
+    t.bc_line("hash --type=blake3 d -o m").go().code(0);
+    t.write("d/a", "damaged").remove("d/empty");
+    t.bc_line("hash check m")
+        .go()
+        .code(1)
+        .stdout_is("d/a: FAILED\nd/b: OK\nd/empty: FAILED open or read\n");
+    // Nothing matches: the usual one, as coreutils have it, and a hint.
+    t.write("d/b", "damaged too");
+    t.bc_line("hash check m")
+        .go()
+        .code(1)
+        .stdout_is("d/a: FAILED\nd/b: FAILED\nd/empty: FAILED open or read\n")
+        .stderr_has("nothing matched as sha256");
+}
+
+#[test]
+fn what_is_said_is_never_tried() {
+    let t = tree();
+    for (algorithm, name, option) in [
+        // A name that tells, an option, a tag: wrong ones fail instead of being second-guessed.
+        ("blake3", "SHA256SUMS", ""),
+        ("xxh128", "d.md5", ""),
+        ("sha512", "m", "--type=blake2b"),
+    ] {
+        t.bc_line(&format!("hash --type={algorithm} d -o {name}"))
+            .go()
+            .code(0);
+        t.bc_line(&format!("hash check {name} {option}"))
+            .go()
+            .code(1)
+            .stdout_is("d/a: FAILED\nd/b: FAILED\nd/empty: FAILED\n");
+    }
+    t.bc_line("hash --type=blake3 --format=bsd d -o m")
+        .go()
+        .code(0);
+    let text = std::fs::read_to_string(t.join("m")).unwrap();
+    t.write("m", text.replace("BLAKE3", "SHA256"));
+    t.bc_line("hash check m").go().code(1).stdout_has("FAILED");
+}
+
+#[test]
+fn each_length_is_settled_by_itself() {
+    let t = tree();
+    let mut mixed = Vec::new();
+    for algorithm in ["blake3", "blake2b", "xxh128"] {
+        mixed.extend(
+            t.bc_line(&format!("hash d/a d/b --type={algorithm}"))
+                .go()
+                .stdout,
+        );
+    }
+    t.write("mixed", mixed);
+    t.bc_line("hash check --quiet mixed")
+        .go()
+        .code(0)
+        .stdout_is("");
+}
+
+#[test]
+fn a_base_is_searched_for_the_files() {
+    let t = tree();
+    t.bc_line("hash --type=blake3 --relative d -o m")
+        .go()
+        .code(0);
+    t.bc_line("hash check --quiet --base=d m")
+        .go()
+        .code(0)
+        .stdout_is("");
+}

@@ -1,0 +1,255 @@
+//! Manifests and digests from devices, pipes that never end, and lines that never do.
+
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Stdio};
+
+use bc_testkit::TestTree;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::Bc;
+
+fn record(t: &TestTree) -> String {
+    let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
+    t.bc_line(&format!("integrity manifest --output={path} ."))
+        .go()
+        .code(0);
+    path
+}
+
+/// Every command that reads a manifest or what becomes one, with `{}` for it.
+const COMMANDS: [&str; 7] = [
+    "integrity verify . {}",
+    "integrity verify --force . {}",
+    "integrity diff {m} {}",
+    "integrity diff {} {m}",
+    "integrity export --format=gnu {}",
+    "integrity update . {}",
+    "integrity import {}",
+];
+
+#[test]
+fn devices_are_refused() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    for device in ["/dev/zero", "/dev/null", "/dev/full"] {
+        for command in COMMANDS {
+            let line = command.replace("{}", device).replace("{m}", &m);
+            let done = t.bc_line(&line).go();
+            done.code(2).stdout_is("");
+            let text = done.error_text();
+            assert!(
+                text.contains("is a device") || text.contains("could be replaced"),
+                "{line}: {text}"
+            );
+        }
+    }
+}
+
+/// Waits until a child that would never end has read so many bytes, and ends it by a signal.
+fn ends(child: Child, read: u64, by: Signal) {
+    let mut child = child;
+    let pid = Pid::from_child(&child);
+    while !handles_signals(&child) || read_by(&child) < read {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    kill_process(pid, by).unwrap();
+    let status = child.wait().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(status.signal(), Some(by.as_raw()));
+}
+
+/// Bytes that a process has read so far.
+fn read_by(child: &Child) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+    let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+fn handles_signals(child: &Child) -> bool {
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let term = 1 << (Signal::TERM.as_raw() - 1);
+    caught.is_some_and(|mask| mask & term != 0)
+}
+
+#[test]
+fn pipes_that_give_nothing_are_left_on_a_signal() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    t.fifo("../fifo");
+    let fifo = t.join("../fifo");
+    let fifo = fifo.to_str().unwrap();
+    for command in COMMANDS {
+        // With a writer that is silent, and without one.
+        for held in [false, true] {
+            let line = command.replace("{}", fifo).replace("{m}", &m);
+            if command.contains("update") {
+                let done = t.bc_line(&line).go();
+                done.code(2).stderr_has("could be replaced");
+                continue;
+            }
+            let _writer = held.then(|| {
+                std::fs::File::options()
+                    .read(true)
+                    .write(true)
+                    .open(fifo)
+                    .unwrap()
+            });
+            let mut run = t.bc_line(&line).command();
+            let child = run
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            ends(child.spawn().unwrap(), 0, Signal::TERM);
+        }
+    }
+    std::fs::remove_file(fifo).unwrap();
+}
+
+/// `yes`, `cat /dev/zero`: refused by their first line, or by their size, or ended by a signal.
+#[test]
+fn pipes_without_end() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    for source in ["yes", "cat /dev/zero"] {
+        for command in [
+            "verify . -",
+            "diff $M -",
+            "export --format=gnu -",
+            "import -",
+        ] {
+            let script = format!("{source} | $BC integrity {command}; echo code $?");
+            let done = t
+                .run("sh")
+                .args(["-c", &script])
+                .env("BC", crate::common::BC)
+                .env("M", &m)
+                .go();
+            let text = done.text();
+            assert!(
+                text.ends_with("code 2\n"),
+                "{script}: {text} {}",
+                done.error_text()
+            );
+        }
+    }
+}
+
+/// Valid lines without an end: memory is bounded, and a signal ends it at once.
+#[test]
+fn pipes_with_valid_lines_without_end_are_left_on_a_signal() {
+    let t = TestTree::new();
+    let m = record(&t);
+    let header = std::fs::read(&m).unwrap();
+    let header = &header[..=header.iter().position(|byte| *byte == b'\n').unwrap()];
+    let digest = format!("{}  name\n", crate::common::ABC);
+    let empty = b"\n";
+    for (command, first, line) in [
+        ("integrity verify . -", header, &b"x\n"[..]),
+        ("integrity diff - -", header, b"x\n"),
+        ("integrity import -", digest.as_bytes(), digest.as_bytes()),
+        ("integrity import -", empty, empty),
+    ] {
+        let mut run = t.bc_line(command).command();
+        let child = run
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let (first, line) = (first.to_vec(), line.repeat(1000));
+        let writer = std::thread::spawn(move || {
+            use std::io::Write;
+            let mut written = stdin.write_all(&first);
+            while written.is_ok() {
+                written = stdin.write_all(&line);
+            }
+        });
+        ends(child, 1 << 20, Signal::TERM);
+        writer.join().unwrap();
+    }
+}
+
+/// A file that is one line of a terabyte, which takes no space: refused by its beginning, or left
+/// on a signal.
+#[test]
+fn files_of_one_endless_line() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    let huge = t.scratch("huge");
+    let make = |start: &[u8]| {
+        let file = std::fs::File::create(&huge).unwrap();
+        file.write_all_at(start, 0).unwrap();
+        file.set_len(1 << 40).is_ok()
+    };
+    if !make(b"") {
+        return bc_testkit::left_out("the file system has no files of a terabyte");
+    }
+    let huge_name = huge.to_str().unwrap();
+    for command in COMMANDS
+        .iter()
+        .filter(|command| !command.contains("import"))
+    {
+        let line = command.replace("{}", huge_name).replace("{m}", &m);
+        t.bc_line(&line)
+            .go()
+            .code(2)
+            .stderr_has("not an integrity manifest");
+    }
+    let manifest = std::fs::read(&m).unwrap();
+    let header = manifest.iter().position(|byte| *byte == b'\n').unwrap();
+    assert!(make(&manifest[..=header]));
+    // To an import it is one line of another format.
+    for command in COMMANDS
+        .iter()
+        .filter(|command| !command.contains("import"))
+    {
+        for threads in ["--threads=1", "--threads=4"] {
+            for signal in [Signal::TERM, Signal::INT] {
+                let line = command.replace("{}", huge_name).replace("{m}", &m);
+                let mut run = t.bc_line(&line).arg(threads).command();
+                let child = run
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null());
+                ends(child.spawn().unwrap(), 40 << 20, signal);
+            }
+        }
+    }
+    std::fs::remove_file(&huge).unwrap();
+}
+
+/// What comes through a pipe is as good as the file.
+#[test]
+fn manifests_through_pipes() {
+    let t = TestTree::new();
+    t.write("a", "1").write("b/c", "22");
+    let m = record(&t);
+    for script in [
+        "cat $M | $BC integrity verify . -",
+        "cat $M | $BC integrity diff $M -",
+        "mkfifo $F; cat $M >$F & $BC integrity verify . $F",
+        "$BC integrity export --format=gnu - <$M | $BC integrity import - | $BC integrity verify --mode=content --force . - | grep -v '^+'; test $? = 1",
+    ] {
+        let done = t
+            .run("sh")
+            .args(["-c", script])
+            .env("BC", crate::common::BC)
+            .env("M", &m)
+            .env("F", t.scratch("pipe"))
+            .go();
+        assert_eq!(
+            (done.text().as_str(), done.error_text().as_str()),
+            ("", ""),
+            "{script}"
+        );
+        done.code(0);
+    }
+}
