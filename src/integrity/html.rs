@@ -334,6 +334,9 @@ fn ctime(ctime: Option<Ctime>) -> &'static str {
     match ctime {
         Some(Ctime::Same) => "ctime unchanged: points to bitrot",
         Some(Ctime::Other) => "ctime changed: points to a rewrite with the time put back",
+        Some(Ctime::Mute) => {
+            "ctime tells nothing here: bitrot, or a rewrite with the time put back"
+        }
         _ => "ctime not recorded: bitrot, or a rewrite with the time put back",
     }
 }

@@ -72,6 +72,12 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     for problem in &updated.problems {
         session.report.warning(problem);
     }
+    if updated.by_name > 0 {
+        let (count, s) = (updated.by_name, if updated.by_name == 1 { "" } else { "s" });
+        session.report.summary(&format!(
+            "{count} file{s} taken as unchanged by path, size and mtime: inode numbers cannot be compared with the recorded ones"
+        ));
+    }
     session.report.note(
         1,
         match updated.written {

@@ -3,6 +3,7 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
+//! - [`mount`] knows what each file system can be trusted with.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
 //! - [`streams`] opens the standard streams and knows which were closed.
@@ -11,7 +12,7 @@
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`] and `uuid` alone.
+//! - Unsafe code stands in [`lease`], [`streams`], `uuid` and where [`mount`] asks XFS alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -23,6 +24,7 @@
 pub mod atomic;
 mod escape;
 pub mod lease;
+pub mod mount;
 pub mod place;
 pub mod safe;
 mod size;

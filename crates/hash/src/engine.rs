@@ -1,14 +1,16 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
 use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
-use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
 
 use crate::large;
+use crate::links::{Claim, Links};
 use crate::results::{Collector, Hashes};
 
 /// What to compute and how.
@@ -92,27 +94,13 @@ pub fn hash_with<S: Sink>(
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));
     let team = Team::new(options.start, workers, most);
+    let links = Links::new(listing);
     plan.set_workers(workers);
     let done = bc_pool::run_growing(workers, most, |worker, crew| {
-        let mut consumer = Lanes {
-            batch: Batch::new(&options.algorithms, options.kernels),
-            digests: Vec::with_capacity(options.algorithms.len()),
-            sink: sink(worker),
-            progress,
-            files: 0,
-            bytes: 0,
-            ahead: Vec::new(),
-            plan,
-            recruiter: Recruiter::new(&team, crew),
-            team: &team,
-            alone: Alone {
-                listing,
-                options,
-                cancel,
-                done: Stats::default(),
-                threads: 1,
-            },
-        };
+        let recruiter = Recruiter::new(&team, crew);
+        let alone = Alone::new(listing, options, cancel);
+        let sink = sink(worker);
+        let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
         stats.merge(consumer.alone.done);
@@ -200,44 +188,87 @@ struct Lanes<'a, S> {
     recruiter: Recruiter<'a>,
     team: &'a Team,
     alone: Alone<'a>,
+    links: &'a Links<'a>,
+    /// Files being read that are the first of several names.
+    firsts: Vec<(EntryId, Identity)>,
 }
 
 /// What it takes to hash a file outside the lanes, and what came of those that were.
-struct Alone<'a> {
-    listing: &'a Listing,
-    options: &'a Options,
-    cancel: &'a Cancel,
+pub(crate) struct Alone<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) options: &'a Options,
+    pub(crate) cancel: &'a Cancel,
     done: Stats,
     /// The most that worked on one file.
     threads: usize,
 }
 
-impl<S: Sink> Lanes<'_, S> {
-    /// Has a file read and hashed by several threads, the caller's being one.
-    fn hash_alone(&mut self, entry: EntryId, threads: usize) {
-        let Alone {
+impl<'a> Alone<'a> {
+    fn new(listing: &'a Listing, options: &'a Options, cancel: &'a Cancel) -> Alone<'a> {
+        Alone {
             listing,
             options,
             cancel,
-            ..
-        } = self.alone;
+            done: Stats::default(),
+            threads: 1,
+        }
+    }
+}
+
+impl<S: Sink> Lanes<'_, S> {
+    /// Has a file that was opened once more read and hashed by several threads, the caller's
+    /// being one.
+    fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
+        let entry = opened.entry;
         self.alone.threads = self.alone.threads.max(threads);
-        match large::hash(listing, entry, options, threads, cancel, self.progress) {
+        match large::hash(file, stat, entry, &self.alone, threads, self.progress) {
             Ok((stat, digests)) => {
                 self.alone.done.files += 1;
                 self.alone.done.bytes += stat.stamp.size;
-                self.sink.file(entry, Ok((&stat, &digests)));
+                self.digests.clear();
+                self.digests.extend(digests);
+                self.sink.file(entry, Ok((&stat, &self.digests)));
+                // What it came to in another state says nothing of the one that was claimed.
+                let claimed = stat.stamp == opened.stat.stamp;
+                self.pass_on(entry, Ok(&stat), claimed);
             }
             Err(error) if error.kind() == ErrorKind::Cancelled => {}
             Err(error) => {
                 self.alone.done.errors += 1;
+                self.pass_on(entry, Err(&error), false);
                 self.sink.file(entry, Err(error));
             }
         }
     }
 }
 
-impl<S> Lanes<'_, S> {
+impl<'a, S> Lanes<'a, S> {
+    fn new(
+        alone: Alone<'a>,
+        plan: &'a Plan,
+        (team, recruiter): (&'a Team, Recruiter<'a>),
+        links: &'a Links<'a>,
+        progress: &'a Progress,
+        sink: S,
+    ) -> Lanes<'a, S> {
+        let options = alone.options;
+        Lanes {
+            batch: Batch::new(&options.algorithms, options.kernels),
+            digests: Vec::with_capacity(options.algorithms.len()),
+            sink,
+            progress,
+            files: 0,
+            bytes: 0,
+            ahead: Vec::new(),
+            plan,
+            recruiter,
+            team,
+            alone,
+            links,
+            firsts: Vec::new(),
+        }
+    }
+
     /// Counts the pieces of unfinished files that were just used up.
     fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
         for feed in feeds
@@ -270,6 +301,29 @@ impl<S> Lanes<'_, S> {
     }
 }
 
+impl<S: Sink> Lanes<'_, S> {
+    /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
+    /// to those that are met later.
+    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
+        let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
+            return;
+        };
+        let (_, id) = self.firsts.swap_remove(at);
+        let digests = (claimed && result.is_ok()).then_some(self.digests.as_slice());
+        for name in self.links.finished(id, digests) {
+            self.files += 1;
+            let result = match result {
+                Ok(stat) => Ok((stat, self.digests.as_slice())),
+                Err(error) => {
+                    let path = self.alone.listing.path(name);
+                    Err(Error::of_kind(path, error.op(), error.kind()))
+                }
+            };
+            self.sink.file(name, result);
+        }
+    }
+}
+
 impl<S: Sink> Consumer for Lanes<'_, S> {
     fn width(&self) -> usize {
         self.batch.width()
@@ -296,10 +350,34 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         if threads < 2 {
             return false;
         }
+        // Another one by now, or no descriptor left: the pump reads what it has open.
+        let again = bc_read::open_checked(self.alone.listing, opened.entry).ok();
+        let Some((file, stat)) = again.filter(|(_, stat)| stat.id == opened.stat.id) else {
+            return false;
+        };
         if !work.takes_all(options) {
             self.recruit(work.size);
         }
-        self.hash_alone(opened.entry, threads);
+        self.hash_alone(opened, &file, stat, threads);
+        true
+    }
+
+    fn knows(&mut self, opened: &Opened) -> bool {
+        match self.links.claim(opened) {
+            Claim::Read => return false,
+            Claim::ReadFirst(id) => {
+                let claimed = (opened.entry, id);
+                if !self.firsts.contains(&claimed) {
+                    self.firsts.push(claimed);
+                }
+                return false;
+            }
+            Claim::Wait => {}
+            Claim::Known(digests) => {
+                self.files += 1;
+                self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+            }
+        }
         true
     }
 
@@ -346,14 +424,16 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
+                self.pass_on(entry, Ok(&opened.stat), true);
             }
             Err(error) => {
                 // What was read of it stays counted.
                 self.ahead[slot] = 0;
+                self.pass_on(entry, Err(&error), false);
                 self.sink.file(entry, Err(error));
             }
         }
-        if self.files == PUBLISH_EVERY {
+        if self.files >= PUBLISH_EVERY {
             self.publish();
         }
     }
@@ -386,27 +466,17 @@ mod tests {
         let options = Options::new(vec![Algorithm::Xxh128]);
         let plan = Plan::all(&listing, 1);
         let team = Team::new(Start::Together, 1, 1);
+        let links = Links::new(&listing);
         let inner = bc_pool::run_growing(1, 1, |_, crew| {
             let mut consumer = Watched {
-                inner: Lanes {
-                    batch: Batch::new(&options.algorithms, options.kernels),
-                    digests: Vec::new(),
-                    sink: Count(0),
-                    progress: &progress,
-                    files: 0,
-                    bytes: 0,
-                    ahead: Vec::new(),
-                    plan: &plan,
-                    recruiter: Recruiter::new(&team, crew),
-                    team: &team,
-                    alone: Alone {
-                        listing: &listing,
-                        options: &options,
-                        cancel: &cancel,
-                        done: Stats::default(),
-                        threads: 1,
-                    },
-                },
+                inner: Lanes::new(
+                    Alone::new(&listing, &options, &cancel),
+                    &plan,
+                    (&team, Recruiter::new(&team, crew)),
+                    &links,
+                    &progress,
+                    Count(0),
+                ),
                 seen: Vec::new(),
             };
             bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);

@@ -11,7 +11,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::engine::{Options, Progress};
+use crate::engine::{Alone, Options, Progress};
 
 /// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
 const SUBTREE: usize = 1 << 20;
@@ -120,35 +120,40 @@ fn sizes(
     })
 }
 
-/// Hashes one file with several threads.
+/// Hashes one file, opened and found in the state `stat`, with several threads.
 pub(crate) fn hash(
-    listing: &Listing,
+    file: &OwnedFd,
+    stat: FileStat,
     entry: EntryId,
-    options: &Options,
+    alone: &Alone<'_>,
     threads: usize,
-    cancel: &Cancel,
     progress: &Progress,
 ) -> Result<(FileStat, Vec<Digest>), Error> {
+    let Alone {
+        listing,
+        options,
+        cancel,
+        ..
+    } = alone;
     let path = || listing.path(entry);
     let named = |error: Error| match error.errno() {
         Some(errno) => Error::new(path(), error.op(), Errno::from_raw_os_error(errno)),
         None => Error::of_kind(path(), error.op(), error.kind()),
     };
-    let (file, stat) = bc_read::open_checked(listing, entry)?;
     let refuses = options.read.changed == Changed::Refuse;
     let fresh = refuses && bc_read::is_fresh(&stat.stamp);
     let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-        let (digests, read) = digests(&file, stat, options, threads, cancel, progress, go_on)?;
+        let (digests, read) = digests(file, stat, options, threads, cancel, progress, go_on)?;
         if refuses {
             if read != stat.stamp.size {
                 return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
             }
-            bc_read::unchanged(&file, stat)?;
+            bc_read::unchanged(file, stat)?;
         }
         Ok(digests)
     };
     let hashed = if fresh {
-        bc_read::read_fresh(&file, cancel, read)
+        bc_read::read_fresh(file, cancel, read)
     } else {
         read(&stat, &|| true).map(|digests| (stat, digests))
     };

@@ -37,6 +37,7 @@ pub mod check;
 pub mod diff;
 pub mod engine;
 mod large;
+mod links;
 mod results;
 
 pub use engine::{Options, Progress, Sink, Totals, hash_listing, hash_with};

@@ -103,6 +103,9 @@ pub enum Ctime {
     Other,
     /// Not recorded.
     Unknown,
+    /// Says nothing: the file system's ctime repeats the mtime or is not known to be
+    /// real, or the tree is a copy.
+    Mute,
 }
 
 /// One path's class with the reasons for it.

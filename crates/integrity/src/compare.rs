@@ -78,12 +78,14 @@ impl<'a> Comparison<'a> {
         self.hold = true;
     }
 
-    /// A path of both sides. Returns its class.
+    /// A path of both sides. Returns its class. `hint` says what the ctimes of a
+    /// damaged file come to where it lies.
     pub(crate) fn both(
         &mut self,
         path: &[u8],
         old: &View<'_>,
         new: &View<'_>,
+        hint: impl FnOnce(Ctime) -> Ctime,
     ) -> io::Result<Class> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -107,18 +109,20 @@ impl<'a> Comparison<'a> {
             _ => change.differences = view::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
-            change.ctime = Some(view::ctime_hint(old, new));
+            change.ctime = Some(hint(view::ctime_hint(old, new)));
         }
         self.report(change).map(|()| class)
     }
 
     /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    /// `hint` as for [`both`](Comparison::both).
     pub(crate) fn known(
         &mut self,
         path: &[u8],
         old: &View<'_>,
         new: &View<'_>,
         (found, at): (Found, Option<i64>),
+        hint: impl FnOnce(Ctime) -> Ctime,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -131,7 +135,7 @@ impl<'a> Comparison<'a> {
         let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
         change.reason = Some(format!("found{at}, not tried again since"));
         if class == Class::Damaged {
-            change.ctime = Some(view::ctime_hint(old, new));
+            change.ctime = Some(hint(view::ctime_hint(old, new)));
         }
         self.report(change)
     }
@@ -259,7 +263,8 @@ impl<'a> Comparison<'a> {
         if self.hold && self.matches > 0 {
             self.hold = false;
             if self.candidates.is_empty() {
-                self.flush()?;
+                // Nothing was moved.
+                self.flush(|_, ctime| ctime)?;
             }
         }
         if self.hold || !self.spool.is_empty() {
@@ -289,14 +294,15 @@ impl<'a> Comparison<'a> {
         !pair(self.candidates.clone()).is_empty()
     }
 
-    /// Pairs moves, reports what waits, and sums up.
-    pub(crate) fn finish(mut self) -> io::Result<Summary> {
+    /// Pairs moves, reports what waits, and sums up. `hint` says what the ctimes of what was moved
+    /// and damaged come to where it lies now.
+    pub(crate) fn finish(mut self, hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<Summary> {
         self.summary.complete = self.flow() == Flow::Continue;
-        self.flush()?;
+        self.flush(hint)?;
         Ok(self.summary)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self, mut hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<()> {
         let mut pairs = pair(std::mem::take(&mut self.candidates));
         let spool = std::mem::take(&mut self.spool);
         let mut confirmed = Ok(());
@@ -324,12 +330,12 @@ impl<'a> Comparison<'a> {
                         false => Class::Moved,
                     };
                     self.summary.moved(class);
-                    (self.sink)(&moved_change(
-                        change,
-                        spool.get(pair.added)?,
-                        class,
-                        self.rules,
-                    ))?;
+                    let added = spool.get(pair.added)?;
+                    let mut moved = moved_change(change, added, class, self.rules);
+                    if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
+                        moved.ctime = Some(hint(to, ctime));
+                    }
+                    (self.sink)(&moved)?;
                 }
                 None => (self.sink)(&change)?,
             }

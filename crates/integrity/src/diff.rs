@@ -76,7 +76,9 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
                 if before.path == ROOT {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
-                comparison.both(&before.path, &one, &other).map(drop)
+                comparison
+                    .both(&before.path, &one, &other, |ctime| ctime)
+                    .map(drop)
             }
             (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
             (None, Some(after)) => comparison.added(&after.path, &View::from(after)),
@@ -86,6 +88,8 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
     }
     problems.extend_from_slice(old.problems());
     problems.extend_from_slice(new.problems());
-    let summary = comparison.finish().map_err(|error| report_failed(&error))?;
+    let summary = comparison
+        .finish(|_, ctime| ctime)
+        .map_err(|error| report_failed(&error))?;
     Ok(Diffed { summary, problems })
 }

@@ -98,6 +98,7 @@ mod error;
 mod export;
 pub mod fields;
 mod hashing;
+mod hint;
 mod import;
 mod input;
 mod mounts;

@@ -321,7 +321,8 @@ fn unpack(input: &mut Input<'_>) -> Change {
         0 => None,
         1 => Some(Ctime::Same),
         2 => Some(Ctime::Other),
-        _ => Some(Ctime::Unknown),
+        3 => Some(Ctime::Unknown),
+        _ => Some(Ctime::Mute),
     };
     Change {
         class,
@@ -370,6 +371,7 @@ mod tests {
                     Some(Ctime::Same),
                     Some(Ctime::Other),
                     Some(Ctime::Unknown),
+                    Some(Ctime::Mute),
                 ][..],
             ),
         )

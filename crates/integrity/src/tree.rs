@@ -133,25 +133,33 @@ impl Tree {
 
     /// The entry of a path, if it is a directory and anything below it is listed.
     fn directory_with_entries(&self, path: &[u8]) -> Option<EntryId> {
-        let mut at = Vec::new();
-        let mut first = |wanted: &[u8]| {
-            let id = partition_point(self.listing.len(), |id| {
-                at.clear();
-                self.listing.write_relative(id, &mut at);
-                path_order(&at, wanted).is_lt()
-            });
-            at.clear();
-            if (id as usize) < self.listing.len() {
-                self.listing.write_relative(EntryId(id), &mut at);
-            }
-            (EntryId(id), at.clone())
-        };
-        let (id, found) = first(path);
-        if found != path || self.listing.kind(id) != bc_walk::Kind::Dir {
-            return None;
-        }
+        let id = self.find(path)?;
         let below = [path, b"/"].concat();
-        first(&below).1.starts_with(&below).then_some(id)
+        let lists = self.listing.kind(id) == bc_walk::Kind::Dir
+            && self.first_from(&below).1.starts_with(&below);
+        lists.then_some(id)
+    }
+
+    /// The entry of a path.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<EntryId> {
+        let (id, found) = self.first_from(path);
+        (found == path).then_some(id)
+    }
+
+    /// The first entry that does not come before `path`, and its path, which is empty behind the
+    /// last one.
+    fn first_from(&self, path: &[u8]) -> (EntryId, Vec<u8>) {
+        let mut at = Vec::new();
+        let id = partition_point(self.listing.len(), |id| {
+            at.clear();
+            self.listing.write_relative(id, &mut at);
+            path_order(&at, path).is_lt()
+        });
+        at.clear();
+        if (id as usize) < self.listing.len() {
+            self.listing.write_relative(EntryId(id), &mut at);
+        }
+        (EntryId(id), at)
     }
 
     /// The source of what is mounted on an entry.

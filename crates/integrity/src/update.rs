@@ -10,6 +10,7 @@ mod merge;
 mod output;
 mod plan;
 mod renames;
+mod unchanged;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +28,7 @@ use crate::devices::Devices;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Fields, Mode, Rules};
 use crate::hashing;
+use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::Ahead;
 use crate::options::{TreeOptions, Work};
@@ -95,6 +97,10 @@ pub struct Updated {
     pub directories: u64,
     /// What was read.
     pub totals: Totals,
+    /// Files that kept their digests unread by path, size and mtime alone, because
+    /// inode numbers cannot be compared: after a copy to another disk, or where a
+    /// file system numbers its files anew.
+    pub by_name: u64,
 }
 
 /// Every field but the digest: whether there is anything to write at all.
@@ -106,7 +112,8 @@ const EVERYTHING: Rules = Rules {
 /// Brings a manifest up to date and gives what changed to `sink` in path order.
 ///
 /// Files whose size, mtime, ctime and inode are as recorded keep their digest
-/// unread. What cannot be read keeps its old entry.
+/// unread; where inode numbers cannot be compared, those whose path, size and
+/// mtime are. What cannot be read keeps its old entry.
 ///
 /// # Errors
 /// As [`verify`](crate::verify()), or if another update of the same manifest is
@@ -150,18 +157,18 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let tree = tree?;
     refuse_if_empty(&tree, &manifest, what.root, what.root_check)?;
 
-    let mut plan = Plan::new(&tree);
+    let elsewhere = is_elsewhere(&tree, &header);
+    let mut plan = Plan::new(&tree, elsewhere);
     plan.make(old, manifest.directory(), &options, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
-    let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
-    if elsewhere && plan.matches == 0 && plan.leaves > 0 {
+    if elsewhere && what.root_check == RootCheck::Careful && plan.matches == 0 && plan.leaves > 0 {
         return Err(refused(
             what.root,
             "is on another device than recorded, and nothing in it matches",
         ));
     }
     let chosen = choose(std::mem::take(&mut plan.candidates), what.reread, what.now);
-    plan.differs |= !chosen.is_empty() || is_elsewhere(&tree, &header);
+    plan.differs |= !chosen.is_empty() || elsewhere;
 
     chosen.iter().for_each(|id| plan.read(*id));
     let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work)?;
@@ -172,6 +179,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         options,
         hash,
         header,
+        elsewhere,
     };
     let mut scrubbed = Scrubbed::default();
     if let Reread::For(time) = what.reread {
@@ -191,6 +199,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             skipped,
             directories,
             totals,
+            by_name: 0,
         });
     }
     updater.write(&plan, &scrubbed, work, sink)
@@ -210,6 +219,7 @@ struct Updater<'a> {
     options: TreeOptions,
     hash: bc_hash::Options,
     header: Header,
+    elsewhere: bool,
 }
 
 impl Updater<'_> {
@@ -282,6 +292,7 @@ impl Updater<'_> {
             comparison: Comparison::new(Rules::default(), what.detail, sink),
             output: Output::create(what.manifest, &self.header, plan.differs)?,
             devices: Devices::default(),
+            hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
         };
         let mut old = self.manifest.again(what.trust)?;
@@ -310,11 +321,15 @@ impl Updater<'_> {
             merge.gone(entry)?;
         }
         let Merge {
-            comparison, output, ..
+            comparison,
+            output,
+            mut hints,
+            ..
         } = merge;
         totals.merge(scrubbed.totals.clone());
         let written = output.finish(what.manifest)?;
-        let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
+        let summary = comparison.finish(|path, ctime| hints.judge(self.tree.find(path), ctime));
+        let mut summary = summary.map_err(|error| report_failed(&error))?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
         Ok(Updated {
             summary,
@@ -323,6 +338,7 @@ impl Updater<'_> {
             skipped: listing.skipped().clone(),
             directories: listing.directories(),
             totals,
+            by_name: plan.by_name,
         })
     }
 }

@@ -12,6 +12,7 @@ use crate::create::{hash_options, is_read};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::hashing;
+use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
@@ -100,8 +101,9 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     refuse_if_empty(&tree, what.manifest, what.root, what.root_check)?;
 
     let mut comparison = Comparison::new(what.rules, what.detail, sink);
-    let elsewhere = is_elsewhere(&tree, &header) && what.root_check == RootCheck::Careful;
-    if elsewhere {
+    let is_elsewhere = is_elsewhere(&tree, &header);
+    let refuses = is_elsewhere && what.root_check == RootCheck::Careful;
+    if refuses {
         comparison.hold();
     }
     let mut merge = Merge {
@@ -110,6 +112,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         comparison,
         root_dev: header.root_dev,
         unmounted: Unmounted::new(what.root_check),
+        hints: Hints::new(&tree, is_elsewhere),
     };
     let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
@@ -135,16 +138,20 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         merge.rest()?;
     }
     let Merge {
-        old, comparison, ..
+        old,
+        comparison,
+        mut hints,
+        ..
     } = merge;
-    if elsewhere && comparison.nothing_matches() {
+    if refuses && comparison.nothing_matches() {
         return Err(refused(
             what.root,
             "is on another device than recorded, and nothing in it matches",
         ));
     }
     let problems = old.problems().to_vec();
-    let mut summary = comparison.finish().map_err(|error| report_failed(&error))?;
+    let summary = comparison.finish(|path, ctime| hints.judge(tree.find(path), ctime));
+    let mut summary = summary.map_err(|error| report_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
     let skipped = tree.listing.skipped().clone();
     Ok(Verified {
@@ -209,6 +216,7 @@ struct Merge<'a, 's> {
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
     unmounted: Unmounted,
+    hints: Hints<'a>,
 }
 
 impl Merge<'_, '_> {
@@ -228,7 +236,9 @@ impl Merge<'_, '_> {
                 match self.unmounted.see(entry, Some(new)) {
                     Lost::No => self
                         .comparison
-                        .both(new.path, &old, &new.compared())
+                        .both(new.path, &old, &new.compared(), |ctime| {
+                            self.hints.judge(new.id, ctime)
+                        })
                         .map(drop),
                     lost => lose(&mut self.comparison, entry, lost, Here::Other),
                 }

@@ -96,6 +96,7 @@ mod progress;
 mod pump;
 mod queue;
 mod share;
+mod silent;
 mod slot;
 mod steady;
 mod stream;

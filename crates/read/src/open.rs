@@ -5,7 +5,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing};
+use bc_fs::mount::{Inodes, traits_or_unknown};
+use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -176,6 +177,17 @@ pub(crate) fn as_listed(listing: &Listing, entry: EntryId) -> Option<FileStat> {
     })
 }
 
+/// Whether a file with another identity than the walked one's may be that file all
+/// the same: where the file system numbers files when it looks them up, one whose
+/// name was forgotten meanwhile (memory was short) comes back under another number.
+/// What has the same path, size and mtime there is taken for it.
+fn was_renumbered(walked: &Meta, stat: &FileStat, inodes: impl FnOnce() -> Inodes) -> bool {
+    let (then, now) = (&walked.stamp, &stat.stamp);
+    walked.id.dev == stat.id.dev
+        && (then.size, then.mtime_ns) == (now.size, now.mtime_ns)
+        && inodes() != Inodes::Stable
+}
+
 /// Proves that `file` is the regular file that was walked as `entry`.
 pub(crate) fn verify(
     listing: &Listing,
@@ -192,8 +204,10 @@ pub(crate) fn verify(
             ErrorKind::NotRegular,
         ));
     }
+    let inodes = || traits_or_unknown(file.as_fd(), stat.id.dev).inodes;
     if let Some(meta) = listing.meta(entry)
         && meta.id != stat.id
+        && !was_renumbered(&meta, &stat, inodes)
     {
         return Err(Error::of_kind(
             listing.path(entry),
@@ -202,4 +216,49 @@ pub(crate) fn verify(
         ));
     }
     Ok(stat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_walk::{Identity, Stamp};
+
+    #[test]
+    fn another_number_is_another_file_where_numbers_last() {
+        let stamp = Stamp {
+            size: 5,
+            mtime_ns: 6,
+            ctime_ns: 7,
+        };
+        let id = |ino| Identity { dev: 1, ino };
+        let walked = Meta {
+            id: id(10),
+            stamp,
+            nlink: 1,
+        };
+        let stat = |id, stamp| FileStat {
+            id,
+            stamp,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            nlink: 1,
+            rdev: 0,
+            blocks: 0,
+        };
+        let same = stat(id(11), stamp);
+        assert!(was_renumbered(&walked, &same, || Inodes::Moving));
+        assert!(was_renumbered(&walked, &same, || Inodes::Unknown));
+        assert!(!was_renumbered(&walked, &same, || Inodes::Stable));
+        let edited = stat(
+            id(11),
+            Stamp {
+                mtime_ns: 8,
+                ..stamp
+            },
+        );
+        assert!(!was_renumbered(&walked, &edited, || Inodes::Moving));
+        let elsewhere = stat(Identity { dev: 2, ino: 10 }, stamp);
+        assert!(!was_renumbered(&walked, &elsewhere, || Inodes::Moving));
+    }
 }

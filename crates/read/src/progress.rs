@@ -58,6 +58,11 @@ impl Progress {
         self.pos
     }
 
+    /// Whether all of the file is wanted, wherever it ends.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.stop == u64::MAX
+    }
+
     /// Bytes that are left as far as one can know, and one more if it takes
     /// the end of the file to be seen.
     pub(crate) fn left(&self) -> u64 {

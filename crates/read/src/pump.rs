@@ -13,6 +13,7 @@ use crate::latency::Latency;
 use crate::open::Opener;
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
+use crate::silent::Silent;
 use crate::slot::Slot;
 use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
@@ -89,6 +90,7 @@ struct Pump<'a, C> {
     pool: Pool,
     queue: Queue<'a>,
     latency: Latency,
+    silent: Silent,
     chunk: usize,
     stats: Stats,
 }
@@ -146,6 +148,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             pool,
             queue: Queue::new(options.backend, slots),
             latency: Latency::default(),
+            silent: Silent::default(),
             chunk,
             stats: Stats::default(),
         }

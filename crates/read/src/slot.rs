@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_fs::mount::{Answer, basic_traits};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -61,8 +62,10 @@ pub(crate) enum Plain {
     Read(usize),
     /// Not without waiting for the disk.
     Miss,
-    /// The file system or the kernel cannot say.
+    /// There is no saying.
     Unknown,
+    /// The file system or the kernel can never say; see [`Silent`](crate::silent::Silent).
+    Unsupported,
 }
 
 impl Active {
@@ -150,9 +153,8 @@ impl Active {
         match result {
             Ok(n) => Ok(Plain::Read(n)),
             Err(Errno::AGAIN) => Ok(Plain::Miss),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::SPIPE | Errno::PERM) => {
-                Ok(Plain::Unknown)
-            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Plain::Unsupported),
+            Err(Errno::INVAL | Errno::SPIPE | Errno::PERM) => Ok(Plain::Unknown),
             Err(errno) => Err(errno),
         }
     }
@@ -197,10 +199,18 @@ impl Active {
         }
     }
 
+    /// Whether more has come of a file that the kernel makes up than anybody can
+    /// mean to read.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.progress.is_whole()
+            && self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
+            && is_made_up(self.file())
+    }
+
     /// Whether as much was read as the size had promised: less from an unchanged file is right
     /// only where sizes are made up.
     pub(crate) fn enough(&self, trust: Trust) -> bool {
-        trust == Trust::Untrusted || self.progress.complete() || is_pseudo(self.file())
+        trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file())
     }
 
     /// Whether its descriptor may have a lease, for which a writer would wait.
@@ -219,34 +229,17 @@ impl Active {
     }
 }
 
-/// Whether the file's system makes up its content, and sizes, when asked.
-fn is_pseudo(file: &OwnedFd) -> bool {
-    // FUSE counts because its servers may not know sizes.
-    is_made_up(file) || rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == FUSE)
-}
+/// What a file that the kernel makes up may have beyond its size: tables of
+/// symbols and of a tracer's events have some 20 MB, while the page map of a
+/// process goes on for 256 GB.
+const ENDLESS: u64 = 64 << 20;
 
-/// From linux/magic.h.
-const FUSE: u64 = 0x6573_5546;
+/// Whether the file's system, or its server, may not know sizes.
+fn makes_up_sizes(file: &OwnedFd) -> bool {
+    basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
+}
 
 /// Whether the kernel makes up the file's content when it is asked.
 pub(crate) fn is_made_up(file: &OwnedFd) -> bool {
-    // linux/magic.h
-    const MAGIC: [u64; 15] = [
-        0x0000_9fa0, // proc
-        0x6265_6572, // sysfs
-        0x0027_e0eb, // cgroup
-        0x6367_7270, // cgroup2
-        0x6462_6720, // debugfs
-        0x7472_6163, // tracefs
-        0x7363_6673, // securityfs
-        0xcafe_4a11, // bpf
-        0x6265_6570, // configfs
-        0x6165_676c, // pstore
-        0xde5e_81e4, // efivarfs
-        0x4249_4e4d, // binfmt_misc
-        0xf97c_ff8c, // selinuxfs
-        0x4341_5d53, // smackfs
-        0x0765_5821, // resctrl
-    ];
-    rustix::fs::fstatfs(file).is_ok_and(|system| MAGIC.contains(&(system.f_type as u64)))
+    basic_traits(file).is_ok_and(|traits| traits.pseudo)
 }

@@ -136,7 +136,8 @@ pub struct Feed<'a> {
 /// What a pump feeds. For each entry taken from the plan, in this order:
 /// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened;
 /// pieces through [`advance`](Consumer::advance); and
-/// [`finish`](Consumer::finish), exactly once, unless the run is cancelled.
+/// [`finish`](Consumer::finish), exactly once, unless the run is cancelled or
+/// the consumer [`knows`](Consumer::knows) the file.
 pub trait Consumer {
     /// How many slots should hold data before `advance` pays: the number of
     /// lanes. Asked again on every turn; 0 counts as 1.
@@ -164,6 +165,14 @@ pub trait Consumer {
     /// pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`]. One that
     /// [`is_fresh`](crate::is_fresh) it reads as [`read_fresh`](crate::read_fresh) does.
     fn take_over(&mut self, opened: &Opened) -> bool {
+        let _ = opened;
+        false
+    }
+
+    /// Whether the content of a file with several names that was just opened is
+    /// known, or will be, from another name: then it is not read, the consumer
+    /// has taken care of it, and neither `begin` nor `finish` follows.
+    fn knows(&mut self, opened: &Opened) -> bool {
         let _ = opened;
         false
     }

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use bc_fs::mount::Answer;
 use rustix::fs::{RawDir, fstat};
 use rustix::io::Errno;
 
 use crate::fd::{Mounts, READ_DIR, open_following};
-use crate::fstype::FsType;
 use crate::growth::Watch;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
@@ -51,7 +51,8 @@ struct Reading<'t> {
     prefix: usize,
     /// Where the names of this directory begin in the shard.
     names: usize,
-    fs_type: FsType,
+    /// Whether directory entries carry true inode numbers.
+    is_plain: bool,
     /// Names of this directory that are roots themselves.
     roots: Option<&'t HashSet<Vec<u8>>>,
     ignores: Option<Arc<Ignores>>,
@@ -126,7 +127,7 @@ impl<'w> Worker<'w> {
             opened => Arc::new(opened.map_err(system)?),
         };
         let notices_mounts = context.opener.notices_mounts();
-        let is_plain = top.fs_type == FsType::Plain;
+        let is_plain = top.traits.plain == Answer::Yes;
         if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
             self.spine.push(task, &fd);
             return Ok(Some((fd, None)));
@@ -200,7 +201,7 @@ impl<'w> Worker<'w> {
             depth: task.depth,
             prefix: self.path.len(),
             names: self.shard.names.len(),
-            fs_type: top.fs_type,
+            is_plain: top.traits.plain == Answer::Yes,
             roots: stat.and_then(|stat| self.context.listed.get(&stat.id)),
             ignores: task.ignores.clone(),
         };

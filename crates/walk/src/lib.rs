@@ -39,7 +39,6 @@ mod columns;
 mod dir;
 mod error;
 mod fd;
-mod fstype;
 mod globs;
 mod growth;
 mod ignores;

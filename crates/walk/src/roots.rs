@@ -5,12 +5,12 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use bc_fs::mount::basic_traits;
 use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::fd::{PATH_DIR, READ_DIR, open_following, stat_at};
-use crate::fstype::fs_type;
 use crate::growth::Growth;
 use crate::listing::Base;
 use crate::tree::{Listed, Shared, Top};
@@ -120,7 +120,7 @@ impl Roots {
             ticket: shared.take_tickets(1),
             depth: 0,
             id,
-            fs_type: fs_type(&fd).map_err(failed)?,
+            traits: basic_traits(&fd).map_err(failed)?,
             ignores: None,
         });
         self.bases.push(Base {

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bc_fs::mount::Traits;
 use bc_pool::Cancel;
 
 use crate::fd::Opener;
-use crate::fstype::FsType;
 use crate::ignores::Ignores;
 use crate::listing::Base;
 use crate::{Identity, Options};
@@ -23,7 +23,7 @@ pub(crate) struct Top {
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
     pub(crate) id: Identity,
-    pub(crate) fs_type: FsType,
+    pub(crate) traits: Traits,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 

@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bc_fs::mount::{Traits, basic_traits};
 use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::fstype::{FsType, fs_type};
 use crate::growth::{Growth, Pace};
 use crate::listing::Base;
 use crate::merge::{Parts, merge};
@@ -269,7 +269,7 @@ impl Walk<'_> {
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let base = &self.bases[next.base as usize];
         let looked = self.look(base, &next.path);
-        let (id, fs_type) = match looked {
+        let (id, traits) = match looked {
             Ok(looked) => looked,
             Err(errno) => {
                 let path = [&base.prefix[..], &next.path].concat();
@@ -282,7 +282,7 @@ impl Walk<'_> {
         if self.options.file_systems == FileSystems::One && Some(id.dev) != root_dev {
             skipped.other_file_system += 1;
             false
-        } else if fs_type == FsType::Pseudo && Some(id.dev) != root_dev {
+        } else if traits.pseudo && Some(id.dev) != root_dev {
             skipped.pseudo_file_system += 1;
             false
         } else if visited.contains(id, &self.tops, &self.shards) {
@@ -295,14 +295,14 @@ impl Walk<'_> {
                 ticket: next.ticket,
                 depth: next.depth,
                 id,
-                fs_type,
+                traits,
                 ignores: next.ignores,
             });
             true
         }
     }
 
-    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, FsType), Errno> {
+    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, Traits), Errno> {
         let base_fd: Arc<OwnedFd> = match &base.fd {
             Some(fd) => Arc::clone(fd),
             None => Arc::new(open_following(&base.path, PATH_DIR)?),
@@ -311,7 +311,7 @@ impl Walk<'_> {
         let fd =
             self.opener
                 .open_below(base_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
-        Ok((FileStat::from(&fstat(&fd)?).id, fs_type(&fd)?))
+        Ok((FileStat::from(&fstat(&fd)?).id, basic_traits(&fd)?))
     }
 }
 

@@ -6,6 +6,8 @@
 //! before the search began are not recorded: a later write within the same
 //! tick of the kernel's clock would not show.
 //!
+//! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
+//!
 //! Nothing about a cache is fatal. One that is damaged, or that others may
 //! write, is set aside and a new one begun; one that cannot be opened is done
 //! without. Only a file that never was a cache of this user's is refused, and
@@ -14,6 +16,7 @@
 mod place;
 mod record;
 mod store;
+mod trust;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,6 +32,7 @@ use crate::scan::{Context, Prefixes};
 use place::{CachePlace, Found};
 use record::{Record, Scope};
 use store::{Failure, News};
+use trust::Trust;
 
 pub use store::panic_is_expected;
 
@@ -50,6 +54,7 @@ pub struct Cache {
     prefixes: HashMap<u32, usize>,
     /// Whether it may be read, and written at the end.
     usable: bool,
+    trust: Trust,
     /// Why not, if it never was a cache.
     refused: Option<String>,
 }
@@ -93,6 +98,7 @@ impl Cache {
             recalled: Vec::new(),
             prefixes: HashMap::new(),
             usable: true,
+            trust: Trust::default(),
             refused: None,
         };
         if let Some(parent) = path.parent() {
@@ -118,6 +124,12 @@ impl Cache {
         self.began_ns += ns;
     }
 
+    /// As if inode numbers were nowhere to be relied on.
+    #[cfg(test)]
+    pub(crate) fn pretend_unstable(&mut self) {
+        self.trust.nothing = true;
+    }
+
     /// What there is to tell about the cache: set aside, not usable, and why.
     pub fn messages(&self) -> &[String] {
         &self.messages
@@ -132,8 +144,13 @@ impl Cache {
         }
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
         let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
+            .filter(|candidate| self.trust.holds(context, *candidate))
             .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
             .collect();
+        if let Some(message) = self.trust.message() {
+            self.messages
+                .push(format!("{}: {message}", self.place.path()));
+        }
         wanted.sort_unstable();
         let algorithm = context.options.algorithm;
         let mut found = Vec::new();
@@ -180,10 +197,12 @@ impl Cache {
         }
         let table = &context.table;
         let newest = self.began_ns.saturating_sub(RACY_NS);
-        let settled = |candidate: u32| {
+        let trust = &mut self.trust;
+        let mut settled = |candidate: u32| {
             let meta = meta(context, candidate)?;
             let changed = meta.stamp.mtime_ns.max(meta.stamp.ctime_ns);
-            (!table.failed(candidate) && changed < newest).then_some((meta.id, meta.stamp))
+            (!table.failed(candidate) && changed < newest && trust.holds(context, candidate))
+                .then_some((meta.id, meta.stamp))
         };
         let prefixes = lock(&context.prefixes);
         let new_prefixes: Vec<(Identity, Stamp, &[Digest])> = prefixes

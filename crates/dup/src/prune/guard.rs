@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::lease::{self, Refused};
+use bc_fs::mount::{Answer, Shows};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Kind, Stamp};
 use rustix::io::Errno;
@@ -332,53 +333,26 @@ pub(crate) fn compare_while(
     }
 }
 
-/// File systems whose inode numbers may change or be given twice, by
-/// `statfs(2)` magic; from `linux/magic.h` and the file systems' sources.
-const UNSTABLE: &[u64] = &[
-    0x6573_5546, // FUSE
-    0x6969,      // NFS
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB2
-    0x517b,      // SMB
-    0x0102_1997, // 9P
-    0x00c3_6400, // Ceph
-    0x5346_414f, // AFS
-    0x6b41_4653, // AFS, in-kernel
-    0x7375_7245, // Coda
-    0x564c,      // NCP
-    0x786f_4256, // VirtualBox shared folders
-    0xbacb_acbc, // VMware shared folders
-];
-
 /// Whether other machines may work on the file system too, without a lock
-/// taken here keeping them off.
+/// taken here keeping them off: of what is shown for others nobody knows.
 pub(crate) fn is_remote(dir: &OwnedFd) -> bool {
-    sys::file_system(dir).map_or(true, |magic| UNSTABLE.contains(&magic))
+    sys::traits(dir).map_or(true, |traits| {
+        traits.network != Answer::No || traits.shows == Shows::Others
+    })
 }
-
-/// An overlay shows files of other file systems under numbers of its own.
-const OVERLAY: u64 = 0x794c_7630;
 
 /// Proves that two files with different identities are two files, as far as
 /// the file systems can be trusted with that.
 pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
-    let (a, b) = (sys::file_system(&one.file)?, sys::file_system(&other.file)?);
+    let shows = [
+        sys::traits(&one.file)?.shows,
+        sys::traits(&other.file)?.shows,
+    ];
     let across = one.stat.id.dev != other.stat.id.dev;
-    if UNSTABLE.contains(&a) || UNSTABLE.contains(&b) || (across && (a == OVERLAY || b == OVERLAY))
-    {
+    if shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers) {
         return Err(Skip::UnstableInodes);
     }
     Ok(())
-}
-
-/// The highest number of names a file can have there, where that is known:
-/// `EXT4_LINK_MAX`, `BTRFS_LINK_MAX`. Others are asked by trying.
-pub(crate) fn max_links(file: &OwnedFd) -> u64 {
-    match sys::file_system(file) {
-        Ok(0xef53) => 65_000,
-        Ok(0x9123_683e) => 65_535,
-        _ => u64::MAX,
-    }
 }
 
 /// Bytes that the file's blocks take on disk and no other file shares, where

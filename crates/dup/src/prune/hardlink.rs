@@ -9,8 +9,9 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     match identity_at(&target.dir, &temp) {
         Ok(Some(id)) if id == keeper.stat.id => {}
-        // The keeper's name was given to another file just before the link.
-        Ok(Some(id)) => return Err(discard(target, &temp, id, Skip::KeeperChanged)),
+        // The keeper's name was given to another file just before the link, or the file
+        // system numbers each name: whoever knows it says which.
+        Ok(Some(id)) => return Err(discard(target, &temp, id, Skip::LinkDiffers)),
         Ok(None) => return Err(Skip::Changed),
         Err(why) => return Err(discard(target, &temp, keeper.stat.id, why)),
     }

@@ -28,6 +28,7 @@ mod step;
 mod symlink;
 pub(crate) mod sys;
 mod temp;
+mod unable;
 mod undo;
 
 #[cfg(test)]
@@ -39,4 +40,5 @@ pub use protect::{lies_above, lies_below};
 pub use run::{Event, Force, Mode, Options, Owners, prune};
 pub use stake::{Stake, at_stake};
 pub use step::{Action, Outcome, Skip, Step, StepKind, Summary};
+pub use unable::{Lack, Unable};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

@@ -47,6 +47,7 @@ impl Run<'_> {
         }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
+        self.able(&held, kind)?;
         // The kernel compares what it is to share under its own lock, and the target is opened for
         // writing then, which a lease of ours would hold up.
         if *kind != StepKind::Reflink {
@@ -116,7 +117,7 @@ impl Run<'_> {
             }),
             StepKind::Hardlink => {
                 same_metadata()?;
-                let most = guard::max_links(&keeper.file);
+                let most = self.max_links(keeper);
                 let most = options.max_links.unwrap_or(most).min(most);
                 Ok(if keeper.links < most {
                     Room::Free

@@ -19,6 +19,7 @@ use super::prove::{Ready, Refusal};
 use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
+use super::unable::Abilities;
 use super::{delete, hardlink, leftover, reflink, symlink, sys};
 use crate::subtrees::Subtrees;
 
@@ -96,7 +97,8 @@ impl Options {
 /// What the run tells as it goes. Exhaustive: no front end should overlook one.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A step and what became of it.
+    /// A step and what became of it. What a file system cannot do with any of its
+    /// files ([`Skip::Unable`], [`Skip::UnstableInodes`]) is told for the first of them only.
     Step(&'a Step, &'a Outcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
@@ -133,6 +135,7 @@ pub fn prune(
         temps: Temps::new(),
         blocked: Blocked::default(),
         swept: HashSet::new(),
+        abilities: Abilities::default(),
         told_unwatched: false,
         unfinished: None,
         places: Places::new(&options.references, &options.action, cancel),
@@ -170,6 +173,8 @@ pub(super) struct Run<'a> {
     pub(super) unfinished: Option<Unfinished>,
     /// Directories that were searched for leftovers.
     swept: HashSet<Identity>,
+    /// Of the file systems met.
+    pub(super) abilities: Abilities,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
     places: Places<'a>,
@@ -275,7 +280,12 @@ impl Run<'_> {
                     _ => self.summary.changed += 1,
                 }
             }
-            Outcome::Skipped(skip) => self.summary.skip(skip),
+            Outcome::Skipped(skip) => {
+                self.summary.skip(skip);
+                if self.abilities.is_told(skip) {
+                    return;
+                }
+            }
         }
         (self.observer)(Event::Step(step, outcome));
     }
@@ -318,7 +328,7 @@ impl Run<'_> {
                     promoted = ready.held.check().ok().map(|()| ready.held);
                     Outcome::Skipped(Skip::NewKeeper)
                 }
-                Err(skip) => Outcome::Skipped(skip),
+                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, skip)),
             },
         };
         keeper.release();
@@ -519,8 +529,18 @@ fn settle(keeper: &mut Held) -> Result<(), Skip> {
         .map_or(0, |since| since.as_nanos() as i64);
     let age = now.saturating_sub(keeper.stat.stamp.mtime_ns.max(keeper.stat.stamp.ctime_ns));
     if age < SETTLED_NS {
-        sys::sync(&keeper.file)?;
+        match sys::sync(&keeper.file) {
+            // An image has nothing that could be written out.
+            Err(failed) if !is_image(&keeper.file, failed.errno) => return Err(failed.into()),
+            _ => {}
+        }
     }
     keeper.settled = true;
     Ok(())
+}
+
+/// Whether `fsync` failed because the file is on a read-only file system.
+fn is_image(file: &std::os::fd::OwnedFd, errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
+        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::sys::Failed;
+use super::unable::Unable;
 use bc_fs::Escaped;
 
 /// What becomes of a duplicate.
@@ -168,6 +169,8 @@ pub enum Skip {
     Changed,
     /// The kept file is no longer what it was.
     KeeperChanged,
+    /// A link to the kept file turned out to be another file.
+    LinkDiffers,
     /// Somebody has it open for writing.
     OpenForWriting,
     /// Somebody has the kept file open for writing.
@@ -200,6 +203,8 @@ pub enum Skip {
     InUse,
     /// The run was cancelled.
     Cancelled,
+    /// The file system cannot do this with any of its files.
+    Unable(Unable),
     /// The journal could not be written; nothing is done without it.
     Journal(i32),
     /// The system refused.
@@ -250,7 +255,7 @@ impl Skip {
             Skip::NewKeeper => "too many links",
             Skip::Gone => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
-            Skip::KeeperChanged => "kept file changed",
+            Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
             Skip::SameFile => "same file under another mount",
             Skip::NotRegular => "not a regular file",
@@ -262,6 +267,7 @@ impl Skip {
             Skip::Left { .. } => "temporary file left",
             Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
+            Skip::Unable(unable) => unable.reason(),
             Skip::Journal(_) => "journal not writable",
             Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
                 Errno::XDEV => "other file system",
@@ -292,6 +298,7 @@ impl fmt::Display for Skip {
             Skip::Gone => f.write_str("no longer there"),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),
             Skip::OpenForWriting => f.write_str("open for writing"),
             Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
             Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
@@ -300,7 +307,7 @@ impl fmt::Display for Skip {
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
             Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
             Skip::UnstableInodes => {
-                f.write_str("the file system has no stable inode numbers; needs force")
+                f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
             }
             Skip::DestinationExists => f.write_str("the destination exists"),
             Skip::Left { path, errno } => write!(
@@ -316,6 +323,7 @@ impl fmt::Display for Skip {
             ),
             Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
+            Skip::Unable(unable) => unable.fmt(f),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
         }

@@ -10,6 +10,8 @@ use bc_walk::FileStat;
 use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use bc_fs::mount::{Traits, basic_traits};
+
 use super::fail::point;
 
 /// A call that failed: its name and the system's reason.
@@ -215,10 +217,18 @@ pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<Stat> {
     call("stat", || fs::statat(&dir, name, AtFlags::empty()))
 }
 
-/// The magic number of the file system.
-#[allow(clippy::unnecessary_cast)] // The field's width differs between architectures.
-pub(crate) fn file_system(file: impl AsFd) -> Result<u64> {
-    call("statfs", || fs::fstatfs(&file)).map(|found| found.f_type as u64 & 0xffff_ffff)
+/// What the file system is known for.
+pub(crate) fn traits(file: impl AsFd) -> Result<Traits> {
+    call("statfs", || basic_traits(&file))
+}
+
+/// Whether names of the directory may be changed by this process and through
+/// this mount: EROFS, EACCES.
+pub(crate) fn may_change(dir: impl AsFd) -> Result<()> {
+    let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
+    call("write directory", || {
+        fs::accessat(&dir, c".", access, AtFlags::EACCESS)
+    })
 }
 
 pub(crate) fn link(from_dir: impl AsFd, from: &CStr, to_dir: impl AsFd, to: &CStr) -> Result<()> {

@@ -44,7 +44,7 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
             match ctime {
                 Ctime::Same => "same",
                 Ctime::Other => "other",
-                Ctime::Unknown => "unknown",
+                Ctime::Unknown | Ctime::Mute => "unknown",
             },
         );
     }

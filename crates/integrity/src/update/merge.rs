@@ -10,6 +10,7 @@ use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
 use crate::error::Error;
+use crate::hint::Hints;
 use crate::old_side::OldSide;
 use crate::present::{Present, to_entry};
 use crate::tree::Tree;
@@ -27,6 +28,7 @@ pub(super) struct Merge<'a, 's> {
     pub(super) comparison: Comparison<'s>,
     pub(super) output: Output,
     pub(super) devices: Devices,
+    pub(super) hints: Hints<'a>,
     pub(super) unmounted: Unmounted,
 }
 
@@ -114,11 +116,19 @@ impl Merge<'_, '_> {
             && now.kind == entry.kind
         {
             self.comparison
-                .known(new.path, &before, &compared, (found, entry.tried_at))
+                .known(
+                    new.path,
+                    &before,
+                    &compared,
+                    (found, entry.tried_at),
+                    |ctime| self.hints.judge(new.id, ctime),
+                )
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
         }
-        let class = self.comparison.both(new.path, &before, &compared);
+        let class = self.comparison.both(new.path, &before, &compared, |ctime| {
+            self.hints.judge(new.id, ctime)
+        });
         let class = class.map_err(|error| report_failed(&error))?;
         let found = match class {
             Class::Damaged if self.what.damaged == Damaged::Keep => Some(Found::Damaged),

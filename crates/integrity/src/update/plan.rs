@@ -5,6 +5,7 @@ use bc_manifest::time::parse_rfc3339;
 use bc_walk::{EntryId, Identity};
 
 use super::renames::Renames;
+use super::unchanged::{Judge, Unchanged};
 use super::{Damaged, EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
@@ -38,10 +39,13 @@ pub(super) struct Plan<'a> {
     pub(super) leaves: u64,
     pub(super) matches: u64,
     pub(super) problems: Vec<String>,
+    /// Files that are as recorded by path, size and mtime alone.
+    pub(super) by_name: u64,
+    judge: Judge<'a>,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Plan<'a> {
+    pub(super) fn new(tree: &'a Tree, elsewhere: bool) -> Plan<'a> {
         Plan {
             tree,
             wanted: vec![false; tree.listing.len()],
@@ -54,6 +58,8 @@ impl<'a> Plan<'a> {
             leaves: 0,
             matches: 0,
             problems: Vec::new(),
+            by_name: 0,
+            judge: Judge::new(tree, elsewhere),
         }
     }
 
@@ -96,7 +102,10 @@ impl<'a> Plan<'a> {
                     self.differs = true;
                     if let (Some(id), Kind::File) = (new.id, new.view.kind) {
                         self.read(id);
-                        self.renames.added(id, &new.view);
+                        // Where numbers move, an old one may have come to another file.
+                        if self.judge.has_stable_numbers(id) {
+                            self.renames.added(id, &new.view);
+                        }
                     }
                 }
             }
@@ -142,17 +151,24 @@ impl<'a> Plan<'a> {
             return;
         }
         self.leaves += 1;
-        self.matches += u64::from(same);
-        self.replaced.leaf(&entry.path, same);
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
+            let matches = same || has_same_target(&old, &new.view);
+            self.matches += u64::from(matches);
+            self.replaced.leaf(&entry.path, matches);
             return;
         };
+        let unchanged = self.judge.file(&old, &new.view, id);
+        let matches = same || unchanged == Unchanged::ByName;
+        self.matches += u64::from(matches);
+        self.replaced.leaf(&entry.path, matches);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
-        if !is_unchanged(&old, &new.view) || accepts {
+        if unchanged == Unchanged::No || accepts {
             self.read(id);
             self.differs = true;
             return;
         }
+        self.by_name += u64::from(unchanged == Unchanged::ByName);
+        self.differs |= unchanged == Unchanged::ByName;
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);
@@ -174,11 +190,7 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     over.max().unwrap_or(verified)
 }
 
-/// May the file keep its digest unread?
-fn is_unchanged(old: &View<'_>, new: &View<'_>) -> bool {
-    old.kind == new.kind
-        && old.digest.is_some()
-        && old.size.is_some()
-        && (old.size, old.mtime_ns, old.ctime_ns, old.ino)
-            == (new.size, new.mtime_ns, new.ctime_ns, new.ino)
+/// Links of a copy: all but their targets is new.
+fn has_same_target(old: &View<'_>, new: &View<'_>) -> bool {
+    old.kind == new.kind && old.target.is_some() && old.target == new.target
 }

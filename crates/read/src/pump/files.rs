@@ -13,7 +13,7 @@ use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
 use crate::plan::Length;
 use crate::progress::{Progress, Step};
-use crate::queue::Way;
+use crate::queue::{Call, Way};
 use crate::slot::{Active, Plain, Slot};
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
@@ -64,13 +64,16 @@ impl<C: Consumer> Pump<'_, C> {
     /// Opens an entry, or has the ring open it (`None`).
     fn open(&mut self, slot: usize, entry: EntryId, want: Want) -> Result<Option<OwnedFd>, Error> {
         let dir = self.opener.dir(entry)?;
-        match self.queue.way() {
+        match self.queue.way(Call::Open) {
             Way::Cached => match self.opener.open_cached(&dir, entry)? {
-                Cached::Open(file) => return Ok(Some(file)),
-                Cached::Miss => self.queue.miss(),
+                Cached::Open(file) => {
+                    self.queue.found();
+                    return Ok(Some(file));
+                }
+                Cached::Miss => self.queue.miss(Call::Open),
             },
             Way::Plain => return self.opener.open(&dir, entry).map(Some),
-            Way::Ring => {}
+            Way::Ring => self.queue.passed(Call::Open),
         }
         let Some(ring) = self.queue.ring() else {
             return self.opener.open(&dir, entry).map(Some);
@@ -133,11 +136,13 @@ impl<C: Consumer> Pump<'_, C> {
         let size = stat.stamp.size;
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
+        if opened.stat.nlink > 1 && self.consumer.knows(&opened) {
+            self.stats.files += 1;
+            return self.not_read(slot, file);
+        }
         let length = Length::of(progress.left());
         if length == Length::Huge && proven && self.take_over(&opened, progress.left()) {
-            close(file);
-            self.free.push(slot);
-            return Start::Done;
+            return self.not_read(slot, file);
         }
         self.hand.begin(progress.left(), length);
         self.consumer.begin(slot, &opened);
@@ -168,6 +173,15 @@ impl<C: Consumer> Pump<'_, C> {
                 Start::Done
             }
         }
+    }
+
+    /// Lets go of a file that the consumer has taken care of.
+    fn not_read(&mut self, slot: usize, file: OwnedFd) -> Start {
+        close(file);
+        self.short = false;
+        self.slots[slot] = Slot::Free;
+        self.free.push(slot);
+        Start::Done
     }
 
     /// Offers a huge file to the consumer, to be read in a way of its own: where this worker
@@ -205,7 +219,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
         active.ask(self.chunk);
         let plain = match way {
-            Way::Cached => active.read_cached(),
+            Way::Cached => self.silent.read(&mut active),
             Way::Plain | Way::Ring => active.read().map(Plain::Read),
         };
         let Ok(Plain::Read(n)) = plain else {
@@ -251,22 +265,24 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             }
             active.ask(self.chunk);
-            let plain = match self.queue.way() {
-                Way::Cached => active.read_cached(),
+            let way = self.queue.way(Call::Read);
+            let plain = match way {
+                Way::Cached => self.silent.read(active),
                 Way::Plain => active.read().map(Plain::Read),
                 Way::Ring => Ok(Plain::Miss),
             };
             match plain {
                 Ok(Plain::Read(_)) => self.queue.hit(),
-                Ok(Plain::Miss) => self.queue.miss(),
-                Ok(Plain::Unknown) | Err(_) => {}
+                Ok(Plain::Miss) if way == Way::Cached => self.queue.miss(Call::Read),
+                Ok(Plain::Miss) => self.queue.passed(Call::Read),
+                Ok(Plain::Unknown | Plain::Unsupported) | Err(_) => {}
             }
             let read = match plain {
                 Ok(Plain::Read(n)) => Ok(n),
                 Ok(Plain::Unknown) if !self.latency.queues() => {
                     self.latency.timed(|| active.read())
                 }
-                Ok(Plain::Miss | Plain::Unknown) => match self.queue.ring() {
+                Ok(Plain::Miss | Plain::Unknown | Plain::Unsupported) => match self.queue.ring() {
                     None => active.read(),
                     Some(ring) => {
                         // A ring reads what has no positions all the same.
@@ -329,6 +345,10 @@ impl<C: Consumer> Pump<'_, C> {
         };
         self.stats.bytes += n as u64;
         let step = active.took(n);
+        if active.is_endless() {
+            self.fail(slot, "read", Errno::FBIG);
+            return false;
+        }
         self.stepped(slot, step)
     }
 

@@ -6,7 +6,6 @@ use rustix::io::Errno;
 
 use super::{Reading, Worker, system};
 use crate::fd::stat_at;
-use crate::fstype::FsType;
 use crate::ignores::Subject;
 use crate::listing::Tag;
 use crate::shard::{Found, NO_STAT, Role};
@@ -171,8 +170,7 @@ impl Worker<'_> {
     ) -> Result<Option<FileStat>, ErrorKind> {
         let options = self.context.options;
         // Where directory entries do not carry the true inode number, it has to be looked up.
-        let may_be_left_out =
-            |left_out: &Identity| left_out.ino == ino || reading.fs_type == FsType::Tricky;
+        let may_be_left_out = |left_out: &Identity| left_out.ino == ino || !reading.is_plain;
         let left = kind == Kind::File && options.file_stats == FileStats::Left;
         let needed = options.metadata != Metadata::None && !left
             || kind == Kind::File

@@ -138,6 +138,31 @@ fn write_private(file: &Path, content: &[u8]) {
 }
 
 #[test]
+fn nothing_is_recorded_or_recalled_where_inode_numbers_may_move() {
+    let tree = tree();
+    let file = tree.scratch("cache");
+    let options = Options::default();
+    let unstable = || {
+        let mut cache = cache(&file);
+        cache.pretend_unstable();
+        cache
+    };
+    let mut first = unstable();
+    search_with(tree.path(), &options, &mut first);
+    assert!(
+        first.messages()[0].contains("not used on"),
+        "{:?}",
+        first.messages()
+    );
+    let (_, scan) = search_with(tree.path(), &options, &mut cache(&file));
+    assert_eq!(scan.stats.remembered, 0, "recorded all the same");
+    let (_, scan) = search_with(tree.path(), &options, &mut cache(&file));
+    assert!(scan.stats.remembered > 0);
+    let (_, scan) = search_with(tree.path(), &options, &mut unstable());
+    assert_eq!(scan.stats.remembered, 0, "recalled all the same");
+}
+
+#[test]
 fn damaged_caches_are_set_aside_under_new_names() {
     quiet_about_expected_panics();
     let options = Options::default();

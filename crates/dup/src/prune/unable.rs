@@ -1,0 +1,214 @@
+//! What a file system cannot do with any of its files: found before a file is
+//! read, in a dry run as in a real one, and told once.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
+use rustix::io::Errno;
+
+use super::guard::Held;
+use super::run::{Mode, Run};
+use super::step::{Skip, StepKind};
+use super::sys;
+
+/// A file system and what it cannot do.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Unable {
+    /// Its device number.
+    pub dev: u64,
+    /// What to call it.
+    pub system: &'static str,
+    /// What it lacks.
+    pub lack: Lack,
+}
+
+/// What a file system lacks.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Lack {
+    /// Shared blocks.
+    Reflinks,
+    /// An answer to whether it has them, other than by trying.
+    KnownReflinks,
+    /// More than one name for a file.
+    Links,
+    /// The file's inode number for all of its names.
+    LinkNumbers,
+    /// An answer to whether it gives names that, other than by trying.
+    KnownLinks,
+    /// Being writable, here.
+    Writing,
+}
+
+impl Unable {
+    /// A key for counts.
+    pub(crate) fn reason(self) -> &'static str {
+        match self.lack {
+            Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
+            Lack::KnownReflinks | Lack::KnownLinks => "not known before it is tried",
+            Lack::Writing => "read-only file system",
+        }
+    }
+}
+
+impl fmt::Display for Unable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = self.system;
+        match self.lack {
+            Lack::Reflinks => write!(f, "{system} cannot share blocks"),
+            Lack::KnownReflinks => {
+                write!(
+                    f,
+                    "whether {system} can share blocks shows when it is tried"
+                )
+            }
+            Lack::Links => write!(f, "{system} has no hard links"),
+            Lack::LinkNumbers => {
+                write!(f, "{system} numbers the names of one file differently")
+            }
+            Lack::KnownLinks => {
+                write!(
+                    f,
+                    "whether hard links work on {system} shows when it is tried"
+                )
+            }
+            Lack::Writing => write!(f, "{system} is mounted read-only"),
+        }?;
+        f.write_str("; said once for all files there")
+    }
+}
+
+/// What a run found out.
+#[derive(Default)]
+pub(super) struct Abilities {
+    mounts: Mounts,
+    /// Devices that turned out to be unable to do what this run does.
+    refused: HashSet<u64>,
+    told: HashSet<Unable>,
+    /// Whether it was told that files cannot be told apart.
+    unstable: bool,
+}
+
+impl Abilities {
+    /// Whether this was told before.
+    pub(super) fn is_told(&mut self, skip: &Skip) -> bool {
+        match skip {
+            Skip::Unable(unable) => !self.told.insert(*unable),
+            Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
+            _ => false,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Refuses what no file of `target`'s file system can have done to it.
+    pub(super) fn able(&mut self, target: &Held, kind: &StepKind) -> Result<(), Skip> {
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        let unable = |lack| {
+            let system = traits.name;
+            Err(Skip::Unable(Unable { dev, system, lack }))
+        };
+        if *kind == StepKind::Reflink {
+            if traits.reflinks == Answer::No || self.abilities.refused.contains(&dev) {
+                return unable(Lack::Reflinks);
+            }
+            if self.options.mode == Mode::DryRun {
+                // Asks for no bytes at all, and so changes none.
+                match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
+                    Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => {
+                        return unable(Lack::Writing);
+                    }
+                    Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+                        return unable(Lack::Reflinks);
+                    }
+                    Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
+                        return unable(Lack::KnownReflinks);
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+            return Ok(());
+        }
+        if *kind == StepKind::Hardlink {
+            match traits.links {
+                Links::One => return unable(Lack::Links),
+                _ if self.abilities.refused.contains(&dev) => return unable(Lack::LinkNumbers),
+                Links::Unknown if self.options.mode == Mode::DryRun => {
+                    return unable(Lack::KnownLinks);
+                }
+                _ => {}
+            }
+        }
+        // By each name's own directory: a disk may be mounted twice.
+        match sys::may_change(&target.dir) {
+            Err(failed) if failed.errno == Errno::ROFS => unable(Lack::Writing),
+            Err(failed) if failed.errno == Errno::ACCESS => Err(failed.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The highest number of names that `file` can have, where that is known. Others
+    /// are asked by trying.
+    pub(super) fn max_links(&mut self, file: &Held) -> u64 {
+        let traits = self
+            .abilities
+            .mounts
+            .of(file.stat.id.dev, || Some(&file.file));
+        match traits.links {
+            Links::UpTo(most) => most,
+            Links::One | Links::Many | Links::Unknown => u64::MAX,
+        }
+    }
+
+    /// Learns from a step that failed, where the table knows nothing and the
+    /// failure is one of all files there.
+    pub(super) fn learn(&mut self, keeper: &Held, target: &Held, skip: Skip) -> Skip {
+        let errno = match skip {
+            Skip::System {
+                op: "dedupe",
+                errno,
+            } => errno,
+            Skip::LinkDiffers => return self.learn_links(keeper, target),
+            _ => return skip,
+        };
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        let error = std::io::Error::from_raw_os_error(errno);
+        let lack = match Errno::from_raw_os_error(errno) {
+            Errno::ROFS => Lack::Writing,
+            // Of a file of an overlay's lower layer this says nothing of others.
+            _ if is_lack_of_reflinks(&error)
+                && traits.reflinks == Answer::Unknown
+                && traits.shows != Shows::Layers =>
+            {
+                self.abilities.refused.insert(dev);
+                Lack::Reflinks
+            }
+            _ => return skip,
+        };
+        let system = traits.name;
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
+    /// A link to the keeper was another file: the keeper's name was given away
+    /// meanwhile, or the file system numbers each name anew.
+    fn learn_links(&mut self, keeper: &Held, target: &Held) -> Skip {
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {
+            return Skip::KeeperChanged;
+        }
+        self.abilities.refused.insert(dev);
+        let (system, lack) = (traits.name, Lack::LinkNumbers);
+        Skip::Unable(Unable { dev, system, lack })
+    }
+}
+
+fn is_lack_of_reflinks(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS)
+    )
+}

@@ -1,0 +1,268 @@
+//! What a file system can be trusted with: one table, asked once per device.
+//!
+//! The table is by `statfs(2)` magic number and, where one number stands for
+//! many file systems (FUSE), by the type that `/proc/self/mountinfo` names. What
+//! it does not know, it says so, and whoever asks has to distrust that.
+//!
+//! Two answers are not in the table because they depend on the kernel as much as
+//! on the file system: whether a read says what is resident (`RWF_NOWAIT`) and
+//! whether a lookup does (`RESOLVE_CACHED`). Readers learn those by trying once.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
+use rustix::io::Errno;
+
+mod info;
+mod table;
+mod xfs;
+
+/// The answer to a question about a file system.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// Yes, always.
+    Yes,
+    /// No, never.
+    No,
+    /// Not known, or not the same for all of its files: expect the worse.
+    Unknown,
+}
+
+/// How long an inode number stands for one file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Inodes {
+    /// As long as the file exists, over remounts and restarts.
+    Stable,
+    /// At most as long as the file system is mounted: the number may stand for
+    /// another file afterwards, or as soon as the kernel forgets the file.
+    Moving,
+    /// Not known.
+    Unknown,
+}
+
+/// What the change time of an inode says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ctime {
+    /// When content or metadata changed last; nobody can set it.
+    Real,
+    /// The mtime once more, or whatever an image's maker wrote: it proves nothing.
+    MadeUp,
+    /// Not known.
+    Unknown,
+}
+
+/// How many names a file can have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Links {
+    /// One.
+    One,
+    /// So many.
+    UpTo(u64),
+    /// More than one; how many is found out by trying.
+    Many,
+    /// Not known, nor whether all names of a file have its inode number.
+    Unknown,
+}
+
+/// Whose files a file system shows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shows {
+    /// Its own: two inode numbers of a device are two files, and no other
+    /// device has them.
+    Own,
+    /// Those of its layers, which other mounts show under other numbers; among
+    /// themselves its numbers are right.
+    Layers,
+    /// Those of another file system or of a server: two numbers may be one file.
+    Others,
+}
+
+/// What is known of the file system that a file is on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Traits {
+    /// What to call it in a message.
+    pub name: &'static str,
+    /// Whether the kernel makes up its files; sizes mean nothing and reading may
+    /// have effects.
+    pub pseudo: bool,
+    /// Whether `st_size` is how much there is to read.
+    pub sizes: Answer,
+    /// Whether all of a mount has one device number and directory entries carry
+    /// the inode numbers of `stat(2)`.
+    pub plain: Answer,
+    /// How long inode numbers stand for one file.
+    pub inodes: Inodes,
+    /// Numbers from this one on are another file system's, of which nothing is known.
+    pub inodes_below: u64,
+    /// What change times say.
+    pub ctime: Ctime,
+    /// The coarsest step, in nanoseconds, in which it keeps mtimes.
+    pub mtime_step_ns: u64,
+    /// Whether files can share extents, and be made to by `FIDEDUPERANGE`.
+    pub reflinks: Answer,
+    /// How many names a file can have.
+    pub links: Links,
+    /// Whether small files can lie in the metadata, where nothing is shared.
+    pub inline: Answer,
+    /// Whose files it shows.
+    pub shows: Shows,
+    /// Whether changing a file's metadata may copy its content.
+    pub copy_up: Answer,
+    /// Whether two spellings can be one name.
+    pub folds_case: Answer,
+    /// Whether it is on another machine.
+    pub network: Answer,
+    /// Whether nothing can be changed through this mount.
+    pub read_only: bool,
+}
+
+impl Traits {
+    /// Whether device, inode, size, mtime and ctime that are all as they were
+    /// prove that the content is what it was, over remounts too, of a file with
+    /// this inode number.
+    pub fn identity_proves_content(&self, ino: u64) -> bool {
+        self.inodes == Inodes::Stable && self.ctime == Ctime::Real && ino < self.inodes_below
+    }
+}
+
+/// What the magic number alone tells of the file system that `file` is on: one
+/// call, enough to tell what is made up and what is plain.
+///
+/// # Errors
+/// `fstatfs` as the system gives it.
+pub fn basic_traits(file: impl AsFd) -> Result<Traits, Errno> {
+    Ok(by_magic(file)?.1)
+}
+
+fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
+    let found = fstatfs(file)?;
+    // The kernel's magic numbers have 32 bits; `f_type` is signed or wider on some machines.
+    let magic = found.f_type as u32;
+    let mut traits = table::by_magic(magic);
+    traits.read_only = is_read_only(&found);
+    Ok((magic, traits))
+}
+
+/// The traits of the file system that `file` is on, for files with the device
+/// number `dev` (`st_dev`): layered file systems have several.
+///
+/// # Errors
+/// `fstatfs` as the system gives it.
+pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
+    let (magic, mut traits) = by_magic(&file)?;
+    if table::is_xfs(magic)
+        && let Some(reflinks) = xfs::reflinks(&file)
+    {
+        traits.reflinks = if reflinks { Answer::Yes } else { Answer::No };
+    }
+    let is_fuse = table::is_fuse(magic);
+    if !is_fuse && traits.shows != Shows::Layers {
+        return Ok(traits);
+    }
+    let read_only = traits.read_only;
+    let Some(mount) = mount_id(file).and_then(info::mount) else {
+        return Ok(traits);
+    };
+    if is_fuse {
+        traits = table::by_type(&mount.kind);
+        traits.read_only = read_only;
+    } else if mount.dev == dev && !read_only {
+        // The numbers are those of the file system that is written to, passed on
+        // (Documentation/filesystems/overlayfs.rst, "Inode properties"). Only with xino
+        // are there others, marked by their highest bits.
+        traits.inodes = Inodes::Stable;
+        if mount.mixes_inodes() {
+            traits.inodes_below = 1 << 32;
+        }
+    }
+    Ok(traits)
+}
+
+/// As [`traits`], and everything unknown where the system does not say.
+pub fn traits_or_unknown(file: impl AsFd, dev: u64) -> Traits {
+    traits(file, dev).unwrap_or(table::UNKNOWN)
+}
+
+/// Traits by device, each asked once.
+#[derive(Clone, Debug, Default)]
+pub struct Mounts {
+    known: Vec<(u64, Traits)>,
+}
+
+impl Mounts {
+    /// The traits for files with the device number `dev`, one of which, or its
+    /// directory, `open` gives if they are not known yet; what cannot be asked is
+    /// unknown.
+    ///
+    /// A device that is mounted more than once may be read-only in one place
+    /// only: `read_only` is that of the place asked first.
+    pub fn of<F: AsFd>(&mut self, dev: u64, open: impl FnOnce() -> Option<F>) -> Traits {
+        if let Some((_, traits)) = self.known.iter().find(|(known, _)| *known == dev) {
+            return *traits;
+        }
+        let traits = open().map_or(table::UNKNOWN, |file| traits_or_unknown(file, dev));
+        self.known.push((dev, traits));
+        traits
+    }
+}
+
+#[allow(clippy::unnecessary_cast)] // The field's width differs between architectures.
+fn is_read_only(found: &rustix::fs::StatFs) -> bool {
+    // ST_RDONLY: of the file system or of this mount of it.
+    found.f_flags as u64 & 1 != 0
+}
+
+/// The number of the mount by which `file` was opened (Linux 5.8).
+fn mount_id(file: impl AsFd) -> Option<u64> {
+    let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+    let given = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    given.then_some(found.stx_mnt_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
+    fn of(path: &str) -> Traits {
+        let file = File::open(path).unwrap();
+        let dev = file.metadata().unwrap().dev();
+        traits(&file, dev).unwrap()
+    }
+
+    #[test]
+    fn this_system() {
+        for path in ["/proc", "/sys"] {
+            let traits = of(path);
+            assert!(traits.pseudo, "{path}");
+            assert_eq!(traits.sizes, Answer::No);
+            assert!(!traits.identity_proves_content(1));
+        }
+        assert!(!of(".").pseudo);
+    }
+
+    #[test]
+    fn each_device_is_asked_once() {
+        let mut mounts = Mounts::default();
+        let first = mounts.of(7, || File::open("/proc").ok());
+        assert_eq!(first.name, "proc");
+        let again = mounts.of(7, || -> Option<File> { panic!("asked again") });
+        assert_eq!(again, first);
+        let none = mounts.of(8, || None::<File>);
+        assert!(!none.identity_proves_content(1));
+        assert_eq!(none.inodes, Inodes::Unknown);
+    }
+
+    #[test]
+    fn the_mount_of_a_file_is_found() {
+        let file = File::open("/proc").unwrap();
+        let Some(id) = mount_id(&file) else {
+            return; // Before Linux 5.8.
+        };
+        let found = info::mount(id).unwrap();
+        assert_eq!(found.kind, b"proc");
+        assert_eq!(found.dev, file.metadata().unwrap().dev());
+    }
+}

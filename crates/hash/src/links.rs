@@ -1,0 +1,282 @@
+//! Files with several names are read once: a name whose inode was read before,
+//! in the very state in which it is now, gets the digests of that reading.
+//!
+//! Only where inode and ctime prove that (see [`Traits::identity_proves_content`](
+//! bc_fs::mount::Traits::identity_proves_content)), and not within a clock's tick
+//! of a change, which a second change could share. Every name is opened and
+//! looked at all the same, so each has its own errors.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bc_digest::Digest;
+use bc_fs::mount::Mounts;
+use bc_read::Opened;
+use bc_walk::{EntryId, Identity, Listing, Stamp};
+
+/// Two changes within so many nanoseconds may leave the same ctime: the kernel's
+/// clock for file times stands still between two ticks, 10 ms at most.
+const TICK: i64 = 20_000_000;
+/// And within so many where a file system keeps whole seconds, as a time without a
+/// fraction may tell.
+const COARSE: i64 = 2_000_000_000;
+
+/// What the workers of one plan know of files with several names.
+pub(crate) struct Links<'a> {
+    listing: &'a Listing,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    mounts: Mounts,
+    inodes: HashMap<Identity, Inode>,
+}
+
+struct Inode {
+    /// The name that is read.
+    first: EntryId,
+    stamp: Stamp,
+    /// Whether a change since the reading began is sure to show in the stamp.
+    settled: bool,
+    /// Names that were not met yet.
+    left: u64,
+    reading: Reading,
+}
+
+enum Reading {
+    /// Under way, and who waits for it.
+    Now(Vec<EntryId>),
+    Done(Vec<Digest>),
+}
+
+/// What to do with a name.
+pub(crate) enum Claim {
+    /// Read it; nobody else is concerned.
+    Read,
+    /// Read it, and tell what came of it. Given again if its reading begins again.
+    ReadFirst(Identity),
+    /// Its digests come with those of another name.
+    Wait,
+    /// These are its digests.
+    Known(Vec<Digest>),
+}
+
+impl<'a> Links<'a> {
+    pub(crate) fn new(listing: &'a Listing) -> Links<'a> {
+        Links {
+            listing,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What to do with a file that was just opened.
+    pub(crate) fn claim(&self, opened: &Opened) -> Claim {
+        let stat = &opened.stat;
+        if stat.nlink < 2 {
+            return Claim::Read;
+        }
+        let mut state = self.lock();
+        let dir = || {
+            let dir = self.listing.dir(opened.entry);
+            self.listing.open_dir(dir).ok()
+        };
+        let traits = state.mounts.of(stat.id.dev, dir);
+        if !traits.identity_proves_content(stat.id.ino) {
+            return Claim::Read;
+        }
+        let Some(inode) = state.inodes.get_mut(&stat.id) else {
+            if !is_settled(&stat.stamp) {
+                return Claim::Read;
+            }
+            let inode = Inode {
+                first: opened.entry,
+                stamp: stat.stamp,
+                settled: true,
+                left: stat.nlink - 1,
+                reading: Reading::Now(Vec::new()),
+            };
+            state.inodes.insert(stat.id, inode);
+            return Claim::ReadFirst(stat.id);
+        };
+        if inode.first == opened.entry {
+            inode.stamp = stat.stamp;
+            inode.settled = is_settled(&stat.stamp);
+            return Claim::ReadFirst(stat.id);
+        }
+        if inode.stamp != stat.stamp {
+            return Claim::Read;
+        }
+        inode.left = inode.left.saturating_sub(1);
+        let digests = match &mut inode.reading {
+            Reading::Now(waiting) => {
+                waiting.push(opened.entry);
+                return Claim::Wait;
+            }
+            Reading::Done(digests) => digests.clone(),
+        };
+        if inode.left == 0 {
+            state.inodes.remove(&stat.id);
+        }
+        Claim::Known(digests)
+    }
+
+    /// The first name was read; gives those that waited for it: names of the same
+    /// inode, so that what `stat` tells of one is right for all. Without digests
+    /// the reading failed, and names met from now on are read themselves.
+    pub(crate) fn finished(&self, id: Identity, digests: Option<&[Digest]>) -> Vec<EntryId> {
+        let mut state = self.lock();
+        let Some(mut inode) = state.inodes.remove(&id) else {
+            return Vec::new();
+        };
+        let waited = match std::mem::replace(&mut inode.reading, Reading::Done(Vec::new())) {
+            Reading::Now(waiting) => waiting,
+            Reading::Done(_) => Vec::new(),
+        };
+        if let (Some(digests), true) = (digests, inode.left > 0 && inode.settled) {
+            inode.reading = Reading::Done(digests.to_vec());
+            state.inodes.insert(id, inode);
+        }
+        waited
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a change from now on is sure to leave another ctime.
+fn is_settled(stamp: &Stamp) -> bool {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as i64);
+    is_settled_at(stamp, now)
+}
+
+fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
+    let step = match stamp.ctime_ns % 1_000_000_000 {
+        0 => COARSE,
+        _ => TICK,
+    };
+    now.saturating_sub(stamp.ctime_ns) > step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_pool::Cancel;
+    use bc_walk::FileStat;
+
+    fn opened(entry: u32, listing: &Listing, ctime_ns: i64) -> Opened {
+        let meta = listing.meta(EntryId(entry)).unwrap();
+        let stamp = Stamp {
+            ctime_ns,
+            ..meta.stamp
+        };
+        let stat = FileStat {
+            id: meta.id,
+            stamp,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            nlink: 3,
+            rdev: 0,
+            blocks: 0,
+        };
+        Opened {
+            entry: EntryId(entry),
+            stat,
+        }
+    }
+
+    fn digests() -> Vec<Digest> {
+        vec![bc_digest::hash(bc_digest::Algorithm::Md5, b"x")]
+    }
+
+    /// Three names of one file, and what they come to.
+    fn with_names(check: impl FnOnce(&Links<'_>, &Listing)) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "x").unwrap();
+        for name in ["b", "c"] {
+            std::fs::hard_link(dir.path().join("a"), dir.path().join(name)).unwrap();
+        }
+        let options = bc_walk::Options {
+            metadata: bc_walk::Metadata::Basic,
+            ..bc_walk::Options::default()
+        };
+        let listing = bc_walk::walk(&[dir.path().into()], &options, 1, &Cancel::new()).unwrap();
+        let probe = std::fs::File::open(dir.path()).unwrap();
+        let id = listing.meta(EntryId(0)).unwrap().id;
+        let traits = bc_fs::mount::traits_or_unknown(probe, id.dev);
+        if traits.identity_proves_content(id.ino) {
+            check(&Links::new(&listing), &listing);
+        }
+    }
+
+    #[test]
+    fn a_second_change_would_show() {
+        let settled = |ctime_ns, now| {
+            let stamp = Stamp {
+                size: 1,
+                mtime_ns: 0,
+                ctime_ns,
+            };
+            is_settled_at(&stamp, now)
+        };
+        assert!(!settled(1_500_000_000, 1_510_000_000));
+        assert!(settled(1_500_000_000, 1_530_000_000));
+        // Perhaps a time of whole seconds.
+        assert!(!settled(1_000_000_000, 1_900_000_000));
+        assert!(settled(1_000_000_000, 4_000_000_000));
+        assert!(!settled(9_000_000_000, 4_000_000_000));
+    }
+
+    #[test]
+    fn names_met_while_the_first_is_read_wait_and_later_ones_know() {
+        with_names(|links, listing| {
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1)) else {
+                panic!("not the first");
+            };
+            assert!(matches!(links.claim(&opened(1, listing, 1)), Claim::Wait));
+            assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
+            let known = links.claim(&opened(2, listing, 1));
+            assert!(matches!(known, Claim::Known(known) if known == digests()));
+            // All names have been met: nothing is kept.
+            assert!(links.lock().inodes.is_empty());
+        });
+    }
+
+    #[test]
+    fn another_state_is_read_and_a_failure_is_nobody_elses() {
+        with_names(|links, listing| {
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1)) else {
+                panic!("not the first");
+            };
+            assert!(matches!(links.claim(&opened(1, listing, 2)), Claim::Read));
+            assert!(links.finished(id, None).is_empty());
+            let again = links.claim(&opened(2, listing, 2));
+            assert!(matches!(again, Claim::ReadFirst(_)));
+        });
+    }
+
+    #[test]
+    fn a_reading_that_begins_again_keeps_those_that_wait() {
+        with_names(|links, listing| {
+            assert!(matches!(
+                links.claim(&opened(0, listing, 1)),
+                Claim::ReadFirst(_)
+            ));
+            assert!(matches!(links.claim(&opened(1, listing, 1)), Claim::Wait));
+            // Written to meanwhile, just now: later names are not answered for.
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, i64::MAX)) else {
+                panic!("waits for itself");
+            };
+            assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
+            assert!(matches!(
+                links.claim(&opened(2, listing, i64::MAX)),
+                Claim::Read
+            ));
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! Which files keep their digest unread.
+
+use bc_fs::mount::{Ctime, Inodes, Mounts, Traits};
+use bc_walk::EntryId;
+
+use crate::tree::Tree;
+use crate::view::View;
+
+/// What `stat` says of a file's content.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Unchanged {
+    /// Size, mtime, ctime and inode number are as recorded.
+    Yes,
+    /// Path, size and mtime are, and nothing else can be compared: the tree was
+    /// copied, or the file system numbers its files anew.
+    ByName,
+    /// Something differs that should not.
+    No,
+}
+
+/// Judges the files of one tree.
+pub(super) struct Judge<'a> {
+    tree: &'a Tree,
+    mounts: Mounts,
+    /// Whether the root is on another device than recorded.
+    elsewhere: bool,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(tree: &'a Tree, elsewhere: bool) -> Judge<'a> {
+        Judge {
+            tree,
+            mounts: Mounts::default(),
+            elsewhere,
+        }
+    }
+
+    pub(super) fn file(&mut self, old: &View<'_>, new: &View<'_>, id: EntryId) -> Unchanged {
+        let recorded = old.digest.is_some() && old.size.is_some();
+        if !recorded || old.kind != new.kind || old.size != new.size {
+            return Unchanged::No;
+        }
+        if (old.mtime_ns, old.ctime_ns, old.ino) == (new.mtime_ns, new.ctime_ns, new.ino) {
+            return Unchanged::Yes;
+        }
+        let Some(traits) = self.traits(id) else {
+            return Unchanged::No;
+        };
+        by_name(old, new, &traits, self.elsewhere)
+    }
+
+    /// Whether inode numbers there stand for one file for good.
+    pub(super) fn has_stable_numbers(&mut self, id: EntryId) -> bool {
+        let traits = self.traits(id);
+        traits.is_some_and(|traits| traits.inodes == Inodes::Stable)
+    }
+
+    fn traits(&mut self, id: EntryId) -> Option<Traits> {
+        let listing = &self.tree.listing;
+        let dev = listing.identity(id)?.dev;
+        let dir = || listing.open_dir(listing.dir(id)).ok();
+        Some(self.mounts.of(dev, dir))
+    }
+}
+
+/// For files of the same kind and size that are not as recorded in all.
+fn by_name(old: &View<'_>, new: &View<'_>, traits: &Traits, elsewhere: bool) -> Unchanged {
+    let (Some(before), Some(now)) = (old.mtime_ns, new.mtime_ns) else {
+        return Unchanged::No;
+    };
+    let is_stable = traits.inodes == Inodes::Stable;
+    // Device numbers of some file systems change with each mount: a file that
+    // still has its inode number there is the one that was recorded.
+    let is_same_file = is_stable && (!elsewhere || old.ino == new.ino);
+    let ctime_counts = !elsewhere && traits.ctime != Ctime::MadeUp;
+    if is_same_file
+        || ctime_counts && old.ctime_ns != new.ctime_ns
+        || !is_same_time(before, now, traits.mtime_step_ns)
+    {
+        Unchanged::No
+    } else {
+        Unchanged::ByName
+    }
+}
+
+/// Whether `now` is `before`, or what a file system with such steps made of it.
+fn is_same_time(before: i64, now: i64, step: u64) -> bool {
+    let step = i64::try_from(step.max(1)).unwrap_or(i64::MAX);
+    before == now || now.rem_euclid(step) == 0 && before - before.rem_euclid(step) == now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_manifest::integrity::Kind;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn view(mtime_ns: i64, ctime_ns: i64, ino: u64) -> View<'static> {
+        View {
+            size: Some(3),
+            mtime_ns: Some(mtime_ns),
+            ctime_ns: Some(ctime_ns),
+            ino: Some(ino),
+            digest: Some(b"digest"),
+            ..View::new(Kind::File)
+        }
+    }
+
+    fn traits(inodes: Inodes, ctime: Ctime) -> Traits {
+        let mut traits = bc_fs::mount::traits_or_unknown(std::io::stdin(), 0);
+        (traits.inodes, traits.ctime, traits.mtime_step_ns) = (inodes, ctime, 1);
+        traits
+    }
+
+    #[test]
+    fn identity_counts_where_it_can_be_compared() {
+        let old = view(5, 6, 7);
+        let judged = |new: &View<'_>, traits: Traits, elsewhere| {
+            by_name(&old, new, &traits, elsewhere) == Unchanged::ByName
+        };
+        let disk = traits(Inodes::Stable, Ctime::Real);
+        let stick = traits(Inodes::Moving, Ctime::MadeUp);
+        let union = traits(Inodes::Moving, Ctime::Real);
+        let unknown = traits(Inodes::Unknown, Ctime::Unknown);
+        // The same disk: another inode or ctime is another state.
+        assert!(!judged(&view(5, 6, 8), disk, false));
+        assert!(!judged(&view(5, 9, 7), disk, false));
+        // A copy on another disk has both anew.
+        assert!(judged(&view(5, 9, 8), disk, true));
+        assert!(!judged(&view(4, 9, 8), disk, true));
+        // The same disk under another device number.
+        assert!(!judged(&view(5, 9, 7), disk, true));
+        // Numbered anew; a real ctime still tells.
+        assert!(judged(&view(5, 6, 8), union, false));
+        assert!(!judged(&view(5, 9, 8), union, false));
+        assert!(judged(&view(5, 9, 8), stick, false));
+        assert!(judged(&view(5, 6, 8), unknown, false));
+        assert!(!judged(&view(5, 9, 8), unknown, false));
+    }
+
+    #[test]
+    fn coarser_times_are_the_same_time() {
+        assert!(is_same_time(7 * SECOND + 5, 7 * SECOND + 5, 1));
+        assert!(!is_same_time(7 * SECOND + 5, 7 * SECOND, 1));
+        assert!(is_same_time(7 * SECOND + 5, 6 * SECOND, 2_000_000_000));
+        assert!(is_same_time(-5, -2 * SECOND, 2_000_000_000));
+        assert!(!is_same_time(9 * SECOND, 6 * SECOND, 2_000_000_000));
+        assert!(!is_same_time(7 * SECOND + 5, 7 * SECOND + 4, 1_000_000_000));
+    }
+}
