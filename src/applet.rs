@@ -99,7 +99,6 @@ pub fn dispatch(argv: Vec<OsString>) -> Exit {
         },
         Some("--describe") => crate::describe::print(&whole()),
         Some("install") => crate::install::run(&argv[1..]),
-        Some("calibrate") => crate::calibrate::run(&argv[1..]),
         _ if is_calculator_call(first) => calculator(),
         _ => unknown(first),
     }
@@ -174,8 +173,7 @@ pub fn whole() -> clap::Command {
     let bc = clap::Command::new("bc")
         .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")
         .subcommand_required(true)
-        .subcommand(crate::install::command())
-        .subcommand(crate::calibrate::command());
+        .subcommand(crate::install::command());
     APPLETS.iter().fold(bc, |bc, applet| {
         bc.subcommand((applet.command)().name(applet.name))
     })
@@ -209,7 +207,6 @@ fn overview() -> Exit {
     }
     text += "\nAlso:\n  \
          install    Make links so that bchash, bcdup ... work as commands\n  \
-         calibrate  Measure this machine again and print the figures\n  \
          --list     Names of the applets\n  \
          --version  Version, CPU features, readers\n  \
          --describe The whole command tree as JSON\n\n\
@@ -256,7 +253,7 @@ fn unknown(first: &OsStr) -> Exit {
     let near = APPLETS
         .iter()
         .map(|a| a.name)
-        .chain(["install", "calibrate"])
+        .chain(["install"])
         .find(|name| crate::args::is_near(&shown, name));
     match near {
         Some(name) => report::fatal(

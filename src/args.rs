@@ -48,9 +48,9 @@ pub enum Io {
 pub struct Common {
     /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
     ///
-    /// auto takes as many as the work deserves, from what this machine was measured to do, and up to 8
-    /// for a walk that waits for the disk. Results never depend on it. Affinity masks and CPU quotas are
-    /// respected.
+    /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
+    /// at most one per logical CPU, and up to 8 for a walk that waits for the disk. Results never depend
+    /// on it. Affinity masks and CPU quotas are respected.
     #[arg(add = Configurable, long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
     /// How files are read: auto, sync (plain calls) or uring (io_uring)

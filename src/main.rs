@@ -8,7 +8,6 @@
 
 mod applet;
 mod args;
-mod calibrate;
 mod config;
 mod describe;
 mod dup;

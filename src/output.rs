@@ -262,7 +262,7 @@ pub fn descriptor(target: &Path) -> Option<u32> {
     None
 }
 
-/// Writes a small file atomically (metrics, calibration).
+/// Writes a small file atomically (metrics).
 pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), String> {
     let mut output = Output::open(Some(target))?;
     let result = output.write_all(contents);

@@ -102,6 +102,11 @@ impl Display {
         display
     }
 
+    /// Whether anybody sees it.
+    pub fn is_shown(&self) -> bool {
+        self.thread.is_some()
+    }
+
     /// Names the phase and, where known, its work (0: not known).
     pub fn phase(&self, name: &'static str, files: u64, bytes: u64) {
         if let Ok(mut phase) = self.phase.lock() {

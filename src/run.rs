@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::Instant;
 
-use bc_digest::Algorithm;
 use bc_fs::Size;
 use bc_pool::Cancel;
-use bc_pool::dispatch::{self, Job, Threads};
+use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_walk::{Identity, Listing, Metadata, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
@@ -32,6 +31,10 @@ pub struct Session {
     /// Figures for `--metrics`.
     pub metrics: Metrics,
     started: Instant,
+    /// Asked once: the answer takes some 100 µs to find out.
+    most_workers: OnceLock<usize>,
+    /// Bytes of the roots, if those are a few plain files.
+    named_bytes: OnceLock<u64>,
 }
 
 /// The flag that signals set, for those who wait without a session at hand.
@@ -60,6 +63,8 @@ impl Session {
             common: common.clone(),
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
+            most_workers: OnceLock::new(),
+            named_bytes: OnceLock::new(),
         };
         if let (Some(metrics), Some(written)) = (&common.metrics, written)
             && crate::metrics::would_replace(metrics, written)
@@ -237,11 +242,8 @@ impl Session {
     /// only once the tree proves large. Whoever names a number gets no more.
     pub fn walk_workers(&self) -> Workers {
         match self.common.threads {
-            Threads::Mono => Workers::from(1),
-            Threads::Exactly(count) => Workers::from(count),
-            Threads::Compute => Workers::from(bc_pool::physical_cores()),
-            Threads::Io => Workers::from(bc_pool::available_cpus()),
-            Threads::Auto => Workers::adaptive(bc_pool::available_cpus()),
+            Threads::Auto => Workers::adaptive(self.most_workers()),
+            _ => Workers::from(self.most_workers()),
         }
     }
 
@@ -249,28 +251,48 @@ impl Session {
     /// costs more than to walk a few plain files.
     fn walk_workers_for(&self, roots: &[OsString]) -> Workers {
         const FEW: usize = 8;
-        let plain = |root: &OsString| std::path::Path::new(root).is_file();
-        if roots.len() <= FEW && roots.iter().all(plain) {
-            Workers::from(1)
-        } else {
-            self.walk_workers()
+        if roots.len() > FEW {
+            return self.walk_workers();
+        }
+        let size = |root: &OsString| {
+            let meta = Path::new(root).metadata().ok()?;
+            meta.is_file().then_some(meta.len())
+        };
+        match roots.iter().map(size).sum::<Option<u64>>() {
+            Some(bytes) => {
+                let _ = self.named_bytes.set(bytes);
+                Workers::from(1)
+            }
+            None => self.walk_workers(),
         }
     }
 
-    /// Threads for reading `files` files of `bytes` bytes together, if known,
-    /// and hashing them with `algorithm`.
-    pub fn workers(&self, files: usize, bytes: Option<u64>, algorithm: Option<Algorithm>) -> usize {
-        let calibration = crate::calibrate::for_job(match self.common.threads {
-            Threads::Auto => files,
-            _ => 0,
-        });
-        let throughput = algorithm.and_then(|a| calibration.throughput.get(a.name()).copied());
-        let job = Job {
-            files,
-            bytes,
-            throughput,
+    fn most_workers(&self) -> usize {
+        *self.most_workers.get_or_init(|| self.common.threads.most())
+    }
+
+    /// Threads that may read and hash `files` files, `width` at once each: all that there may be
+    /// and for which the memory budget suffices beside `state` bytes for the files, unless those
+    /// are known to be worth no more than one.
+    pub fn workers(&self, files: usize, width: usize, state: u64) -> usize {
+        const FEW: usize = 8;
+        let bytes = match files {
+            0 => Some(0),
+            1..=FEW => self.named_bytes.get().copied(),
+            _ => None,
         };
-        dispatch::workers_for(self.common.threads, &calibration, &job)
+        let worth = bytes.map(|bytes| Effort::of(files as u64, bytes).worth(2));
+        if self.common.threads.start() == Start::Together {
+            return self.most_workers();
+        }
+        if worth == Some(1) {
+            return 1;
+        }
+        let affordable = self.common.memory_budget.map_or(u64::MAX, |Size(budget)| {
+            budget.saturating_sub(state) / (slots_needed(width) as u64 * LEAST_SLOT)
+        });
+        let most = self.most_workers();
+        usize::try_from(affordable).map_or(most, |count| most.min(count).max(1))
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
@@ -303,9 +325,7 @@ impl Session {
         let Some(Size(budget)) = self.common.memory_budget else {
             return Ok(options);
         };
-        const LEAST_SLOT: u64 = 16 << 10;
-        // Twice the lanes, so that reads can overlap hashing.
-        let slots = (2 * width as u64).clamp(4, options.slots as u64);
+        let slots = slots_needed(width).min(options.slots) as u64;
         let least = state + workers as u64 * slots * LEAST_SLOT;
         if budget < least {
             return Err(format!(
@@ -374,6 +394,14 @@ impl Session {
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
+}
+
+/// The least that a slot can do with.
+const LEAST_SLOT: u64 = 16 << 10;
+
+/// Slots that a worker needs: twice the lanes, so that reads can overlap hashing.
+fn slots_needed(width: usize) -> usize {
+    (2 * width).max(4)
 }
 
 /// Runs `f` while somebody watches for signals, who ends the process for one.

@@ -166,7 +166,8 @@ fn search(
     };
     let kernels = Kernels::detect();
     let width = Batch::new(&[algorithm], kernels).width();
-    let workers = session.workers(listing.len(), None, Some(algorithm));
+    let state = bc_dup::scan::memory(&listing);
+    let workers = session.workers(listing.len(), width, state);
     let options = Options {
         algorithm,
         min_size: walk_options.min_size,
@@ -186,8 +187,9 @@ fn search(
         } else {
             Proof::Digest
         },
-        read: session.read_options(workers, width, bc_dup::scan::memory(&listing))?,
+        read: session.read_options(workers, width, state)?,
         workers,
+        start: session.common.threads.start(),
         kernels,
     };
     let scan = bc_dup::scan::scan(

@@ -139,6 +139,7 @@ fn one(
         kernels: Kernels::detect(),
         read,
         workers,
+        start: session.common.threads.start(),
     };
     let (verdicts, totals) =
         bc_hash::check::check(&loaded.wanted, &options, &session.cancel, progress)
@@ -172,8 +173,6 @@ fn one(
 
 /// By how many workers the files are read, and how, within the memory budget.
 fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Options)> {
-    let first = wanted.first().map(|w| w.expected[0].0);
-    let workers = session.workers(wanted.len(), None, first);
     let algorithms: HashSet<_> = wanted
         .iter()
         .flat_map(|w| w.expected.iter().map(|e| e.0))
@@ -184,6 +183,7 @@ fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Opt
         .max()
         .unwrap_or(1);
     let memory = bc_hash::check::memory(wanted);
+    let workers = session.workers(wanted.len(), width, memory);
     Ok((workers, session.read_options(workers, width, memory)?))
 }
 

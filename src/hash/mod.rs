@@ -84,14 +84,17 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Some(session.listing(&roots, &args.walk, &options)?)
     };
     let files = listing.as_ref().map_or(0, |l| l.len());
-    let bytes = listing.as_ref().and_then(bc_hash::bytes_if_few);
+    let bytes = listing
+        .as_ref()
+        .filter(|_| display.is_shown())
+        .and_then(bc_hash::bytes_if_few);
     display.phase("hash", files as u64, bytes.unwrap_or(0));
 
     let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
-    let workers = session.workers(files, bytes, args.algorithms.first().copied());
     let state = listing
         .as_ref()
         .map_or(0, |l| bc_hash::memory(l, &args.algorithms));
+    let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;
@@ -101,6 +104,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         kernels: Kernels::detect(),
         read,
         workers,
+        start: session.common.threads.start(),
     };
     let hashes = listing
         .as_ref()

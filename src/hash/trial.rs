@@ -98,6 +98,7 @@ fn matching(
             .fit(1, width, bc_hash::check::memory(&tries))
             .unwrap_or_default(),
         workers: 1,
+        start: bc_pool::dispatch::Start::default(),
     };
     let (verdicts, _) =
         bc_hash::check::check(&tries, &options, &session.cancel, &Progress::default())

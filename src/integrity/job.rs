@@ -53,15 +53,20 @@ pub fn working<T>(
     session.read_options(1, width, 0)?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
-        let workers = session.workers(job.files as usize, job.bytes, algorithm);
+        let workers = session.workers(job.files as usize, width, job.memory);
         let read = session.fit(workers, width, job.memory)?;
-        Ok(Reading { workers, read })
+        Ok(Reading {
+            workers,
+            start: session.common.threads.start(),
+            read,
+        })
     };
     let work = Work {
         walk_workers: session.walk_workers(),
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &session.cancel,
+        shows_bytes: display.is_shown(),
         progress: &progress,
     };
     match f(&work) {

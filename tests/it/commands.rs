@@ -36,7 +36,6 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
     sample("integrity import", "sums"),
-    sample("calibrate", ""),
 ];
 
 /// Commands whose results are not printed.

@@ -87,6 +87,26 @@ fn every_command_reads_a_file_once_whatever_its_names() {
     }
 }
 
+/// Few enough names, and large enough, for several threads to read one file together.
+#[test]
+fn what_several_threads_read_together_counts_for_all_names() {
+    let tree = TestTree::new();
+    tree.write("d/a", vec![b'a'; 20 << 20]);
+    tree.hard_link("d/a", "d/b").hard_link("d/a", "d/c");
+    std::thread::sleep(Duration::from_millis(50));
+    for (algorithm, tool) in [("sha256", "sha256sum"), ("md5", "md5sum")] {
+        let each = tree
+            .run(tool)
+            .args(["d/a", "d/b", "d/c"])
+            .go()
+            .code(0)
+            .text();
+        let line = format!("hash --type={algorithm} --threads=16 --metrics=metrics.json d");
+        tree.bc_line(&line).go().code(0).stdout_is(&each);
+        assert_eq!(read_bytes(&tree), 20 << 20, "{algorithm}");
+    }
+}
+
 #[test]
 fn an_error_stands_by_each_name() {
     let (tree, _) = rotation([10, 20, 30]);

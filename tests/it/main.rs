@@ -51,6 +51,7 @@ mod outputs;
 mod own_output;
 mod prune_journals;
 mod readme_integrity;
+mod shapes;
 mod signals;
 mod terminal;
 mod tour;

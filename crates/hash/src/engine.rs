@@ -1,8 +1,10 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
@@ -22,6 +24,8 @@ pub struct Options {
     pub read: bc_read::Options,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
+    /// Whether all of them start at once, or as many as the files turn out to be worth.
+    pub start: Start,
 }
 
 impl Options {
@@ -32,6 +36,7 @@ impl Options {
             kernels: Kernels::detect(),
             read: bc_read::Options::default(),
             workers: 1,
+            start: Start::Together,
         }
     }
 }
@@ -83,75 +88,47 @@ pub fn hash_with<S: Sink>(
     progress: &Progress,
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
-    let large = large::pick(listing, plan.entries(), options);
-    let links = Links::new(listing);
-    let mut totals = Totals::default();
-    let mut sinks = Vec::new();
-    let rest;
-    let mut plan = plan;
-    if !large.is_empty() {
-        let mut first = sink(0);
-        for file in &large {
-            if cancel.is_cancelled() {
-                break;
-            }
-            let claim = links.claim(&file.opened());
-            if let Claim::Known(digests) = claim {
-                totals.read.files += 1;
-                progress.files.fetch_add(1, Ordering::Relaxed);
-                first.file(file.entry, Ok((&file.opened().stat, &digests)));
-                continue;
-            }
-            let hashed = large::hash(listing, file, options, cancel, progress);
-            if let Claim::ReadFirst(id) = claim {
-                // What it came to in another state says nothing of the one that was claimed.
-                let same = |stat: &FileStat| stat.stamp == file.opened().stat.stamp;
-                let hashed = hashed.as_ref().ok().filter(|(stat, _)| same(stat));
-                let digests = hashed.map(|(_, digests)| digests.as_slice());
-                // Nobody waits: these are read one after the other.
-                links.finished(id, digests);
-            }
-            match hashed {
-                Ok((stat, digests)) => {
-                    totals.read.files += 1;
-                    totals.read.bytes += stat.stamp.size;
-                    first.file(file.entry, Ok((&stat, &digests)));
-                }
-                Err(error) if error.kind() == ErrorKind::Cancelled => {}
-                Err(error) => {
-                    totals.read.errors += 1;
-                    first.file(file.entry, Err(error));
-                }
-            }
-        }
-        totals.workers = options.workers;
-        sinks.push(first);
-        let taken = |entry: &EntryId| large.iter().any(|file| file.entry == *entry);
-        let others = plan
-            .entries()
-            .iter()
-            .copied()
-            .filter(|entry| !taken(entry))
-            .collect();
-        rest = Plan::new(others, options.workers);
-        plan = &rest;
-    }
     if plan.is_empty() {
-        return Ok((sinks, totals));
+        return Ok((Vec::new(), Totals::default()));
     }
-    let workers = options.workers.clamp(1, plan.len());
-    let done = bc_pool::run(workers, |worker| {
-        let mut consumer = Lanes::new(listing, options, &links, progress, sink(worker));
-        let stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
+    let most = options.workers.clamp(1, plan.len());
+    let workers = options.start.workers(most, effort(listing, plan));
+    let team = Team::new(options.start, workers, most);
+    let links = Links::new(listing);
+    plan.set_workers(workers);
+    let done = bc_pool::run_growing(workers, most, |worker, crew| {
+        let recruiter = Recruiter::new(&team, crew);
+        let alone = Alone::new(listing, options, cancel);
+        let sink = sink(worker);
+        let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
+        let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.publish();
-        (consumer.sink, stats)
+        stats.merge(consumer.alone.done);
+        (consumer.sink, stats, consumer.alone.threads)
     })?;
-    totals.workers = totals.workers.max(done.len());
-    for (sink, stats) in done {
+    let mut totals = Totals {
+        workers: done.len(),
+        ..Totals::default()
+    };
+    let mut sinks = Vec::with_capacity(done.len());
+    for (sink, stats, threads) in done {
         totals.read.merge(stats);
+        totals.workers = totals.workers.max(threads);
         sinks.push(sink);
     }
     Ok((sinks, totals))
+}
+
+/// What is known of the work before it begins: all of it if the listing has sizes, else nothing.
+fn effort(listing: &Listing, plan: &Plan) -> Effort {
+    let mut bytes = 0_u64;
+    for entry in plan.entries() {
+        match listing.size(*entry) {
+            Some(size) => bytes = bytes.saturating_add(size),
+            None => return Effort::default(),
+        }
+    }
+    Effort::of(plan.len() as u64, bytes)
 }
 
 /// Hashes every file of `listing`.
@@ -207,20 +184,74 @@ struct Lanes<'a, S> {
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
     ahead: Vec<u64>,
-    listing: &'a Listing,
+    plan: &'a Plan,
+    recruiter: Recruiter<'a>,
+    team: &'a Team,
+    alone: Alone<'a>,
     links: &'a Links<'a>,
     /// Files being read that are the first of several names.
     firsts: Vec<(EntryId, Identity)>,
 }
 
+/// What it takes to hash a file outside the lanes, and what came of those that were.
+pub(crate) struct Alone<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) options: &'a Options,
+    pub(crate) cancel: &'a Cancel,
+    done: Stats,
+    /// The most that worked on one file.
+    threads: usize,
+}
+
+impl<'a> Alone<'a> {
+    fn new(listing: &'a Listing, options: &'a Options, cancel: &'a Cancel) -> Alone<'a> {
+        Alone {
+            listing,
+            options,
+            cancel,
+            done: Stats::default(),
+            threads: 1,
+        }
+    }
+}
+
+impl<S: Sink> Lanes<'_, S> {
+    /// Has a file that was opened once more read and hashed by several threads, the caller's
+    /// being one.
+    fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
+        let entry = opened.entry;
+        self.alone.threads = self.alone.threads.max(threads);
+        match large::hash(file, stat, entry, &self.alone, threads, self.progress) {
+            Ok((stat, digests)) => {
+                self.alone.done.files += 1;
+                self.alone.done.bytes += stat.stamp.size;
+                self.digests.clear();
+                self.digests.extend(digests);
+                self.sink.file(entry, Ok((&stat, &self.digests)));
+                // What it came to in another state says nothing of the one that was claimed.
+                let claimed = stat.stamp == opened.stat.stamp;
+                self.pass_on(entry, Ok(&stat), claimed);
+            }
+            Err(error) if error.kind() == ErrorKind::Cancelled => {}
+            Err(error) => {
+                self.alone.done.errors += 1;
+                self.pass_on(entry, Err(&error), false);
+                self.sink.file(entry, Err(error));
+            }
+        }
+    }
+}
+
 impl<'a, S> Lanes<'a, S> {
     fn new(
-        listing: &'a Listing,
-        options: &Options,
+        alone: Alone<'a>,
+        plan: &'a Plan,
+        (team, recruiter): (&'a Team, Recruiter<'a>),
         links: &'a Links<'a>,
         progress: &'a Progress,
         sink: S,
     ) -> Lanes<'a, S> {
+        let options = alone.options;
         Lanes {
             batch: Batch::new(&options.algorithms, options.kernels),
             digests: Vec::with_capacity(options.algorithms.len()),
@@ -229,7 +260,10 @@ impl<'a, S> Lanes<'a, S> {
             files: 0,
             bytes: 0,
             ahead: Vec::new(),
-            listing,
+            plan,
+            recruiter,
+            team,
+            alone,
             links,
             firsts: Vec::new(),
         }
@@ -249,6 +283,14 @@ impl<'a, S> Lanes<'a, S> {
         }
     }
 
+    #[inline]
+    fn recruit(&mut self, bytes: u64) {
+        let plan = self.plan;
+        if self.recruiter.begin(bytes, || plan.left()) {
+            plan.more_workers(self.team.workers());
+        }
+    }
+
     fn publish(&mut self) {
         self.progress
             .files
@@ -260,19 +302,20 @@ impl<'a, S> Lanes<'a, S> {
 }
 
 impl<S: Sink> Lanes<'_, S> {
-    /// Gives what came of a file to the names that waited for it.
-    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>) {
+    /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
+    /// to those that are met later.
+    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
         let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
             return;
         };
         let (_, id) = self.firsts.swap_remove(at);
-        let digests = result.is_ok().then_some(self.digests.as_slice());
+        let digests = (claimed && result.is_ok()).then_some(self.digests.as_slice());
         for name in self.links.finished(id, digests) {
             self.files += 1;
             let result = match result {
                 Ok(stat) => Ok((stat, self.digests.as_slice())),
                 Err(error) => {
-                    let path = self.listing.path(name);
+                    let path = self.alone.listing.path(name);
                     Err(Error::of_kind(path, error.op(), error.kind()))
                 }
             };
@@ -289,6 +332,34 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn reserve(&mut self, slots: usize) {
         self.batch.reserve(slots);
         self.ahead.resize(slots, 0);
+    }
+
+    fn take_over(&mut self, opened: &Opened) -> bool {
+        let options = self.alone.options;
+        let size = opened.stat.stamp.size;
+        if options.workers < 2 {
+            return false;
+        }
+        let work = large::Work {
+            size,
+            left: large::left(self.alone.listing, self.plan, options.workers),
+            // This one is counted already.
+            others: self.plan.huge().saturating_sub(1),
+        };
+        let threads = work.threads(options);
+        if threads < 2 {
+            return false;
+        }
+        // Another one by now, or no descriptor left: the pump reads what it has open.
+        let again = bc_read::open_checked(self.alone.listing, opened.entry).ok();
+        let Some((file, stat)) = again.filter(|(_, stat)| stat.id == opened.stat.id) else {
+            return false;
+        };
+        if !work.takes_all(options) {
+            self.recruit(work.size);
+        }
+        self.hash_alone(opened, &file, stat, threads);
+        true
     }
 
     fn knows(&mut self, opened: &Opened) -> bool {
@@ -310,7 +381,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         true
     }
 
-    fn begin(&mut self, slot: usize, _opened: &Opened) {
+    fn begin(&mut self, slot: usize, opened: &Opened) {
         // Of a file that was not finished and begins again.
         let void = std::mem::take(&mut self.ahead[slot]);
         if void > 0 {
@@ -318,6 +389,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
             self.progress.bytes.fetch_sub(void, Ordering::Relaxed);
         }
         self.batch.begin(slot);
+        self.recruit(opened.stat.stamp.size);
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
@@ -352,12 +424,12 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
-                self.pass_on(entry, Ok(&opened.stat));
+                self.pass_on(entry, Ok(&opened.stat), true);
             }
             Err(error) => {
                 // What was read of it stays counted.
                 self.ahead[slot] = 0;
-                self.pass_on(entry, Err(&error));
+                self.pass_on(entry, Err(&error), false);
                 self.sink.file(entry, Err(error));
             }
         }
@@ -392,17 +464,27 @@ mod tests {
         let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
         let progress = Progress::default();
         let options = Options::new(vec![Algorithm::Xxh128]);
-        let mut seen = Vec::new();
-        let links = Links::new(&listing);
-        let watched = Watched {
-            inner: Lanes::new(&listing, &options, &links, &progress, Count(0)),
-            seen: &mut seen,
-        };
-        let mut consumer = watched;
         let plan = Plan::all(&listing, 1);
-        bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
-        consumer.inner.publish();
-        assert_eq!(consumer.inner.sink.0, 1);
+        let team = Team::new(Start::Together, 1, 1);
+        let links = Links::new(&listing);
+        let inner = bc_pool::run_growing(1, 1, |_, crew| {
+            let mut consumer = Watched {
+                inner: Lanes::new(
+                    Alone::new(&listing, &options, &cancel),
+                    &plan,
+                    (&team, Recruiter::new(&team, crew)),
+                    &links,
+                    &progress,
+                    Count(0),
+                ),
+                seen: Vec::new(),
+            };
+            bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
+            consumer.inner.publish();
+            (consumer.inner.sink.0, consumer.seen)
+        });
+        let (files, mut seen) = inner.unwrap().remove(0);
+        assert_eq!(files, 1);
         seen.dedup();
         assert!(seen.len() > 4, "{seen:?}");
         assert!(seen.is_sorted());
@@ -413,7 +495,7 @@ mod tests {
     /// Notes the shared counter after each piece.
     struct Watched<'a, C> {
         inner: Lanes<'a, C>,
-        seen: &'a mut Vec<u64>,
+        seen: Vec<u64>,
     }
 
     impl<S: Sink> Consumer for Watched<'_, S> {

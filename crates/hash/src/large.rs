@@ -1,50 +1,96 @@
-//! A few large files: instead of one worker a file, all workers on one file
-//! after the other, reading ahead of the hasher or hashing parts of a tree.
+//! A few large files: where there are fewer files left than threads, several of them work on one
+//! file, reading ahead of the hasher or hashing parts of a tree.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
-use bc_read::{Changed, Opened};
+use bc_read::{Changed, HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::engine::{Options, Progress};
-
-/// Up to this many files are looked at one by one before the workers start:
-/// with more, there is work for every worker anyway.
-pub(crate) const FEW: usize = 64;
-
-/// From this size on a file is worth several threads: below, starting them
-/// takes as long as reading the file (2 MiB are some 200 µs).
-const LARGE: u64 = 2 << 20;
+use crate::engine::{Alone, Options, Progress};
 
 /// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
 const SUBTREE: usize = 1 << 20;
 
-/// A file that deserves all workers, opened and found regular.
-pub(crate) struct Large {
-    pub(crate) entry: EntryId,
-    file: std::os::fd::OwnedFd,
-    stat: FileStat,
+/// Pieces for each thread below which some would wait for the last ones too long.
+const PIECES: u64 = 4;
+
+/// Threads that one stream can use: with more readers than these, the hasher is what they wait
+/// for, or the memory is.
+const READERS: usize = 4;
+
+/// A file that may deserve several threads, and what else there is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Its bytes.
+    pub(crate) size: u64,
+    /// Files that nobody has begun, and that may be as large.
+    pub(crate) left: usize,
+    /// Huge files that others are reading.
+    pub(crate) others: usize,
 }
 
-impl Large {
-    pub(crate) fn opened(&self) -> Opened {
-        Opened {
-            entry: self.entry,
-            stat: self.stat.clone(),
-        }
+impl Work {
+    /// How many threads the file is worth, which would have nothing else to do; 1 for its place
+    /// among the lanes.
+    pub(crate) fn threads(&self, options: &Options) -> usize {
+        let files = self.left + self.others + 1;
+        let threads = if self.takes_all(options) {
+            options.workers / (self.others + 1)
+        } else if is_tree(options) {
+            options.workers / files
+        } else {
+            (options.workers / files).min(READERS)
+        };
+        // Together no more memory than the lanes of all workers may take.
+        let lanes = options.workers * options.read.slots * options.read.slot_size;
+        let each = if is_tree(options) {
+            SUBTREE
+        } else {
+            bc_read::STREAM_MEMORY
+        };
+        threads.min(lanes / files / each).max(1)
+    }
+
+    /// Whether the large files that are left are best hashed one after the other, by all threads
+    /// each: there are fewer than threads, and each can be cut into enough pieces.
+    pub(crate) fn takes_all(&self, options: &Options) -> bool {
+        is_tree(options)
+            && self.left + self.others + 1 < options.workers
+            && self.size / SUBTREE as u64 >= PIECES * options.workers as u64
     }
 }
 
-/// Up to this many files are looked at for their sizes. More deserve several
-/// workers whatever their sizes; 100 of them do if they are large.
+/// Whether parts of a file can be hashed apart from each other.
+fn is_tree(options: &Options) -> bool {
+    options.algorithms == [Algorithm::Blake3]
+}
+
+/// When a large file is met and up to this many are left, those are looked at.
+const FEW: usize = 64;
+
+/// How many files are left that are as large as may be worth several threads, as far as that can
+/// be known; counted up to `enough`.
+pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
+    let left = plan.left();
+    if left > FEW.max(enough) {
+        return left;
+    }
+    sizes(listing, plan.left_entries().into_iter())
+        .filter(|(_, size)| *size >= HUGE)
+        .take(enough)
+        .count()
+}
+
+/// Up to this many files are looked at for their sizes.
 const LOOKED_AT: usize = 512;
 
-/// Bytes of all files together if there are few of them, for the decision how
-/// many workers they deserve: one 10 GB file is worth more than one.
+/// Bytes of all files together if there are few of them, for a display of progress: nothing else
+/// needs them, and they cost a call for each file.
 pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
     (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
 }
@@ -56,6 +102,9 @@ fn sizes(
 ) -> impl Iterator<Item = (EntryId, u64)> {
     let mut last = None;
     entries.filter_map(move |entry| {
+        if let Some(size) = listing.size(entry) {
+            return Some((entry, size));
+        }
         let dir = listing.dir(entry);
         if !matches!(&last, Some((open, _)) if *open == dir) {
             last = Some((dir, listing.open_dir(dir).ok()?));
@@ -71,55 +120,42 @@ fn sizes(
     })
 }
 
-/// The large ones among a few entries, unless there are enough of them to
-/// keep every worker busy with one each.
-pub(crate) fn pick(listing: &Listing, entries: &[EntryId], options: &Options) -> Vec<Large> {
-    if options.workers < 2 || entries.len() > FEW {
-        return Vec::new();
-    }
-    let large: Vec<EntryId> = sizes(listing, entries.iter().copied())
-        .filter(|(_, size)| *size >= LARGE)
-        .map(|(entry, _)| entry)
-        .collect();
-    if large.len() >= options.workers {
-        return Vec::new();
-    }
-    let open = |entry| {
-        let (file, stat) = bc_read::open_checked(listing, entry).ok()?;
-        Some(Large { entry, file, stat })
-    };
-    large.into_iter().filter_map(open).collect()
-}
-
-/// Hashes one of them.
+/// Hashes one file, opened and found in the state `stat`, with several threads.
 pub(crate) fn hash(
-    listing: &Listing,
-    large: &Large,
-    options: &Options,
-    cancel: &Cancel,
+    file: &OwnedFd,
+    stat: FileStat,
+    entry: EntryId,
+    alone: &Alone<'_>,
+    threads: usize,
     progress: &Progress,
 ) -> Result<(FileStat, Vec<Digest>), Error> {
-    let path = || listing.path(large.entry);
+    let Alone {
+        listing,
+        options,
+        cancel,
+        ..
+    } = alone;
+    let path = || listing.path(entry);
     let named = |error: Error| match error.errno() {
         Some(errno) => Error::new(path(), error.op(), Errno::from_raw_os_error(errno)),
         None => Error::of_kind(path(), error.op(), error.kind()),
     };
     let refuses = options.read.changed == Changed::Refuse;
-    let fresh = refuses && bc_read::is_fresh(&large.stat.stamp);
+    let fresh = refuses && bc_read::is_fresh(&stat.stamp);
     let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-        let (digests, read) = digests(large, stat, options, cancel, progress, go_on)?;
+        let (digests, read) = digests(file, stat, options, threads, cancel, progress, go_on)?;
         if refuses {
             if read != stat.stamp.size {
                 return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
             }
-            bc_read::unchanged(&large.file, stat)?;
+            bc_read::unchanged(file, stat)?;
         }
         Ok(digests)
     };
     let hashed = if fresh {
-        bc_read::read_fresh(&large.file, cancel, read)
+        bc_read::read_fresh(file, cancel, read)
     } else {
-        read(&large.stat, &|| true).map(|digests| (large.stat.clone(), digests))
+        read(&stat, &|| true).map(|digests| (stat, digests))
     };
     let (stat, digests) = hashed.map_err(named)?;
     progress.files.fetch_add(1, Ordering::Relaxed);
@@ -129,9 +165,10 @@ pub(crate) fn hash(
 /// Digests of the bytes that `stat` promises, and how many there were. Stops with kind `Changed`
 /// when `go_on`, asked after each piece, says so.
 fn digests(
-    large: &Large,
+    file: &OwnedFd,
     stat: &FileStat,
     options: &Options,
+    threads: usize,
     cancel: &Cancel,
     progress: &Progress,
     go_on: &(dyn Fn() -> bool + Sync),
@@ -151,18 +188,17 @@ fn digests(
         }
         _ => error,
     };
-    let workers = options.workers;
-    if options.algorithms == [Algorithm::Blake3] {
+    if is_tree(options) {
         let subtree = |offset, bytes: &[u8]| {
             count(bytes);
             blake3_tree::subtree(offset, bytes)
         };
-        let parts = bc_read::map_chunks(&large.file, 0..size, SUBTREE, workers, &stop, subtree)
+        let parts = bc_read::map_chunks(file, 0..size, SUBTREE, threads, &stop, subtree)
             .map_err(stopped)?;
         return Ok((vec![blake3_tree::root(&parts)], size));
     }
     let mut hashers: Vec<Hasher> = options.algorithms.iter().map(|a| Hasher::new(*a)).collect();
-    let read = bc_read::stream(&large.file, size, workers, &stop, |bytes| {
+    let read = bc_read::stream(file, size, threads, &stop, |bytes| {
         for hasher in &mut hashers {
             hasher.update(bytes);
         }
@@ -170,4 +206,62 @@ fn digests(
     })
     .map_err(stopped)?;
     Ok((hashers.iter().map(Hasher::finalize).collect(), read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads for a file of so many MiB beside others, with so many workers.
+    fn threads(
+        algorithm: Algorithm,
+        mib: u64,
+        left: usize,
+        others: usize,
+        workers: usize,
+    ) -> usize {
+        let options = Options {
+            workers,
+            ..Options::new(vec![algorithm])
+        };
+        let size = mib << 20;
+        Work { size, left, others }.threads(&options)
+    }
+
+    #[test]
+    fn threads_that_have_nothing_else_to_do_help() {
+        let sha = |left, others, workers| threads(Algorithm::Sha256, 200, left, others, workers);
+        assert_eq!(
+            [1, 2, 3, 64].map(|workers| sha(0, 0, workers)),
+            [1, 2, 3, 4]
+        );
+        assert_eq!(sha(5, 0, 4), 1, "six files are for the lanes of four");
+        assert_eq!([sha(2, 3, 12), sha(2, 3, 11)], [2, 1]);
+    }
+
+    #[test]
+    fn trees_are_hashed_one_after_the_other_while_they_are_few() {
+        let tree =
+            |mib, left, others, workers| threads(Algorithm::Blake3, mib, left, others, workers);
+        assert_eq!(tree(1000, 2, 0, 4), 4);
+        assert_eq!(tree(1000, 0, 1, 4), 2, "another is being read");
+        assert_eq!(tree(1000, 3, 0, 4), 1, "one for each");
+        assert_eq!(tree(20, 59, 0, 64), 1, "too small for 64 pieces at once");
+        assert_eq!(tree(20, 3, 0, 64), 16);
+    }
+
+    #[test]
+    fn memory_is_that_of_the_lanes() {
+        let mut options = Options::new(vec![Algorithm::Sha256]);
+        options.workers = 4;
+        (options.read.slots, options.read.slot_size) = (40, 16 << 10);
+        let work = Work {
+            size: 1 << 30,
+            left: 0,
+            others: 0,
+        };
+        assert_eq!(work.threads(&options), 1);
+        options.read.slot_size = 64 << 10;
+        assert_eq!(work.threads(&options), 4);
+    }
 }

@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reading = |_| {
         Ok(Reading {
             workers,
+            start: Default::default(),
             read: bc_read::Options::default(),
         })
     };
@@ -26,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,
+        shows_bytes: false,
         progress: &progress,
     };
     let what = Create {

@@ -126,7 +126,8 @@ pub(crate) fn hash_options(
         let meta = tree.listing.meta(id);
         bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
     }
-    let bytes = bytes.or_else(|| bc_hash::bytes_if_few(&tree.listing));
+    let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
+    let bytes = bytes.or_else(few);
     let job = Job {
         files,
         bytes,
@@ -138,6 +139,7 @@ pub(crate) fn hash_options(
         kernels: work.kernels,
         read: reading.read,
         workers: reading.workers.max(1),
+        start: reading.start,
     })
 }
 

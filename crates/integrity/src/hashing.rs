@@ -30,6 +30,10 @@ const WINDOW: u32 = 8192;
 /// is left for the end.
 const LARGE: u64 = 256 << 10;
 
+/// Up to this many files, which are one window as a rule, are read and then written down: that they
+/// are begun by a thread of their own would cost more than their results take to write.
+const FEW: usize = 64;
+
 /// How often a caller that waits looks for a cancellation.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -237,7 +241,7 @@ pub(crate) fn in_order(
         }),
         ready: Condvar::new(),
     };
-    if options.workers <= 1 || order.len() <= 1 {
+    if options.workers <= 1 || order.len() <= FEW {
         return alone(&board, order, &ends, options, cancel, progress, take);
     }
     let stop = Cancel::new();
@@ -306,7 +310,7 @@ fn wait_for(
     }
 }
 
-/// One thread: a window is read, then taken.
+/// Without a thread that takes while others read: a window is read, then taken.
 fn alone(
     board: &Board<'_>,
     order: Vec<EntryId>,
@@ -320,7 +324,7 @@ fn alone(
     let mut begun = 0;
     for (nth, &end) in ends.iter().enumerate() {
         if begun < end {
-            let plan = Plan::new(order[begun..end].to_vec(), 1);
+            let plan = Plan::new(order[begun..end].to_vec(), options.workers);
             let sink = |_| ToBoard(board);
             let (_, read) = hash_with(board.listing, &plan, options, cancel, progress, sink)?;
             totals.merge(read);
@@ -393,6 +397,7 @@ mod tests {
             kernels: bc_digest::Kernels::detect(),
             read: bc_read::Options::default(),
             workers: 2,
+            start: bc_pool::dispatch::Start::Together,
         };
         let (cancel, progress) = (Cancel::new(), Progress::default());
         let taken = |_: Range<u32>, _: &Window| panic!("as a test");

@@ -42,12 +42,19 @@
 //! # std::fs::create_dir(&root).unwrap();
 //! std::fs::write(root.join("a"), "content")?;
 //! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
-//! let reading = |_| Ok(Reading { workers: 1, read: bc_read::Options::default() });
+//! let reading = |_| {
+//!     Ok(Reading {
+//!         workers: 1,
+//!         start: Default::default(),
+//!         read: bc_read::Options::default(),
+//!     })
+//! };
 //! let work = Work {
 //!     walk_workers: 1.into(),
 //!     reading: &reading,
 //!     kernels: Kernels::detect(),
 //!     cancel: &cancel,
+//!     shows_bytes: false,
 //!     progress: &progress,
 //! };
 //! let what = Create {

@@ -2,6 +2,7 @@
 
 use bc_digest::Kernels;
 use bc_pool::Cancel;
+use bc_pool::dispatch::Start;
 use bc_walk::{
     Entries, FileStats, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers,
 };
@@ -202,6 +203,8 @@ pub struct Job {
 pub struct Reading {
     /// Threads that read and hash, at least 1.
     pub workers: usize,
+    /// Whether they start at once.
+    pub start: Start,
     /// How they read.
     pub read: bc_read::Options,
 }
@@ -217,6 +220,9 @@ pub struct Work<'a> {
     pub kernels: Kernels,
     /// Ends the work early.
     pub cancel: &'a Cancel,
+    /// Whether the bytes of a [`Job`] are worth a call for each of a few files: somebody is shown
+    /// how far the reading is.
+    pub shows_bytes: bool,
     /// Counts files and bytes as they are read.
     pub progress: &'a bc_hash::Progress,
 }

@@ -1,18 +1,23 @@
 //! How many workers a job deserves: what the user asked for, or what pays.
+//!
+//! What pays is decided while the work is done ([`Recruiter`]): sizes are mostly not known before a
+//! file is open, and what a file costs depends on where it lies. Constants measured on a machine
+//! beforehand decided nothing that this does not: see [`Effort`] for the three that are left.
 
-mod calibration;
+mod recruit;
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
-pub use calibration::{Calibration, Machine};
+pub use recruit::{Recruiter, Team};
 
 use crate::{MAX_WORKERS, available_cpus, physical_cores};
 
 /// What `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Threads {
-    /// As many as pay, at most one per logical CPU: see [`workers`].
+    /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`].
     #[default]
     Auto,
     /// One, the caller's own thread.
@@ -81,105 +86,111 @@ impl fmt::Display for Threads {
     }
 }
 
-/// The work ahead, as far as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Job {
-    /// Files to process.
-    pub files: usize,
-    /// Their bytes; `None`: unknown, so [`Job::GUESS`] bytes a file are assumed.
-    pub bytes: Option<u64>,
-    /// Bytes per second that one worker gets through; `None` or nonsense: the calibrated
-    /// memory bandwidth, which is the most that is possible.
-    pub throughput: Option<f64>,
-}
+impl Threads {
+    /// The most workers that there may be: 1 to 1024, and for everything but
+    /// [`Threads::Exactly`] at most one per CPU that this process may use.
+    ///
+    /// ```
+    /// use bc_pool::dispatch::Threads;
+    ///
+    /// assert_eq!(Threads::Exactly(7).most(), 7);
+    /// assert_eq!(Threads::Mono.most(), 1);
+    /// ```
+    pub fn most(self) -> usize {
+        match self {
+            Threads::Mono => 1,
+            Threads::Exactly(count) => count.clamp(1, MAX_WORKERS),
+            Threads::Auto | Threads::Io => available_cpus().min(MAX_WORKERS),
+            Threads::Compute => physical_cores().min(MAX_WORKERS),
+        }
+    }
 
-impl Job {
-    /// Bytes assumed for a file of unknown size: the median of source trees, so that a
-    /// handful of unknown files does not look like work for many threads.
-    pub const GUESS: u64 = 4096;
-}
-
-/// The number of workers for a job of `files` files with `bytes` bytes, at memory speed.
-///
-/// See [`workers_for`], which also knows the throughput of the job.
-pub fn workers(
-    threads: Threads,
-    calibration: &Calibration,
-    files: usize,
-    bytes: Option<u64>,
-) -> usize {
-    let job = Job {
-        files,
-        bytes,
-        throughput: None,
-    };
-    workers_for(threads, calibration, &job)
-}
-
-/// The number of workers for a job: at least 1, at most 1024, and for everything but
-/// [`Threads::Exactly`] at most one per CPU that this process may use.
-///
-/// [`Threads::Auto`] compares `t_mono = files * per_file + bytes / throughput` with
-/// `t_multi = startup + t_mono / workers`, where starting costs each further thread its
-/// share, and takes the number of workers with the smallest sum: one when threads are no
-/// gain. Never panics, whatever the calibration says.
-///
-/// ```
-/// use bc_pool::dispatch::{Calibration, Threads, workers};
-///
-/// let calibration = Calibration::default();
-/// assert_eq!(workers(Threads::Auto, &calibration, 10, Some(1000)), 1);
-/// assert_eq!(workers(Threads::Exactly(7), &calibration, 10, None), 7);
-/// ```
-pub fn workers_for(threads: Threads, calibration: &Calibration, job: &Job) -> usize {
-    match threads {
-        Threads::Mono => 1,
-        Threads::Exactly(count) => count.clamp(1, MAX_WORKERS),
-        Threads::Io => available_cpus().min(MAX_WORKERS),
-        Threads::Compute => physical_cores().min(MAX_WORKERS),
-        // Asking the system for the CPUs costs about as much as a few files: only if one
-        // more thread could be a gain at all.
-        Threads::Auto if best(calibration, job, 2) == 1 => 1,
-        Threads::Auto => best(calibration, job, available_cpus().min(MAX_WORKERS)),
+    /// Whether all of them start at once: who names a number gets that number.
+    pub fn start(self) -> Start {
+        match self {
+            Threads::Auto => Start::AsItPays,
+            _ => Start::Together,
+        }
     }
 }
 
-/// The number of workers in `1..=most` with the shortest predicted time.
-fn best(calibration: &Calibration, job: &Job, most: usize) -> usize {
-    let bytes = job
-        .bytes
-        .unwrap_or_else(|| (job.files as u64).saturating_mul(Job::GUESS));
-    let throughput = job
-        .throughput
-        .filter(|rate| is_positive(*rate))
-        .or(Some(calibration.memory_bandwidth).filter(|rate| is_positive(*rate)));
-    let Some(throughput) = throughput else {
-        return 1;
-    };
-    let startup = calibration.thread_start;
-    let mono = job.files as f64 * calibration.per_file + bytes as f64 / throughput;
-    if !is_positive(mono) || !is_positive(startup) {
-        return 1;
-    }
-    // The minimum of (n - 1) * startup + mono / n lies at sqrt(mono / startup); the cast
-    // saturates.
-    let ideal = (mono / startup).sqrt() as usize;
-    let time = |n: usize| (n - 1) as f64 * startup + mono / n as f64;
-    [ideal, ideal.saturating_add(1)]
-        .into_iter()
-        .map(|count| count.clamp(1, most.max(1)))
-        .fold(1, |best, count| {
-            if time(count) < time(best) {
-                count
-            } else {
-                best
-            }
-        })
+/// When the workers of a run start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Start {
+    /// All of them before the work.
+    #[default]
+    Together,
+    /// As many as pay by what is known of the work; others join while it turns out to be more.
+    AsItPays,
 }
 
-/// Finite and above zero; false for NaN.
-fn is_positive(value: f64) -> bool {
-    value.is_finite() && value > 0.0
+impl Start {
+    /// Workers to begin with, of `most`, for work that is known to take one of them `effort`.
+    pub fn workers(self, most: usize, effort: Effort) -> usize {
+        match self {
+            Start::Together => most.max(1),
+            Start::AsItPays => effort.worth(most),
+        }
+    }
+}
+
+/// What some work takes one worker, in nanoseconds: an estimate that errs on the short side, so
+/// that nobody is started for nothing. Addition saturates.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Effort(u64);
+
+impl Effort {
+    /// To open, read and close a small file that is cached; 3 to 6 µs on machines of the last
+    /// years. What is not cached takes longer, and shows while it is read.
+    const PER_FILE: u64 = 4_000;
+    /// Bytes read and hashed in a nanosecond: about what copying out of the page cache alone
+    /// allows, and the fastest digests do.
+    const BYTES_PER_NANOSECOND: u64 = 8;
+    /// To have one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
+    /// Zen 5), and then it has to set up its buffers and its lanes.
+    pub(crate) const START: Effort = Effort(100_000);
+
+    /// The effort of reading and hashing so many files with so many bytes together.
+    ///
+    /// ```
+    /// use bc_pool::dispatch::Effort;
+    ///
+    /// assert_eq!(Effort::of(10, 100_000).worth(64), 1);
+    /// assert_eq!(Effort::of(86_629, 1_490_000_000).worth(16), 16);
+    /// assert_eq!(Effort::of(2, 1 << 30).worth(2), 2);
+    /// ```
+    pub fn of(files: u64, bytes: u64) -> Effort {
+        let files = files.saturating_mul(Effort::PER_FILE);
+        Effort(files.saturating_add(bytes / Effort::BYTES_PER_NANOSECOND))
+    }
+
+    /// The number of workers in `1..=most` with which it is over soonest, if to start each one
+    /// takes its time: with n of them it takes (n - 1) starts and 1/n of the work, so that the
+    /// n-th pays as long as `n * (n - 1)` starts take less than all of the work.
+    pub fn worth(self, most: usize) -> usize {
+        let starts = self.0 / Effort::START.0;
+        let root = starts.isqrt() as usize;
+        // n * (n - 1) < starts <= (root + 1)^2 holds for n = root, perhaps for root + 1.
+        let next = root as u64 + 1;
+        let ideal = if next * (next - 1) < starts {
+            root + 1
+        } else {
+            root
+        };
+        ideal.clamp(1, most.clamp(1, MAX_WORKERS))
+    }
+}
+
+impl From<Duration> for Effort {
+    fn from(time: Duration) -> Effort {
+        Effort(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl std::ops::AddAssign for Effort {
+    fn add_assign(&mut self, more: Effort) {
+        self.0 = self.0.saturating_add(more.0);
+    }
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ mod plan;
 mod progress;
 mod pump;
 mod queue;
+mod share;
 mod silent;
 mod slot;
 mod steady;
@@ -106,10 +107,10 @@ mod uring;
 mod watch;
 
 pub use open::open_checked;
-pub use plan::Plan;
+pub use plan::{HUGE, Plan};
 pub use pump::pump;
 pub use steady::{is_fresh, read_fresh};
-pub use stream::{map_chunks, stream, unchanged};
+pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, Options, Proof, Stats, Trust, Want,
 };

@@ -1,16 +1,39 @@
-//! The shared list of entries to read, handed out in shrinking batches.
+//! The shared list of entries to read, handed out in shrinking batches, and how
+//! many long ones each worker may have in hand.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_pool::Cursor;
 use bc_walk::{EntryId, Listing};
 
+use crate::share::{at_once, share};
+
+/// A batch is cut again when so much of it has been begun that there is more in
+/// it than in others: a source tree's 256 files have 4 MiB.
+const HEAVY: u64 = 8 << 20;
+
+/// Pieces per worker that given back entries are cut into.
+const PIECES: usize = 4;
+
 /// Which entries to read, in which order, shared by all workers of a run.
 ///
 /// Batches shrink towards the end, so that no worker is left with a long tail
-/// while the others have nothing to do.
+/// while the others have nothing to do. A worker whose batch turns out to hold
+/// long files gives back the rest of it.
 #[derive(Debug)]
 pub struct Plan {
     order: Vec<EntryId>,
     cursor: Cursor,
+    workers: AtomicUsize,
+    /// Long files that are being read by any worker.
+    long: AtomicUsize,
+    /// Those of them that may be worth several threads.
+    huge: AtomicUsize,
+    /// Entries in `returned`: looked at with each batch, written when any are given back.
+    returned_len: AtomicUsize,
+    returned: Mutex<Vec<Range<usize>>>,
 }
 
 impl Plan {
@@ -19,7 +42,15 @@ impl Plan {
     /// descriptors; very large files are best put first.
     pub fn new(order: Vec<EntryId>, workers: usize) -> Plan {
         let cursor = Cursor::new(order.len(), workers);
-        Plan { order, cursor }
+        Plan {
+            order,
+            cursor,
+            workers: AtomicUsize::new(workers.max(1)),
+            long: AtomicUsize::new(0),
+            huge: AtomicUsize::new(0),
+            returned_len: AtomicUsize::new(0),
+            returned: Mutex::default(),
+        }
     }
 
     /// All entries of a listing in path order.
@@ -42,9 +73,245 @@ impl Plan {
         &self.order
     }
 
+    /// Says how many workers there are to share what is left, if that is not the
+    /// number that the plan was made for.
+    pub fn set_workers(&self, workers: usize) {
+        self.workers.store(workers.max(1), Ordering::Relaxed);
+    }
+
+    /// Says that there are now so many, if that is more than before.
+    pub fn more_workers(&self, workers: usize) {
+        self.workers.fetch_max(workers, Ordering::Relaxed);
+    }
+
+    /// Entries that nobody has taken.
+    pub fn left(&self) -> usize {
+        self.cursor.remaining() + self.returned_len.load(Ordering::Relaxed)
+    }
+
+    /// The entries that nobody has taken, as it is just now.
+    pub fn left_entries(&self) -> Vec<EntryId> {
+        let returned = self.returned();
+        let next = self.order.len() - self.cursor.remaining();
+        let ranges = returned
+            .iter()
+            .cloned()
+            .chain(std::iter::once(next..self.order.len()));
+        ranges
+            .flat_map(|range| &self.order[range])
+            .copied()
+            .collect()
+    }
+
+    /// Long files that are being read.
+    pub(crate) fn long(&self) -> usize {
+        self.long.load(Ordering::Relaxed)
+    }
+
+    /// Files of [`HUGE`] bytes and more that are being read.
+    pub fn huge(&self) -> usize {
+        self.huge.load(Ordering::Relaxed)
+    }
+
     /// The next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<&[EntryId]> {
+        if self.returned_len.load(Ordering::Relaxed) > 0
+            && let Some(piece) = self.piece()
+        {
+            return Some(&self.order[piece]);
+        }
         self.cursor.next().map(|range| &self.order[range])
+    }
+
+    /// A part of what was given back.
+    fn piece(&self) -> Option<Range<usize>> {
+        let mut returned = self.returned();
+        let mut last = returned.pop()?;
+        let all = self.returned_len.load(Ordering::Relaxed);
+        let workers = self.workers.load(Ordering::Relaxed);
+        let len = (all / (PIECES * workers)).clamp(1, last.len());
+        let piece = last.start..last.start + len;
+        last.start = piece.end;
+        if !last.is_empty() {
+            returned.push(last);
+        }
+        self.returned_len.store(all - len, Ordering::Relaxed);
+        Some(piece)
+    }
+
+    /// Takes the rest of a batch back, for whoever comes next.
+    ///
+    /// # Panics
+    /// If it is not a part of what [`next`](Plan::next) gave.
+    pub(crate) fn give_back(&self, rest: &[EntryId]) {
+        if rest.is_empty() {
+            return;
+        }
+        let bytes = rest.as_ptr().addr() - self.order.as_ptr().addr();
+        let start = bytes / size_of::<EntryId>();
+        let range = start..start + rest.len();
+        assert!(range.end <= self.order.len(), "entries of another plan");
+        let mut returned = self.returned();
+        returned.push(range);
+        // Under the lock, as all its writers are.
+        let all = self.returned_len.load(Ordering::Relaxed) + rest.len();
+        self.returned_len.store(all, Ordering::Relaxed);
+    }
+
+    fn returned(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one worker has in hand of a plan.
+#[derive(Debug)]
+pub(crate) struct Hand<'a> {
+    plan: &'a Plan,
+    batch: &'a [EntryId],
+    /// Bytes of the batch that were begun.
+    begun: u64,
+    /// Files that are being opened, which may turn out long.
+    opening: usize,
+    /// Long files begun and not done.
+    long: usize,
+    huge: usize,
+    /// How many long files are to be in hand, and for how many workers and how much room that was
+    /// when the first was met.
+    at_once: Option<(usize, [usize; 2])>,
+}
+
+impl<'a> Hand<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> Hand<'a> {
+        Hand {
+            plan,
+            batch: &[],
+            begun: 0,
+            opening: 0,
+            long: 0,
+            huge: 0,
+            at_once: None,
+        }
+    }
+
+    /// Whether the next entry begins a new batch.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// The next entry, out of the batch or of a new one.
+    pub(crate) fn next(&mut self) -> Option<EntryId> {
+        if self.batch.is_empty() {
+            self.batch = self.plan.next()?;
+            self.begun = 0;
+        }
+        let (first, rest) = self.batch.split_first()?;
+        self.batch = rest;
+        Some(*first)
+    }
+
+    /// Whether the worker may begin one more file, where it has room for `room`: not if
+    /// it has its share of long ones, for what it takes then may be long too and
+    /// somebody else's share.
+    pub(crate) fn may_begin(&mut self, room: usize) -> bool {
+        let held = self.long + self.opening;
+        if held == 0 {
+            return true;
+        }
+        let workers = self.plan.workers.load(Ordering::Relaxed);
+        let all = self.plan.left() + self.batch.len() + self.plan.long() + self.opening;
+        let case = [workers, room];
+        let planned = match self.at_once {
+            Some((planned, before)) if before == case => planned,
+            _ => {
+                let planned = at_once(all, workers, room);
+                self.at_once = Some((planned, case));
+                planned
+            }
+        };
+        if held < planned.min(share(all, workers)) {
+            return true;
+        }
+        self.give_back();
+        false
+    }
+
+    /// A file is being opened, by the ring.
+    pub(crate) fn opening(&mut self) {
+        self.opening += 1;
+    }
+
+    /// It is open, or cannot be opened.
+    pub(crate) fn opened(&mut self) {
+        self.opening -= 1;
+    }
+
+    /// A file is begun of which so many bytes are to be read.
+    pub(crate) fn begin(&mut self, bytes: u64, length: Length) {
+        if length != Length::Short {
+            self.long += 1;
+            self.plan.long.fetch_add(1, Ordering::Relaxed);
+        }
+        if length == Length::Huge {
+            self.huge += 1;
+            self.plan.huge.fetch_add(1, Ordering::Relaxed);
+        }
+        self.begun = self.begun.saturating_add(bytes);
+        if self.begun >= HEAVY {
+            self.give_back();
+        }
+    }
+
+    /// It is done.
+    pub(crate) fn end(&mut self, length: Length) {
+        if length != Length::Short {
+            self.long -= 1;
+            self.plan.long.fetch_sub(1, Ordering::Relaxed);
+        }
+        if length == Length::Huge {
+            self.huge -= 1;
+            self.plan.huge.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Long files in hand.
+    pub(crate) fn long(&self) -> usize {
+        self.long
+    }
+
+    /// Huge files in hand.
+    pub(crate) fn huge(&self) -> usize {
+        self.huge
+    }
+
+    fn give_back(&mut self) {
+        self.plan.give_back(std::mem::take(&mut self.batch));
+    }
+}
+
+/// From this size on files are counted between workers. That is a shared write for each, which the
+/// many small ones must not pay: 92 % of a source tree's.
+const LONG: u64 = 32 << 10;
+
+/// From this size on a file may be worth several threads: below, starting them takes as long as
+/// reading it (2 MiB are some 200 µs).
+pub const HUGE: u64 = 2 << 20;
+
+/// Whether a file is worth counting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Length {
+    Short,
+    Long,
+    /// Long, and more than that.
+    Huge,
+}
+
+impl Length {
+    pub(crate) fn of(bytes: u64) -> Length {
+        match bytes {
+            HUGE.. => Length::Huge,
+            LONG.. => Length::Long,
+            _ => Length::Short,
+        }
     }
 }
 
@@ -85,5 +352,45 @@ mod tests {
         assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]));
         assert_eq!(sizes.last(), Some(&1));
         assert!(Plan::new(Vec::new(), 2).next().is_none());
+    }
+
+    #[test]
+    fn what_is_given_back_is_handed_out_again() {
+        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+        let first = plan.next().unwrap();
+        let (kept, rest) = first.split_at(5);
+        let before = plan.left();
+        plan.give_back(rest);
+        plan.give_back(&[]);
+        assert_eq!(plan.left(), before + rest.len());
+        let mut left = plan.left_entries();
+        let mut seen: Vec<EntryId> = std::iter::from_fn(|| plan.next())
+            .flatten()
+            .copied()
+            .collect();
+        assert_eq!(seen[..rest.len()], *rest, "first, in their order");
+        left.sort_unstable();
+        seen.sort_unstable();
+        assert_eq!(left, seen);
+        seen.extend(kept);
+        seen.sort_unstable();
+        assert_eq!(seen, (0..1000).map(EntryId).collect::<Vec<_>>());
+        assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
+    }
+
+    /// What one worker leaves of a batch of long files, another finds.
+    #[test]
+    fn a_heavy_batch_is_cut() {
+        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+        let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
+        assert_eq!(one.next(), Some(EntryId(0)));
+        one.begin(HEAVY - 1, Length::Long);
+        assert_eq!(one.next(), Some(EntryId(1)));
+        one.begin(1, Length::Short);
+        assert_eq!(other.next(), Some(EntryId(2)));
+        assert_eq!(plan.long(), 1);
+        one.end(Length::Long);
+        one.end(Length::Short);
+        assert_eq!(plan.long(), 0);
     }
 }

@@ -11,7 +11,7 @@ use bc_walk::{EntryId, Listing};
 use crate::buffer::Pool;
 use crate::latency::Latency;
 use crate::open::Opener;
-use crate::plan::Plan;
+use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
 use crate::silent::Silent;
 use crate::slot::Slot;
@@ -59,13 +59,13 @@ pub fn pump<C: Consumer>(
 
 struct Pump<'a, C> {
     listing: &'a Listing,
-    plan: &'a Plan,
     options: &'a Options,
     cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
     clock: Clock,
-    batch: std::slice::Iter<'a, EntryId>,
+    /// What this worker has taken from the plan.
+    hand: Hand<'a>,
     slots: Vec<Slot>,
     /// Last in, first out.
     free: Vec<usize>,
@@ -105,30 +105,35 @@ impl<'a, C: Consumer> Pump<'a, C> {
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
         let slots = match options.backend {
-            Choice::Sync => width,
+            // Twice the width: see `share`.
+            Choice::Sync => (2 * width).min(options.slots.max(width)),
             Choice::Auto | Choice::Uring => options.slots.clamp(width, SLOTS),
         };
         // One small file must not pay for what a tree needs.
         let slots = slots.min(plan.len()).max(1);
         consumer.reserve(slots);
+        // Up to twice the width are in hand at once, as far as that fits the slots' memory beside
+        // the smaller buffers.
+        let rest = options.slot_size.saturating_sub(SMALL + MEDIUM / 2) * slots;
+        let fit = rest / options.slot_size.max(1);
+        let long = (2 * width).max(slots / 4).min(fit).max(width);
         let pool = match options.backend {
             Choice::Auto | Choice::Uring if options.slot_size > MEDIUM => Pool::new(&[
                 (slots, SMALL),
                 (slots.div_ceil(2), MEDIUM),
-                (width.max(slots / 4), options.slot_size),
+                (long, options.slot_size),
             ]),
             _ => Pool::new(&[(slots, options.slot_size)]),
         };
         let chunk = (LIVE / width).max(CHUNK).min(pool.largest());
         Pump {
             listing,
-            plan,
             options,
             cancel,
             consumer,
             opener: Opener::new(listing),
             clock: Clock::new(),
-            batch: [].iter(),
+            hand: Hand::new(plan),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
             free: (0..slots).rev().collect(),
             ready: Vec::with_capacity(slots),
@@ -168,7 +173,10 @@ impl<'a, C: Consumer> Pump<'a, C> {
         while !cancel.is_cancelled() {
             let width = self.consumer.width().clamp(1, self.slots.len());
             self.relieve();
-            while !self.is_short() && (self.ready.len() < width || deep) {
+            while !self.is_short()
+                && (self.ready.len() < width || deep || self.hand.long() >= width)
+                && self.may_begin(if deep { self.slots.len() } else { width })
+            {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
                 deep = start == Start::Flying;
@@ -261,13 +269,16 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     fn next_entry(&mut self) -> Option<EntryId> {
-        loop {
-            if let Some(&entry) = self.batch.next() {
-                return Some(entry);
-            }
-            self.batch = self.plan.next()?.iter();
+        if self.hand.is_empty() {
             self.clock.read();
         }
+        self.hand.next()
+    }
+
+    /// Whether one more file may be begun, where there is room for `room`.
+    fn may_begin(&mut self, room: usize) -> bool {
+        // What was put off is nobody else's share.
+        !self.again.is_empty() || self.hand.may_begin(room)
     }
 
     fn stats(self) -> Stats {

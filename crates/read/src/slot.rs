@@ -7,6 +7,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::Buffer;
+use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::types::{Feed, Opened, Trust, Want};
 use crate::watch::Watch;
@@ -40,6 +41,7 @@ pub(crate) struct Active {
     /// Whether what is filled is the last of it.
     pub(crate) end: bool,
     pub(crate) seek: Seek,
+    pub(crate) length: Length,
     pub(crate) want: Want,
     pub(crate) watch: Watch,
     /// Bytes read so far.
@@ -87,6 +89,7 @@ impl Active {
             asked: 0,
             end: false,
             seek: Seek::Offset,
+            length: Length::Short,
         }
     }
 
@@ -208,6 +211,12 @@ impl Active {
     /// only where sizes are made up.
     pub(crate) fn enough(&self, trust: Trust) -> bool {
         trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file())
+    }
+
+    /// Whether its descriptor may have a lease, for which a writer would wait.
+    pub(crate) fn is_leased(&self) -> bool {
+        // With the last piece the descriptor was closed.
+        matches!(self.watch, Watch::Lease(_)) && !self.end
     }
 
     /// What to show the consumer.

@@ -20,6 +20,9 @@ const CHUNK: usize = 512 << 10;
 /// Chunks between the fastest reader and the consumer, for each worker.
 const AHEAD: usize = 3;
 
+/// Bytes of memory that [`stream`] takes for each of its workers.
+pub const STREAM_MEMORY: usize = AHEAD * CHUNK;
+
 /// Proves that the open `file` still has the stamp it was opened with.
 ///
 /// # Errors

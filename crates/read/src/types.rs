@@ -159,6 +159,16 @@ pub trait Consumer {
         Proof::Now
     }
 
+    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and proven, while the pump has
+    /// no other such in hand, and no lease of a file. A consumer that knows a better way for it than
+    /// the pump's, say with the help of other threads, reads it here and returns `true`; then neither
+    /// pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`]. One that
+    /// [`is_fresh`](crate::is_fresh) it reads as [`read_fresh`](crate::read_fresh) does.
+    fn take_over(&mut self, opened: &Opened) -> bool {
+        let _ = opened;
+        false
+    }
+
     /// Whether the content of a file with several names that was just opened is
     /// known, or will be, from another name: then it is not read, the consumer
     /// has taken care of it, and neither `begin` nor `finish` follows.

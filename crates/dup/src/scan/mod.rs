@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bc_digest::{Algorithm, Kernels};
+use bc_pool::dispatch::Start;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
 
@@ -84,6 +85,8 @@ pub struct Options {
     pub kernels: Kernels,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
+    /// Whether each part of the search takes all of them, or as many as it is worth.
+    pub start: Start,
 }
 
 /// The digests that a search can use.
@@ -107,6 +110,7 @@ impl Default for Options {
             read: bc_read::Options::default(),
             kernels: Kernels::detect(),
             workers: 1,
+            start: Start::Together,
         }
     }
 }

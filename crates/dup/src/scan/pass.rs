@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
+use bc_pool::dispatch::Effort;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Proof, Stats, Want};
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
@@ -96,6 +97,15 @@ impl Context<'_> {
         Plan::new(entries, self.options.workers)
     }
 
+    /// How many workers `bytes` of the files of `plan` are worth.
+    pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
+        let most = self.options.workers.clamp(1, plan.len().max(1));
+        let effort = Effort::of(plan.len() as u64, bytes);
+        let workers = self.options.start.workers(most, effort);
+        plan.set_workers(workers);
+        workers
+    }
+
     /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. Whole digests take a
     /// proof now.
     pub(crate) fn read(
@@ -109,9 +119,9 @@ impl Context<'_> {
             return Ok(Done::default());
         }
         let sizes = plan.entries().iter().map(|entry| self.listing.size(*entry));
-        let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0)));
-        self.progress.planned_bytes.fetch_add(bytes.sum(), Relaxed);
-        let workers = self.options.workers.clamp(1, plan.len());
+        let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0))).sum();
+        self.progress.planned_bytes.fetch_add(bytes, Relaxed);
+        let workers = self.workers(&plan, bytes);
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,

@@ -75,7 +75,7 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         let unread: u64 = unknown.iter().map(|file| part(*file)).sum();
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(unknown.into_iter());
-        let workers = context.options.workers.clamp(1, plan.len().max(1));
+        let workers = context.workers(&plan, unread);
         let results = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context,

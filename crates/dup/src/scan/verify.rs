@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::retry_on_intr;
@@ -17,7 +18,11 @@ const PIECE: usize = 256 << 10;
 /// Files that cannot be read leave it.
 pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, WorkerPanic> {
     let groups: Vec<&[u32]> = found.groups().collect();
-    let workers = context.options.workers.clamp(1, groups.len().max(1));
+    let most = context.options.workers.clamp(1, groups.len().max(1));
+    let members = || groups.iter().flat_map(|group| group.iter());
+    let bytes = members().map(|one| context.size(*one)).sum();
+    let effort = Effort::of(members().count() as u64, bytes);
+    let workers = context.options.start.workers(most, effort);
     let cursor = Cursor::with_batch(groups.len(), workers, 1, 16);
     let results = bc_pool::run(workers, |_| {
         let mut worker = Worker {

@@ -23,6 +23,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let reading = |_: Job| {
         Ok(Reading {
             workers,
+            start: Default::default(),
             read: bc_read::Options::default(),
         })
     };
@@ -31,6 +32,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
         reading: &reading,
         kernels: Kernels::detect(),
         cancel: &cancel,
+        shows_bytes: false,
         progress: &progress,
     })
 }

@@ -37,124 +37,62 @@ fn threads_parse_and_print() {
 
 #[test]
 fn small_jobs_stay_on_one_thread() {
-    let calibration = Calibration::default();
-    for (files, bytes) in [(0, 0), (1, 0), (10, 40_000), (50, 200_000)] {
-        let job = Job {
-            files,
-            bytes: Some(bytes),
-            throughput: None,
-        };
-        assert_eq!(
-            best(&calibration, &job, 64),
-            1,
-            "{files} files, {bytes} bytes"
-        );
+    for (files, bytes) in [(0, 0), (1, 0), (10, 40_000), (40, 200_000), (1, 1_000_000)] {
+        let effort = Effort::of(files, bytes);
+        assert_eq!(effort.worth(64), 1, "{files} files, {bytes} bytes");
     }
 }
 
 #[test]
 fn large_jobs_take_all() {
-    let calibration = Calibration::default();
-    let many = Job {
-        files: 86_629,
-        bytes: Some(1_490_000_000),
-        throughput: None,
-    };
-    assert_eq!(best(&calibration, &many, 2), 2);
-    assert_eq!(best(&calibration, &many, 16), 16);
-    let huge = Job {
-        files: 2,
-        bytes: Some(1 << 40),
-        throughput: Some(1e9),
-    };
-    assert_eq!(best(&calibration, &huge, 64), 64);
+    let tree = Effort::of(86_629, 1_490_000_000);
+    assert_eq!([2, 16].map(|most| tree.worth(most)), [2, 16]);
+    assert_eq!(Effort::of(2, 1 << 40).worth(64), 64);
+    assert_eq!(
+        Effort::of(u64::MAX, u64::MAX).worth(usize::MAX),
+        MAX_WORKERS
+    );
 }
 
+/// Against the sum that it is meant to make small.
 #[test]
-fn break_even_grows_smoothly() {
-    let calibration = Calibration::default();
-    let mut last = 1;
-    for files in (0..20_000).step_by(50) {
-        let job = Job {
-            files,
-            bytes: Some(files as u64 * 8192),
-            throughput: None,
-        };
-        let now = best(&calibration, &job, 64);
-        assert!(now >= last, "{files} files: {now} after {last}");
-        last = now;
+fn no_other_number_is_over_sooner() {
+    for starts in 0..1000 {
+        let effort = Effort(starts * Effort::START.0);
+        let time = |n: u64| (n - 1) * Effort::START.0 * n * n + effort.0 * n;
+        // Compared as n times the time, to stay with whole numbers: a/n < b/m.
+        let sooner = |n: u64, m: u64| time(n) * m * m < time(m) * n * n;
+        let n = effort.worth(64) as u64;
+        assert!((1..=64).all(|m| !sooner(m, n)), "{starts}: {n}");
+        assert!((1..n).all(|m| sooner(n, m)), "{starts}: {n}");
     }
-    assert!(last > 2);
 }
 
 #[test]
-fn slow_throughput_makes_threads_pay_sooner() {
-    let calibration = Calibration::default();
-    let job = |throughput| Job {
-        files: 2,
-        bytes: Some(1_000_000),
-        throughput: Some(throughput),
-    };
-    assert_eq!(best(&calibration, &job(20e9), 8), 1);
-    assert!(best(&calibration, &job(0.2e9), 8) > 1);
-}
-
-#[test]
-fn nonsense_is_harmless() {
-    let odd = [
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        -1.0,
-        0.0,
-        1e300,
-        1e-300,
-        f64::MIN_POSITIVE,
-    ];
-    for &per_file in &odd {
-        for &thread_start in &odd {
-            for &memory_bandwidth in &odd {
-                let calibration = Calibration {
-                    per_file,
-                    thread_start,
-                    memory_bandwidth,
-                    ..Calibration::default()
-                };
-                for files in [0, 1, 1000, usize::MAX] {
-                    for bytes in [None, Some(0), Some(u64::MAX)] {
-                        for throughput in [None, Some(f64::NAN), Some(-0.0), Some(1e300)] {
-                            let job = Job {
-                                files,
-                                bytes,
-                                throughput,
-                            };
-                            assert!((1..=8).contains(&best(&calibration, &job, 8)));
-                            let decided = workers_for(Threads::Auto, &calibration, &job);
-                            assert!((1..=available_cpus()).contains(&decided));
-                        }
-                    }
-                }
-            }
-        }
+fn nobody_is_no_number_of_workers() {
+    for effort in [Effort(0), Effort::START, Effort(u64::MAX)] {
+        assert_eq!(effort.worth(0), 1);
+        assert_eq!(Start::AsItPays.workers(0, effort), 1);
+        assert_eq!(Start::Together.workers(0, effort), 1);
     }
 }
 
 #[test]
 fn explicit_requests_are_honoured() {
-    let calibration = Calibration::default();
-    assert_eq!(workers(Threads::Mono, &calibration, usize::MAX, None), 1);
-    assert_eq!(workers(Threads::Exactly(64), &calibration, 0, None), 64);
-    assert_eq!(workers(Threads::Exactly(0), &calibration, 0, None), 1);
-    assert_eq!(
-        workers(Threads::Exactly(usize::MAX), &calibration, 0, None),
-        1024
-    );
-    assert_eq!(
-        workers(Threads::Io, &calibration, 0, None),
-        available_cpus()
-    );
-    assert_eq!(
-        workers(Threads::Compute, &calibration, 0, None),
-        physical_cores()
-    );
+    assert_eq!(Threads::Mono.most(), 1);
+    assert_eq!(Threads::Exactly(64).most(), 64);
+    assert_eq!(Threads::Exactly(0).most(), 1);
+    assert_eq!(Threads::Exactly(usize::MAX).most(), 1024);
+    assert_eq!(Threads::Io.most(), available_cpus());
+    assert_eq!(Threads::Compute.most(), physical_cores());
+    for threads in [
+        Threads::Mono,
+        Threads::Io,
+        Threads::Compute,
+        Threads::Exactly(9),
+    ] {
+        assert_eq!(threads.start(), Start::Together);
+        assert_eq!(Start::Together.workers(9, Effort(0)), 9);
+    }
+    assert_eq!(Threads::Auto.start(), Start::AsItPays);
 }

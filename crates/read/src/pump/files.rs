@@ -11,6 +11,7 @@ use super::Pump;
 use crate::buffer::{Buffer, Pool};
 use crate::close::close;
 use crate::open::{Cached, as_listed, verify};
+use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::queue::{Call, Way};
 use crate::slot::{Active, Plain, Slot};
@@ -79,6 +80,7 @@ impl<C: Consumer> Pump<'_, C> {
         };
         let flags = self.opener.flags(entry);
         self.slots[slot] = Slot::Opening { entry, want };
+        self.hand.opening();
         self.stats.queued += 1;
         if let Err(errno) = ring.open(slot, dir, self.listing.name(entry), flags) {
             self.abandon(errno);
@@ -135,15 +137,17 @@ impl<C: Consumer> Pump<'_, C> {
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         if opened.stat.nlink > 1 && self.consumer.knows(&opened) {
-            close(file);
-            self.short = false;
-            self.slots[slot] = Slot::Free;
-            self.free.push(slot);
             self.stats.files += 1;
-            return Start::Done;
+            return self.not_read(slot, file);
         }
+        let length = Length::of(progress.left());
+        if length == Length::Huge && proven && self.take_over(&opened, progress.left()) {
+            return self.not_read(slot, file);
+        }
+        self.hand.begin(progress.left(), length);
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, proven, want, progress, file);
+        active.length = length;
         if proven {
             self.watch(&mut active);
         }
@@ -169,6 +173,29 @@ impl<C: Consumer> Pump<'_, C> {
                 Start::Done
             }
         }
+    }
+
+    /// Lets go of a file that the consumer has taken care of.
+    fn not_read(&mut self, slot: usize, file: OwnedFd) -> Start {
+        close(file);
+        self.short = false;
+        self.slots[slot] = Slot::Free;
+        self.free.push(slot);
+        Start::Done
+    }
+
+    /// Offers a huge file to the consumer, to be read in a way of its own: where this worker
+    /// has no other in hand, which would have to wait for it, and nobody who wants to write to
+    /// one of its files would.
+    fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
+        // Of a file that was put off the pump knows its readings so far.
+        if self.hand.huge() > 0 || self.is_known(opened.entry) || self.holds_lease() {
+            return false;
+        }
+        self.hand.begin(bytes, Length::Huge);
+        let taken = self.consumer.take_over(opened);
+        self.hand.end(Length::Huge);
+        taken
     }
 
     /// How to read a file that need not be put into its slot: the consumer takes
@@ -394,6 +421,7 @@ impl<C: Consumer> Pump<'_, C> {
             self.slots[slot] = state;
             return;
         };
+        self.hand.opened();
         let file = match result {
             Ok(file) => Ok(file),
             // O_NOATIME refused, or nothing to do with the file: by plain call.
@@ -424,6 +452,7 @@ impl<C: Consumer> Pump<'_, C> {
             match &self.slots[slot] {
                 Slot::Opening { entry, .. } => {
                     let error = self.opener.error(*entry, "open", errno);
+                    self.hand.opened();
                     self.reject(slot, *entry, error);
                 }
                 _ => self.fail(slot, "read", errno),
@@ -456,7 +485,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// The same for a file that has left its slot.
     fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        self.release(slot, active.buffer, active.file);
+        self.release(slot, active.length, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -471,15 +500,22 @@ impl<C: Consumer> Pump<'_, C> {
         self.consumer.finish(slot, result, entry);
     }
 
-    /// Frees the slot, and what its file had.
+    /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
     #[inline]
-    pub(super) fn release(&mut self, slot: usize, buffer: Option<Buffer>, file: Option<OwnedFd>) {
+    pub(super) fn release(
+        &mut self,
+        slot: usize,
+        length: Length,
+        buffer: Option<Buffer>,
+        file: Option<OwnedFd>,
+    ) {
         if let Some(buffer) = buffer {
             self.pool.put(buffer);
         }
         if let Some(file) = file {
             close(file);
         }
+        self.hand.end(length);
         self.short = false;
         self.free.push(slot);
     }

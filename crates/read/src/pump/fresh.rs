@@ -42,6 +42,20 @@ impl<C: Consumer> Pump<'_, C> {
         Some(self.known.swap_remove(at).readings)
     }
 
+    /// Whether a file was read before.
+    pub(super) fn is_known(&self, entry: EntryId) -> bool {
+        self.known.iter().any(|file| file.entry == entry)
+    }
+
+    /// Whether anybody who wants to write to one of this worker's files has to wait for it.
+    pub(super) fn holds_lease(&self) -> bool {
+        let leased = |slot: &Slot| match slot {
+            Slot::Active(active) | Slot::Starved(active) => active.is_leased(),
+            Slot::Free | Slot::Opening { .. } => false,
+        };
+        self.slots.iter().any(leased)
+    }
+
     /// The next of the files to be read again.
     pub(super) fn next_again(&mut self) -> Option<(EntryId, Want)> {
         let file = self.again.pop()?;
@@ -113,6 +127,6 @@ impl<C: Consumer> Pump<'_, C> {
             want: active.want,
             readings,
         });
-        self.release(slot, active.buffer, active.file);
+        self.release(slot, active.length, active.buffer, active.file);
     }
 }

@@ -7,6 +7,7 @@ mod fresh;
 mod hostile;
 mod proof;
 mod refused;
+mod shares;
 
 use std::cell::Cell;
 use std::collections::HashMap;
