@@ -25,6 +25,7 @@ mod relocate;
 mod run;
 mod stake;
 mod step;
+mod sweep;
 mod symlink;
 pub(crate) mod sys;
 mod temp;
