@@ -22,6 +22,8 @@ fn undone(action: &str) {
     let number = |name: &str| t.join(name).symlink_metadata().unwrap().ino();
     t.write("a", "old").write("b", "old");
     let before = number("b");
+    // Nobody else gets the number meanwhile: that a kept file has it cannot be.
+    let _held = std::fs::File::open(t.join("b")).unwrap();
     prune();
     t.write("c", "new content").write("d", "new content");
     // Of the same length as the first and the same time, but for the content.
