@@ -93,7 +93,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 /// just now is compared only once a further write is sure to show.
 const TICK: Duration = Duration::from_millis(20);
 
-fn wait_for_clock(mtime_ns: i64) {
+pub(crate) fn wait_for_clock(mtime_ns: i64) {
     let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());
     if let Ok(age) = since.elapsed()
         && let Some(rest) = TICK.checked_sub(age)

@@ -24,6 +24,7 @@ mod reflink;
 mod relocate;
 mod run;
 mod stake;
+mod standing;
 mod step;
 mod sweep;
 mod symlink;

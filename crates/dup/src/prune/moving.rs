@@ -7,11 +7,12 @@ use std::os::fd::OwnedFd;
 
 use bc_walk::{FileStat, Identity};
 
-use super::guard::{self, Held};
+use super::guard::Held;
 use super::journal;
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
-use super::run::{Owners, Run, State};
+use super::run::{Options, Owners, Run, State};
+use super::standing::{self, Acceptable};
 use super::step::{Action, Skip, StepKind};
 use super::sys;
 
@@ -32,30 +33,91 @@ impl Unfinished {
     }
 }
 
+/// What may have the name `to` already; of the parts of a [`Run`], whose others
+/// change meanwhile.
+fn acceptable<'a>(
+    options: &'a Options,
+    unfinished: Option<&Unfinished>,
+    placed: &'a HashMap<Identity, Identity>,
+    keeper: &'a Held,
+    to: &[u8],
+) -> Acceptable<'a> {
+    Acceptable {
+        known: unfinished.and_then(|known| known.at(to)),
+        keeper,
+        references: &options.references,
+        placed,
+        force: options.force,
+        loss: match options.metadata {
+            Owners::Refuse => Loss::Refuse,
+            Owners::Ignore => Loss::Accept,
+        },
+    }
+}
+
 impl Run<'_> {
-    /// Removes leftovers from where a file is to be moved to, if that is there:
-    /// the way there follows links as little as the move itself.
+    /// Removes leftovers from where a file is to be moved to, if that is there.
     pub(super) fn sweep_destination(&mut self, to: &[u8]) {
-        let Action::Move(given) = &self.options.action else {
-            return;
-        };
-        let below = split(to.get(given.len()..).unwrap_or_default()).0;
-        let below = below.strip_prefix(b"/").unwrap_or(below);
-        if let Ok(dir) = sys::open_root(given).and_then(|root| sys::open_below(root, below))
+        if let Some((dir, _)) = self.look_up(to)
             && let Ok(stat) = sys::stat(&dir)
         {
             self.sweep(&dir, &FileStat::from(&stat).id, to);
         }
     }
 
-    /// Whether what is at the destination `to` of a move is the copy that an
-    /// earlier run made of the very content and was killed over.
-    pub(super) fn is_unfinished(&mut self, to: &[u8], target: &Held) -> Result<bool, Skip> {
+    /// The directory that a file is to be moved to, if it exists, and the name
+    /// there: the way there follows links as little as the move itself.
+    fn look_up(&self, to: &[u8]) -> Option<(OwnedFd, CString)> {
+        let Action::Move(given) = &self.options.action else {
+            return None;
+        };
+        let (below, name) = split(to.get(given.len()..).unwrap_or_default());
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        let root = sys::open_root(given).ok()?;
+        let dir = sys::open_below(root, below).ok()?;
+        Some((dir, sys::name(name).ok()?))
+    }
+
+    /// Proves that nothing is in the way of moving `target` to `to`, or that what
+    /// is there is its copy.
+    pub(super) fn check_destination(
+        &mut self,
+        to: &[u8],
+        keeper: &Held,
+        target: &Held,
+    ) -> Result<(), Skip> {
+        if self.taken.contains(to) {
+            return Err(standing::exists("another file was moved there"));
+        }
+        if rustix::fs::lstat(to).is_err() {
+            return Ok(());
+        }
+        let Some((dir, name)) = self.look_up(to) else {
+            return Err(Skip::DestinationExists(None));
+        };
+        self.read_journals();
+        let metadata = target.metadata()?;
+        let known = self.unfinished.as_ref();
+        let standing = acceptable(self.options, known, &self.placed, keeper, to).find(
+            (&dir, &name),
+            to,
+            target,
+            &metadata,
+            self.cancel,
+        )?;
+        if let Some(errno) = standing.unwatched {
+            self.unwatched(to, errno);
+        }
+        Ok(())
+    }
+
+    /// Asks the journals of earlier runs what they were killed over, once.
+    fn read_journals(&mut self) {
         let (options, cancel) = (self.options, self.cancel);
         let Action::Move(given) = &options.action else {
-            return Ok(false);
+            return;
         };
-        let known = self.unfinished.get_or_insert_with(|| Unfinished {
+        self.unfinished.get_or_insert_with(|| Unfinished {
             copies: journal::unfinished(&options.earlier, cancel),
             given: given.clone(),
             // It exists: something in it is in the way.
@@ -63,21 +125,6 @@ impl Run<'_> {
                 .ok()
                 .and_then(|dir| sys::real_path(&dir)),
         });
-        let Some(id) = known.at(to) else {
-            return Ok(false);
-        };
-        let (parent, name) = split(to);
-        let (dir, name) = (sys::open_root(parent)?, sys::name(name)?);
-        let found = Held::find(&dir, &name, to)?;
-        if found.stat.id != id || id == target.stat.id {
-            return Ok(false);
-        }
-        let size = target.stat.stamp.size;
-        match guard::compare(&target.file, &found.file, size, self.cancel) {
-            Ok(_) => Ok(true),
-            Err(Skip::ContentDiffers | Skip::Changed) => Ok(false),
-            Err(why) => Err(why),
-        }
     }
 
     /// Where a move goes, with the directories on the way made.
@@ -98,23 +145,25 @@ impl Run<'_> {
     pub(super) fn relocate(
         &mut self,
         place: Option<(OwnedFd, CString)>,
+        keeper: &Held,
         target: &Held,
         to: &[u8],
         number: Option<u64>,
         state: &mut State,
-        proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
         let names = FileStat::from(&sys::stat(&target.file)?).nlink;
+        let known = self.unfinished.as_ref();
+        let acceptable = acceptable(self.options, known, &self.placed, keeper, to);
         let mut journal = self.journal.as_deref_mut().zip(number);
         let means = Means {
             temps: &mut self.temps,
             blocked: &mut self.blocked,
             cancel: self.cancel,
-            record: &mut |id| match &mut journal {
-                Some((journal, step)) => journal.copied(*step, id),
+            record: &mut |id, origin| match &mut journal {
+                Some((journal, step)) => journal.copied(*step, id, origin),
                 None => Ok(()),
             },
         };
@@ -126,14 +175,12 @@ impl Run<'_> {
             how: How::Rename,
             metadata: target.metadata()?,
             lost: Vec::new(),
-            loss: match self.options.metadata {
-                Owners::Refuse => Loss::Refuse,
-                Owners::Ignore => Loss::Accept,
-            },
+            loss: acceptable.loss,
             with: arrived.map(|(_, arrived)| arrived),
-            ours: self.unfinished.as_ref().and_then(|known| known.at(to)),
+            acceptable: Some(acceptable),
         }
-        .go(means, proof)?;
+        .go(means, || keeper.outlives(target))?;
+        self.placed.insert(placed.id, source);
         let mut lost = placed.lost;
         if placed.copied {
             let stay = names.saturating_sub(state.pending);

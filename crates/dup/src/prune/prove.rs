@@ -139,10 +139,8 @@ impl Run<'_> {
             StepKind::Move(to) => {
                 self.distinct(keeper, held)?;
                 self.sweep_destination(to);
-                match rustix::fs::lstat(to.as_slice()) {
-                    Ok(_) if !self.is_unfinished(to, held)? => Err(Skip::DestinationExists),
-                    _ => Ok(Room::Free),
-                }
+                self.check_destination(to, keeper, held)?;
+                Ok(Room::Free)
             }
             StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
         }

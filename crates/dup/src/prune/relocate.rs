@@ -14,6 +14,7 @@ use super::copy::copy;
 use super::guard::{Held, compare, identity_at};
 use super::meta::Metadata;
 use super::plan::split;
+use super::standing::{Acceptable, Origin, Standing};
 use super::step::Skip;
 use super::sys::{self, Access, Failed};
 use super::temp::{Temps, remove};
@@ -136,8 +137,8 @@ pub(crate) struct Move<'a> {
     pub(crate) loss: Loss,
     /// A copy becomes another name of this one instead, where it can.
     pub(crate) with: Option<&'a Arrived>,
-    /// The copy that a killed run left under the new name.
-    pub(crate) ours: Option<Identity>,
+    /// What under the new name counts as the copy; nothing, if not given.
+    pub(crate) acceptable: Option<Acceptable<'a>>,
 }
 
 /// The ways to move.
@@ -163,8 +164,8 @@ pub(crate) struct Means<'a> {
     pub(crate) temps: &'a mut Temps,
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
-    /// Told which file a copy is before it is named.
-    pub(crate) record: &'a mut dyn FnMut(Identity) -> Result<(), Skip>,
+    /// Told which file a copy is before it is named, or counts as made.
+    pub(crate) record: &'a mut dyn FnMut(Identity, Origin) -> Result<(), Skip>,
 }
 
 impl Move<'_> {
@@ -202,10 +203,15 @@ impl Move<'_> {
             Err(Failed {
                 errno: Errno::XDEV, ..
             }) => self.across(means, proof),
+            // Said before it is found out that the name cannot be moved there at all.
             Err(Failed {
                 errno: Errno::EXIST,
                 ..
-            }) => Err(Skip::DestinationExists),
+            }) if self.acceptable.is_some() => self.across(means, proof),
+            Err(Failed {
+                errno: Errno::EXIST,
+                ..
+            }) => Err(Skip::DestinationExists(None)),
             Err(failed) => Err(failed.into()),
         }
     }
@@ -220,10 +226,13 @@ impl Move<'_> {
         // the other.
         let _here = means.blocked.claim(&target.dir, means.cancel)?;
         let _there = means.blocked.claim(to_dir, means.cancel)?;
+        let mut standing = None;
         let arrived = match identity_at(to_dir, name)? {
             None => self.link(&mut means)?,
-            Some(id) if Some(id) == self.ours => Some(self.resume(&mut means)?),
-            Some(_) => return Err(Skip::DestinationExists),
+            Some(_) => {
+                let found = standing.insert(self.take_up(&mut means)?);
+                Some(found.held.stat.id)
+            }
         };
         let id = match arrived {
             Some(id) => id,
@@ -233,6 +242,9 @@ impl Move<'_> {
         let removed = sys::sync_dir(to_dir).map_err(Skip::from).and_then(|()| {
             remove(target, means.temps, || {
                 proof()?;
+                if let Some(standing) = &standing {
+                    standing.outlives(target)?;
+                }
                 match identity_at(to_dir, name)? {
                     Some(found) if found == id => Ok(()),
                     _ => Err(Skip::Changed),
@@ -246,7 +258,8 @@ impl Move<'_> {
                 lost: self.lost,
             }),
             Err(why) => {
-                if !why.took_effect() {
+                // What was only found is nobody's to take away.
+                if !why.took_effect() && standing.is_none_or(|found| found.origin == Origin::Made) {
                     withdraw(to_dir, name, id);
                 }
                 Err(why)
@@ -270,7 +283,7 @@ impl Move<'_> {
             Some(refused) if self.loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
             _ => target
                 .check()
-                .and_then(|()| (means.record)(copied.id))
+                .and_then(|()| (means.record)(copied.id, Origin::Made))
                 .and_then(|()| {
                     sys::rename_new(to_dir, &copied.name, to_dir, self.name).map_err(taken)
                 }),
@@ -315,13 +328,13 @@ impl Move<'_> {
             Err(why) => return apart(&why),
         }
         self.target.check()?;
-        (means.record)(with.id)?;
+        (means.record)(with.id, Origin::Made)?;
         match sys::link(&with.dir, &with.name, self.to_dir, self.name) {
             Ok(()) => {}
             Err(Failed {
                 errno: Errno::EXIST,
                 ..
-            }) => return Err(Skip::DestinationExists),
+            }) => return Err(Skip::DestinationExists(None)),
             Err(failed) => return apart(&Skip::from(failed)),
         }
         match identity_at(self.to_dir, self.name)? {
@@ -335,32 +348,24 @@ impl Move<'_> {
         }
     }
 
-    /// Takes up the copy that a killed run had made and named already.
-    fn resume(&mut self, means: &mut Means<'_>) -> Result<Identity, Skip> {
-        let found = Held::find(self.to_dir, self.name, self.to)?;
-        let size = self.target.stat.stamp.size;
-        match compare(&self.target.file, &found.file, size, means.cancel) {
-            Ok(_) if Some(found.stat.id) == self.ours => {}
-            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            // Somebody has worked on it since.
-            _ => return Err(Skip::DestinationExists),
-        }
-        match self.metadata.difference(&found.metadata()?) {
-            Some(_) if self.loss == Loss::Refuse => return Err(Skip::DestinationExists),
-            Some(what) => self
-                .lost
-                .push(format!("{what}: differs at the destination")),
-            None => {}
-        }
-        sys::sync(&found.file)?;
-        (means.record)(found.stat.id)?;
-        Ok(found.stat.id)
+    /// Takes what has the new name already for the copy, if it is.
+    fn take_up(&mut self, means: &mut Means<'_>) -> Result<Standing, Skip> {
+        let Some(acceptable) = &self.acceptable else {
+            return Err(Skip::DestinationExists(None));
+        };
+        let at = (self.to_dir, self.name.as_c_str());
+        let mut found = acceptable.find(at, self.to, self.target, &self.metadata, means.cancel)?;
+        self.lost.extend(found.lost.take());
+        found.settle()?;
+        self.target.check()?;
+        (means.record)(found.held.stat.id, found.origin)?;
+        Ok(found)
     }
 }
 
 fn taken(failed: Failed) -> Skip {
     if failed.errno == Errno::EXIST {
-        Skip::DestinationExists
+        Skip::DestinationExists(None)
     } else {
         failed.into()
     }

@@ -138,6 +138,8 @@ pub fn prune(
         abilities: Abilities::default(),
         told_unwatched: false,
         unfinished: None,
+        taken: HashSet::new(),
+        placed: HashMap::new(),
         places: Places::new(&options.references, &options.action, cancel),
     };
     for mut group in groups {
@@ -171,6 +173,10 @@ pub(super) struct Run<'a> {
     pub(super) blocked: Blocked,
     /// Copies that earlier runs were killed over, once that was asked.
     pub(super) unfinished: Option<Unfinished>,
+    /// Paths that files were moved to, or would be.
+    pub(super) taken: HashSet<Vec<u8>>,
+    /// The files there, and what they were before: a copy is another one.
+    pub(super) placed: HashMap<Identity, Identity>,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// Of the file systems met.
@@ -356,6 +362,9 @@ impl Run<'_> {
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
+            if let StepKind::Move(to) = kind {
+                self.taken.insert(to.clone());
+            }
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
@@ -380,14 +389,13 @@ impl Run<'_> {
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
             keeper.wait_for_tick();
         }
-        let keeper_stands = || keeper.outlives(target);
         let mut lost = Vec::new();
         let acted = match (kind, &self.options.action) {
             (StepKind::Hardlink, _) => hardlink::act(keeper, target, &mut self.temps),
             (StepKind::Symlink(_), _) => symlink::act(keeper, target, &mut self.temps),
             (StepKind::Reflink, _) => reflink::act(keeper, target, self.cancel),
             (StepKind::Move(to), _) => self
-                .relocate(place, target, to, number, state, keeper_stands)
+                .relocate(place, keeper, target, to, number, state)
                 .map(|found| lost = found),
             _ => delete::act(keeper, target, &mut self.temps),
         };
@@ -410,6 +418,9 @@ impl Run<'_> {
         if ready.held.refresh().is_ok() {
             state.stamps.insert(id, ready.held.stat.stamp);
             state.links.insert(id, ready.held.stat.nlink);
+        }
+        if acted.is_ok() {
+            self.taken.extend(destination.map(<[u8]>::to_vec));
         }
         let freed = ready.freed;
         acted.map(|()| Outcome::Done { freed, lost })

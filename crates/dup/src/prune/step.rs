@@ -187,8 +187,9 @@ pub enum Skip {
     MetadataLost(String),
     /// Deleting is unsafe where the system cannot tell files apart.
     UnstableInodes,
-    /// Something has the destination's name.
-    DestinationExists,
+    /// Something has the destination's name, and is not the copy that the move
+    /// makes: because of this, where that was asked.
+    DestinationExists(Option<&'static str>),
     /// There is a file of ours that could not be removed; with its path.
     Left {
         /// The temporary name, which holds nothing that is not elsewhere too.
@@ -263,7 +264,7 @@ impl Skip {
             Skip::MetadataDiffers(_) => "different metadata",
             Skip::MetadataLost(_) => "metadata not kept",
             Skip::UnstableInodes => "unstable inode numbers",
-            Skip::DestinationExists => "destination exists",
+            Skip::DestinationExists(_) => "destination exists",
             Skip::Left { .. } => "temporary file left",
             Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
@@ -309,7 +310,8 @@ impl fmt::Display for Skip {
             Skip::UnstableInodes => {
                 f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
             }
-            Skip::DestinationExists => f.write_str("the destination exists"),
+            Skip::DestinationExists(None) => f.write_str("the destination exists"),
+            Skip::DestinationExists(Some(what)) => write!(f, "the destination exists; {what}"),
             Skip::Left { path, errno } => write!(
                 f,
                 "temporary {} could not be removed: {}",

@@ -38,12 +38,13 @@ use super::fail::point;
 use super::guard::Held;
 use super::plan::Group;
 use super::run::Mode;
+use super::standing::Origin;
 use super::step::{Action, Skip};
 use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
-pub(crate) use self::read::{Steps, unfinished};
+pub(crate) use self::read::{Copy, Steps, unfinished};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::roots::join;
 
@@ -210,13 +211,20 @@ impl Journal {
 
     /// Records which file the copy is that is about to get the name of a
     /// step's destination: should the run be killed before the original is
-    /// gone, the copy is known for ours. On the disk before it is named.
-    pub(crate) fn copied(&mut self, step: u64, id: Identity) -> Result<(), Skip> {
+    /// gone, the copy is known for ours. On the disk before it is named. One
+    /// that was found there is recorded as such.
+    pub(crate) fn copied(&mut self, step: u64, id: Identity, origin: Origin) -> Result<(), Skip> {
         let copied = Inode {
             dev: id.dev,
             ino: id.ino,
         };
-        self.line(&Copied { step, copied }).map_err(unwritable)?;
+        let found = origin == Origin::Found;
+        let line = Copied {
+            step,
+            copied,
+            found,
+        };
+        self.line(&line).map_err(unwritable)?;
         self.sync()
     }
 

@@ -18,6 +18,7 @@ use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
 use crate::prune::run::Mode;
+use crate::prune::standing::Origin;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a
 /// list of 64 KiB of names and as much for each value stay below this.
@@ -35,12 +36,19 @@ pub(crate) struct Place {
     pub(crate) took_effect: Option<bool>,
 }
 
+/// The copy that a move to another file system left at its destination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    pub(crate) id: Identity,
+    pub(crate) origin: Origin,
+}
+
 /// All steps of a journal, in the order they were made.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) places: Vec<Place>,
-    /// The copies that steps made, by place.
-    copies: HashMap<usize, Identity>,
+    /// The copies that steps made or found, by place.
+    copies: HashMap<usize, Copy>,
     /// Bytes of complete lines: what follows was cut off.
     pub(super) complete: u64,
 }
@@ -95,12 +103,22 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
         index.line(text, &mut run).map_err(bad)?;
         index.complete += length as u64;
     }
-    if run.number > 0 {
+    // A run that was killed before its first line was whole has done nothing.
+    if run.number > 0 || is_torn(&line) {
         Ok(index)
     } else {
         Err(Stop::Refused(NOT_ONE.to_owned()))
     }
 }
+
+/// Whether the first line, which has no end, may be one of ours: that of an empty file is.
+fn is_torn(line: &[u8]) -> bool {
+    let length = line.len().min(HEADER.len());
+    line[..length] == HEADER.as_bytes()[..length]
+}
+
+/// What each first line begins with.
+const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
 
 const NOT_ONE: &str = "not a journal of bc dup";
 
@@ -124,13 +142,18 @@ impl Index {
             let end: End = serde_json::from_slice(text).map_err(json)?;
             self.last(end.step, run)?.1.took_effect = Some(end.done);
         } else if probe.copied.is_some() {
-            let Copied { step, copied } = serde_json::from_slice(text).map_err(json)?;
+            let line: Copied = serde_json::from_slice(text).map_err(json)?;
+            let Copied { step, copied, .. } = line;
             let (at, _) = self.last(step, run)?;
             let id = Identity {
                 dev: copied.dev,
                 ino: copied.ino,
             };
-            self.copies.insert(at, id);
+            let origin = match line.found {
+                true => Origin::Found,
+                false => Origin::Made,
+            };
+            self.copies.insert(at, Copy { id, origin });
         } else {
             let entry: Entry = serde_json::from_slice(text).map_err(json)?;
             if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
@@ -200,12 +223,13 @@ impl Steps {
     }
 
     /// Whether the step with this place in the index made a copy.
-    pub(crate) fn has_copy(&self, at: usize) -> bool {
-        self.index.copies.contains_key(&at)
+    pub(crate) fn made_copy(&self, at: usize) -> bool {
+        let copy = self.index.copies.get(&at);
+        copy.is_some_and(|copy| copy.origin == Origin::Made)
     }
 
-    /// The step with this place in the index, and the copy it made.
-    pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Identity>)> {
+    /// The step with this place in the index, and its copy.
+    pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Copy>)> {
         let entry = self.index.entry(&self.file, at)?;
         Ok((entry, self.index.copies.get(&at).copied()))
     }
@@ -239,13 +263,14 @@ pub(crate) fn unfinished(
         let Ok(Some(index)) = indexed(&file, path, cancel) else {
             continue;
         };
-        for (&at, &id) in &index.copies {
+        for (&at, copy) in &index.copies {
             // Killed, or failed and not withdrawn.
-            if index.places[at].took_effect != Some(true)
+            if copy.origin == Origin::Made
+                && index.places[at].took_effect != Some(true)
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
-                found.insert(destination, id);
+                found.insert(destination, copy.id);
             }
         }
     }
@@ -343,8 +368,16 @@ mod tests {
                 "not the one before",
             ),
             (step(1, "delete", "/a/x", 5), "not a journal"),
-            (String::new(), "not a journal"),
             ("notes\n".to_owned(), "not a journal"),
+            ("notes".to_owned(), "not a journal"),
+            ("{\"journal\":\"bc du\n".to_owned(), "not a journal"),
+            ("{\"journal\":\"another".to_owned(), "not a journal"),
+            (
+                "{\"journal\":\"bc dup prune\",\"schema!".to_owned(),
+                "not a journal",
+            ),
+            ("\n".to_owned(), "not a journal"),
+            ("\0\0\0".to_owned(), "not a journal"),
         ] {
             let refused = parse(text.as_bytes()).unwrap_err();
             assert!(
@@ -352,6 +385,23 @@ mod tests {
                 "{refused}, not {message}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn a_first_line_that_was_cut_off_is_a_run_that_did_nothing() {
+        let whole = header(SCHEMA, ROOTS);
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole.as_bytes()[..length]), Ok(0), "{length}");
+        }
+        // As the writer makes it, whatever the order of its fields.
+        let made = serde_json::to_string(&Header {
+            journal: MAGIC.to_owned(),
+            schema: SCHEMA,
+            action: "delete".to_owned(),
+            started_at: String::new(),
+            roots: Vec::new(),
+        });
+        assert!(made.unwrap().starts_with(HEADER));
     }
 
     /// Counts what is read, and asks for the end after so many bytes.

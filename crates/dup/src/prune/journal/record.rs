@@ -83,11 +83,15 @@ pub(super) struct End {
     pub(super) reason: Option<String>,
 }
 
-/// The copy that a move to another file system is about to give its name.
+/// The copy that a move to another file system is about to give its name, or
+/// has found under it.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Copied {
     pub(super) step: u64,
     pub(super) copied: Inode,
+    /// It was there before the step, and stays when that is undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) found: bool,
 }
 
 #[derive(Deserialize, Serialize)]

@@ -11,6 +11,7 @@ mod protect;
 mod race;
 mod reflink;
 mod refusals;
+mod standing;
 mod undo;
 
 use std::collections::BTreeMap;

@@ -7,16 +7,16 @@ use std::os::unix::process::ExitStatusExt;
 
 use rustix::io::Errno;
 
-fn action(to: &Path) -> Action {
+pub(super) fn action(to: &Path) -> Action {
     Action::Move(to.as_os_str().as_bytes().to_vec())
 }
 
-fn moved(to: &Path, tree: &TestTree, name: &str) -> PathBuf {
+pub(super) fn moved(to: &Path, tree: &TestTree, name: &str) -> PathBuf {
     let whole = tree.join(name);
     to.join(whole.strip_prefix("/").unwrap())
 }
 
-fn undo_all(tree: &TestTree) -> (UndoSummary, Vec<String>) {
+pub(super) fn undo_all(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
     let journal = tree.scratch("journal");
     let summary = undo(&journal, Mode::Execute, &Cancel::new(), &mut |event| {
@@ -25,7 +25,7 @@ fn undo_all(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     (summary.unwrap(), lines)
 }
 
-fn run_journalled(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
+pub(super) fn run_journalled(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
     let mut journal = create(&tree.scratch("journal"), options.action.clone(), tree).unwrap();
     run_groups(groups(tree.path()), options, Some(&mut journal))
 }
@@ -209,6 +209,39 @@ fn finish(tree: &TestTree, to: &Path, context: &str) {
     assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
 }
 
+/// The same command once more, with a journal of its own: that of the killed
+/// run is not at hand. Undo of the second takes back what the second did.
+fn finish_without(tree: &TestTree, to: &Path, context: &str) {
+    let options = options(action(to));
+    let before = snapshot(tree.path());
+    let there = match to.exists() {
+        true => snapshot(to),
+        false => BTreeMap::new(),
+    };
+    let second = tree.scratch("second");
+    let mut journal = create(&second, options.action.clone(), tree).unwrap();
+    let groups = groups(tree.path());
+    let (summary, lines) = run_groups(groups, &options, Some(&mut journal));
+    drop(journal);
+    let context = format!("{context}, then {lines:?}");
+    assert!(summary.is_clean(), "{context}");
+    assert_eq!(files(tree.path()).len(), 3, "{context}");
+    assert_eq!(files(to).len(), 3, "{context}");
+    assert!(temporaries(to).is_empty(), "{context}");
+    assert!(temporaries(tree.path()).is_empty(), "{context}");
+    let undone = undo(&second, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+    assert_eq!(undone.failed, 0, "{context}");
+    let is_ours = |path: &PathBuf| leftover::is_ours(path.file_name().unwrap().as_bytes());
+    let without = |mut tree: BTreeMap<PathBuf, Vec<u8>>| {
+        tree.retain(|path, _| !is_ours(path));
+        tree
+    };
+    assert_eq!(snapshot(tree.path()), without(before), "{context}");
+    if to.exists() {
+        assert_eq!(snapshot(to), without(there), "{context}");
+    }
+}
+
 fn take_back(tree: &TestTree, to: &Path, context: &str) {
     let (summary, lines) = undo_all(tree);
     let context = format!("{context}, then {lines:?}");
@@ -234,8 +267,14 @@ fn killed_on_the_way_to_another_file_system_undo_takes_it_back() {
 }
 
 #[test]
+fn killed_on_the_way_to_another_file_system_the_next_run_finishes_without_that_journal() {
+    every_kill(finish_without, true);
+}
+
+#[test]
 fn killed_while_renaming_the_next_run_finishes() {
     every_kill(finish, false);
+    every_kill(finish_without, false);
 }
 
 #[test]
@@ -320,20 +359,6 @@ fn killed_while_undoing_a_second_undo_finishes() {
             }
         }
     }
-}
-
-/// A file that only looks like a copy of ours is the user's.
-#[test]
-fn what_no_journal_knows_is_in_the_way() {
-    let Some((tree, to)) = two_file_systems() else {
-        return;
-    };
-    let one = moved(to.path(), &tree, "b/one");
-    fs::create_dir_all(one.parent().unwrap()).unwrap();
-    fs::write(&one, content()).unwrap();
-    let (summary, lines) = run(&tree, &options(action(to.path())));
-    assert_eq!(summary.skipped["destination exists"], 1, "{lines:?}");
-    assert!(tree.exists("b/one") && one.exists());
 }
 
 /// While undo restores a file, somebody gives its name to another one: that

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::prune::claim::Blocked;
 use crate::prune::copy::{Copy, copy, digest};
 use crate::prune::guard::{self, Held, identity_at};
-use crate::prune::journal::{Entry, JournalError, Recorded, Steps};
+use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
 use crate::prune::plan::{self, FileRef};
 use crate::prune::relocate;
 use crate::prune::run::Mode;
@@ -76,7 +76,8 @@ pub struct UndoSummary {
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled
 /// while it reads, it has done nothing; later, it stops between two steps or
-/// within one that leaves nothing behind.
+/// within one that leaves nothing behind. A journal whose run was killed before
+/// its first line was whole is one without steps.
 ///
 /// # Errors
 /// If the journal cannot be read, is not one, was written by another version,
@@ -107,7 +108,7 @@ pub fn undo(
             break;
         }
         // A copy that was not withdrawn may be there all the same.
-        if place.took_effect == Some(false) && !steps.has_copy(at) {
+        if place.took_effect == Some(false) && !steps.made_copy(at) {
             continue;
         }
         let (entry, copy) = steps
@@ -236,7 +237,7 @@ impl Undo<'_> {
         &mut self,
         entry: &Entry,
         took_effect: Option<bool>,
-        copy: Option<Identity>,
+        copy: Option<journal::Copy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let found = find(path, &entry.target)?;
@@ -254,7 +255,7 @@ impl Undo<'_> {
         match entry.action.as_str() {
             "hardlink" => self.unlink(entry, path, found),
             "symlink" => self.unlink(entry, path, found),
-            "delete" => self.recreate(entry, path, found),
+            "delete" => self.recreate(entry, path, found, None),
             "move" => self.move_back(entry, copy, path, found),
             // It changed no name: reflinked files are separate files as they are.
             "reflink" => Ok(UndoOutcome::Unneeded),
@@ -293,8 +294,15 @@ impl Undo<'_> {
         Ok(UndoOutcome::Unneeded)
     }
 
-    /// Gives a deleted name its content back.
-    fn recreate(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+    /// Gives a deleted name its content back, from `source` rather than from
+    /// the kept file.
+    fn recreate(
+        &mut self,
+        entry: &Entry,
+        path: &[u8],
+        found: Found,
+        source: Option<&Held>,
+    ) -> Result<UndoOutcome, Skip> {
         if found.stat.is_some() {
             return self.separate(entry, &found.hold(path)?);
         }
@@ -302,7 +310,7 @@ impl Undo<'_> {
             return Ok(outcome);
         }
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
-        let (temp, id, lost) = self.make(entry, &found.dir, None)?;
+        let (temp, id, lost) = self.make(entry, &found.dir, source)?;
         if let Err(failed) = sys::rename_new(&found.dir, &temp, &found.dir, &found.name) {
             if let Ok(Some(there)) = identity_at(&found.dir, &temp)
                 && there == id

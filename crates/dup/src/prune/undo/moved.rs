@@ -1,12 +1,13 @@
 //! Taking moves back: by renaming, or by a copy that is given what the record
 //! says, or by removing a copy whose original never went.
 
-use bc_walk::{FileStat, Identity, Kind};
+use bc_walk::{FileStat, Kind};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::guard::{self, compare};
-use crate::prune::journal::Entry;
+use crate::prune::journal::{Copy, Entry};
 use crate::prune::relocate::{Arrived, How, Loss, Means, Move};
+use crate::prune::standing::Origin;
 use crate::prune::step::Skip;
 use crate::prune::temp::remove;
 
@@ -14,7 +15,7 @@ impl Undo<'_> {
     pub(super) fn move_back(
         &mut self,
         entry: &Entry,
-        copy: Option<Identity>,
+        copy: Option<Copy>,
         path: &[u8],
         found: Found,
     ) -> Result<UndoOutcome, Skip> {
@@ -25,6 +26,9 @@ impl Undo<'_> {
             Err(Skip::Gone) => None,
             Err(why) => return Err(why),
         };
+        if copy.is_some_and(|copy| copy.origin == Origin::Found) {
+            return self.leave_copy(entry, path, found, moved, &from);
+        }
         if let Some(here) = &found.stat {
             let Some(there) = moved else {
                 // Never moved, or back already.
@@ -34,14 +38,14 @@ impl Undo<'_> {
             let ours = there
                 .stat
                 .as_ref()
-                .is_some_and(|stat| Some(stat.id) == copy);
+                .is_some_and(|stat| copy.is_some_and(|copy| copy.id == stat.id));
             return match in_place {
                 true if ours => self.withdraw(entry, path, &from, found, there),
                 true => Ok(UndoOutcome::Unneeded),
                 false if is_restored(entry, here) => {
                     self.withdraw(entry, path, &from, found, there)
                 }
-                false => Err(Skip::DestinationExists),
+                false => Err(Skip::DestinationExists(None)),
             };
         }
         let mut held = moved.ok_or(Skip::Gone)?.hold(&from)?;
@@ -78,14 +82,14 @@ impl Undo<'_> {
             lost,
             loss: Loss::Accept,
             with: with.as_ref(),
-            ours: None,
+            acceptable: None,
         }
         .go(
             Means {
                 temps: &mut self.temps,
                 blocked: &mut self.blocked,
                 cancel: self.cancel,
-                record: &mut |_| Ok(()),
+                record: &mut |_, _| Ok(()),
             },
             || Ok(()),
         )?;
@@ -93,6 +97,23 @@ impl Undo<'_> {
             return Ok(self.done(entry, placed.id, path, &found.dir, placed.lost));
         }
         Ok(UndoOutcome::Restored { lost: placed.lost })
+    }
+
+    /// Gives the file back whose copy the run had found at its destination:
+    /// that one is not the run's, and stays. Gone or changed since, it is not
+    /// needed either: the kept file has the content.
+    fn leave_copy(
+        &mut self,
+        entry: &Entry,
+        path: &[u8],
+        found: Found,
+        moved: Option<Found>,
+        from: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        let source = moved
+            .and_then(|moved| moved.hold(from).ok())
+            .filter(|held| self.is_recorded(entry, held).is_ok());
+        self.recreate(entry, path, found, source.as_ref())
     }
 
     /// Removes what is at the destination while the file is in its place: the
@@ -108,7 +129,7 @@ impl Undo<'_> {
         let original = original.hold(path)?;
         let copy = copy.hold(from)?;
         if copy.stat.kind() != Kind::File || copy.stat.id == original.stat.id {
-            return Err(Skip::DestinationExists);
+            return Err(Skip::DestinationExists(None));
         }
         guard::check_distinct(&original, &copy)?;
         let size = entry.target.stamp().size;
@@ -116,7 +137,7 @@ impl Undo<'_> {
             Ok(found) if Some(found) == entry.digest() => {}
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             // Somebody works with one of them: both stay.
-            _ => return Err(Skip::DestinationExists),
+            _ => return Err(Skip::DestinationExists(None)),
         }
         if let Some(outcome) = self.would() {
             return Ok(outcome);

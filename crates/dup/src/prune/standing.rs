@@ -1,0 +1,195 @@
+//! A file that has the destination's name already and is the copy that a move
+//! would make: its run was killed before the original went, or somebody made
+//! it by other means. It counts as made, with every proof that a fresh copy
+//! gets and with those that a fresh copy does not need: it may be the original
+//! itself under another mount, or somebody may be at work with it.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Kind};
+
+use super::guard::{self, Held, Watched};
+use super::meta::Metadata;
+use super::relocate::Loss;
+use super::run::Force;
+use super::step::Skip;
+use super::sys;
+use crate::subtrees::Subtrees;
+
+/// Whose a copy is that has the destination's name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// A run's that left its word for it in a journal: undo may remove it.
+    Made,
+    /// Unknown: undo leaves it alone.
+    Found,
+}
+
+/// Which files may count as the copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Acceptable<'a> {
+    /// The one that an earlier run's journal says it made.
+    pub(crate) known: Option<Identity>,
+    /// Never this one, or one that cannot be told from it.
+    pub(crate) keeper: &'a Held,
+    /// Never one of these.
+    pub(crate) references: &'a Subtrees,
+    /// What this run has placed, and the file that it was before: two files may
+    /// have one destination, and the second is not there because the first is.
+    pub(crate) placed: &'a HashMap<Identity, Identity>,
+    /// Whether a file system is believed that cannot tell files apart.
+    pub(crate) force: Force,
+    pub(crate) loss: Loss,
+}
+
+/// A copy that counts as made.
+pub(crate) struct Standing {
+    pub(crate) held: Held,
+    pub(crate) origin: Origin,
+    /// What it lacks, if that was allowed.
+    pub(crate) lost: Option<String>,
+    /// Why writers of it will not be noticed, as an error number.
+    pub(crate) unwatched: Option<i32>,
+}
+
+/// Nothing but what is named differs, or is in the way.
+pub(crate) fn exists(what: &'static str) -> Skip {
+    Skip::DestinationExists(Some(what))
+}
+
+const ITSELF: &str = "it is the file itself";
+const CONTENT: &str = "its content differs";
+const BUSY: &str = "it is being changed";
+
+impl Acceptable<'_> {
+    /// Holds what `name` in `dir` leads to, at the path `to`, and proves that it
+    /// is the copy of `target` that a move with this metadata makes.
+    ///
+    /// # Errors
+    /// [`Skip::DestinationExists`], with what differs.
+    pub(crate) fn find(
+        &self,
+        (dir, name): (&OwnedFd, &CStr),
+        to: &[u8],
+        target: &Held,
+        metadata: &Metadata,
+        cancel: &Cancel,
+    ) -> Result<Standing, Skip> {
+        let there = FileStat::from(&sys::stat_at(dir, name)?);
+        if there.kind() != Kind::File {
+            return Err(exists("it is not a regular file"));
+        }
+        self.check_identity(there.id, target)?;
+        if there.stamp.size != target.stat.stamp.size {
+            return Err(exists(CONTENT));
+        }
+        let mut held =
+            Held::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
+        self.check_identity(held.stat.id, target)?;
+        if self.force == Force::No {
+            let apart = guard::check_distinct(target, &held)
+                .and_then(|()| guard::check_distinct(self.keeper, &held));
+            apart.map_err(|_| exists("its file system has no stable inode numbers"))?;
+        }
+        let (origin, lost) = self.compare_metadata(&held, target, metadata)?;
+        guard::wait_for_clock(held.stat.stamp.mtime_ns);
+        let unwatched = match held.watch().map_err(in_the_way)? {
+            Watched::Yes => None,
+            Watched::No(errno) => Some(errno),
+        };
+        let size = target.stat.stamp.size;
+        guard::compare_while(&target.file, &held.file, size, cancel, || {
+            held.check_lease()
+        })
+        .and_then(|_| held.check())
+        .map_err(in_the_way)?;
+        Ok(Standing {
+            held,
+            origin,
+            lost,
+            unwatched,
+        })
+    }
+
+    fn check_identity(&self, id: Identity, target: &Held) -> Result<(), Skip> {
+        let source = target.stat.id;
+        if id == source {
+            Err(exists(ITSELF))
+        } else if id == self.keeper.stat.id {
+            Err(exists("it is the kept file"))
+        } else if self.references.has_file(id) {
+            Err(exists("it is a reference's file"))
+        } else if self.placed.get(&id).is_some_and(|was| *was != source) {
+            Err(exists("another file was moved there"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whose it is, and what of the metadata it lacks.
+    fn compare_metadata(
+        &self,
+        held: &Held,
+        target: &Held,
+        metadata: &Metadata,
+    ) -> Result<(Origin, Option<String>), Skip> {
+        let differs = metadata.difference(&held.metadata()?);
+        // What a journal vouches for was given all that its file system takes.
+        if self.known == Some(held.stat.id) {
+            return match differs {
+                Some(what) if self.loss == Loss::Refuse => Err(exists(named(what))),
+                what => Ok((
+                    Origin::Made,
+                    what.map(|what| format!("{what}: differs at the destination")),
+                )),
+            };
+        }
+        match differs {
+            Some(what) => Err(exists(named(what))),
+            None if held.stat.stamp.mtime_ns != target.stat.stamp.mtime_ns => {
+                Err(exists("its modification time differs"))
+            }
+            None => Ok((Origin::Found, None)),
+        }
+    }
+}
+
+impl Standing {
+    /// Makes it durable, as a fresh copy is.
+    pub(crate) fn settle(&mut self) -> Result<(), Skip> {
+        sys::sync(&self.held.file)?;
+        self.held.refresh().map_err(in_the_way)?;
+        self.held.wait_for_tick();
+        Ok(())
+    }
+
+    /// Proves, now that `target` was set aside, that this is another file, and
+    /// still what it was.
+    pub(crate) fn outlives(&self, target: &Held) -> Result<(), Skip> {
+        self.held.outlives(target).map_err(in_the_way)
+    }
+}
+
+/// A [difference](Metadata::difference) in a sentence.
+fn named(what: &str) -> &'static str {
+    match what {
+        "owner" => "its owner differs",
+        "mode" => "its mode differs",
+        "ACL" => "its ACL differs",
+        _ => "an extended attribute of it differs",
+    }
+}
+
+/// What a failed proof says of a file at the destination.
+fn in_the_way(why: Skip) -> Skip {
+    match why {
+        Skip::ContentDiffers => exists(CONTENT),
+        Skip::SameFile => exists(ITSELF),
+        Skip::OpenForWriting | Skip::KeeperOpenForWriting => exists("it is open for writing"),
+        Skip::Changed | Skip::Gone | Skip::KeeperChanged => exists(BUSY),
+        other => other,
+    }
+}

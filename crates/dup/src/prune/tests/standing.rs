@@ -1,0 +1,223 @@
+//! Moves whose destination has the name already: what is the copy that the move
+//! would make counts as made, everything else is in the way.
+
+use super::moves::{action, moved, run_journalled, undo_all};
+use super::*;
+use std::os::unix::fs::MetadataExt;
+
+/// Puts at the destination of `b/one` what a move would have put there.
+fn copy_by_hand(tree: &TestTree, to: &Path) -> PathBuf {
+    let one = moved(to, tree, "b/one");
+    fs::create_dir_all(one.parent().unwrap()).unwrap();
+    fs::write(&one, content()).unwrap();
+    same_times(tree, &one);
+    one
+}
+
+fn same_times(tree: &TestTree, one: &Path) {
+    let original = tree.join("b/one").metadata().unwrap();
+    fs::set_permissions(one, original.permissions()).unwrap();
+    let file = fs::File::options().append(true).open(one).unwrap();
+    file.set_modified(original.modified().unwrap()).unwrap();
+}
+
+/// What is done to a copy at the destination, and what is said of it then.
+type Flaw = (
+    &'static str,
+    fn(&TestTree, &Path) -> Option<Box<dyn std::any::Any>>,
+);
+
+/// A file that lacks anything of what the move would put there is the user's;
+/// a real and a dry run say what.
+#[test]
+fn what_is_less_than_the_copy_is_in_the_way() {
+    fn instead(one: &Path, make: impl Fn(&Path) -> bool) -> Option<Box<dyn std::any::Any>> {
+        fs::remove_file(one).unwrap();
+        make(one).then(|| Box::new(()) as Box<dyn std::any::Any>)
+    }
+    let flaws: &[Flaw] = &[
+        ("its content differs", |tree, one| {
+            let mut other = content();
+            *other.last_mut().unwrap() ^= 1;
+            fs::write(one, other).unwrap();
+            same_times(tree, one);
+            Some(Box::new(()))
+        }),
+        ("its content differs", |tree, one| {
+            fs::write(one, &content()[1..]).unwrap();
+            same_times(tree, one);
+            Some(Box::new(()))
+        }),
+        ("its modification time differs", |_, one| {
+            let file = fs::File::options().append(true).open(one).unwrap();
+            let time = one.metadata().unwrap().modified().unwrap();
+            file.set_modified(time + std::time::Duration::from_nanos(1))
+                .unwrap();
+            Some(Box::new(()))
+        }),
+        ("its mode differs", |_, one| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(one, mode).unwrap();
+            Some(Box::new(()))
+        }),
+        ("its owner differs", |_, one| {
+            std::os::unix::fs::chown(one, Some(4711), None).ok()?;
+            Some(Box::new(()))
+        }),
+        ("an extended attribute of it differs", |_, one| {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(one, "user.note", b"mine", flags).ok()?;
+            Some(Box::new(()))
+        }),
+        ("it is not a regular file", |tree, one| {
+            instead(one, |one| {
+                std::os::unix::fs::symlink(tree.join("b/one"), one).is_ok()
+            })
+        }),
+        ("it is not a regular file", |_, one| {
+            instead(one, |one| fs::create_dir(one).is_ok())
+        }),
+        ("it is the file itself", |tree, one| {
+            instead(one, |one| fs::hard_link(tree.join("b/one"), one).is_ok())
+        }),
+        ("it is the kept file", |tree, one| {
+            instead(one, |one| fs::hard_link(tree.join("a/keep"), one).is_ok())
+        }),
+        ("it is open for writing", |_, one| {
+            let file = fs::File::options().append(true).open(one).unwrap();
+            Some(Box::new(file))
+        }),
+    ];
+    for across in [true, false] {
+        for (what, spoil) in flaws {
+            let Some((tree, other)) = two_file_systems() else {
+                return;
+            };
+            let to = match across {
+                true => other.path().to_owned(),
+                false => tree.scratch("moved"),
+            };
+            let one = copy_by_hand(&tree, &to);
+            // A link from the other file system, or what only root may do.
+            let Some(_held) = spoil(&tree, &one) else {
+                continue;
+            };
+            let before = snapshot(&to);
+            for mode in [Mode::DryRun, Mode::Execute] {
+                let options = Options {
+                    mode,
+                    ..options(action(&to))
+                };
+                let (summary, lines) = run(&tree, &options);
+                assert_eq!(
+                    summary.skipped["destination exists"], 1,
+                    "{what}: {lines:?}"
+                );
+                let said = format!("the destination exists; {what}");
+                assert!(
+                    lines.iter().any(|line| line.ends_with(&said)),
+                    "{what}: {lines:?}"
+                );
+                assert_eq!(tree.read("b/one"), content(), "{what}");
+            }
+            for (name, content) in before {
+                assert_eq!(snapshot(&to)[&name], content, "{what}");
+            }
+        }
+    }
+}
+
+/// A copy that somebody else made counts like one of ours; undo leaves it.
+#[test]
+fn a_whole_copy_counts_as_made_and_stays() {
+    for across in [true, false] {
+        for keeper_gone in [true, false] {
+            let Some((tree, other)) = two_file_systems() else {
+                return;
+            };
+            let to = match across {
+                true => other.path().to_owned(),
+                false => tree.scratch("moved"),
+            };
+            let one = copy_by_hand(&tree, &to);
+            let before = one.metadata().unwrap();
+            let (would, dry) = run(
+                &tree,
+                &Options {
+                    mode: Mode::DryRun,
+                    ..options(action(&to))
+                },
+            );
+            let (summary, lines) = run_journalled(&tree, &options(action(&to)));
+            assert_eq!(dry, lines);
+            assert_eq!((would.changed, summary.changed), (3, 3), "{lines:?}");
+            assert!(summary.is_clean() && !tree.exists("b/one"), "{lines:?}");
+            // The content comes from where it is still.
+            match keeper_gone {
+                true => tree.remove("a/keep").remove("a/keep2"),
+                false => tree.write("b/new", "something"),
+            };
+            if !keeper_gone {
+                fs::remove_file(&one).unwrap();
+            }
+            let (undone, lines) = undo_all(&tree);
+            assert_eq!((undone.restored, undone.failed), (3, 0), "{lines:?}");
+            assert_eq!(tree.read("b/one"), content());
+            let back = tree.join("b/one").metadata().unwrap();
+            assert_eq!(
+                (back.mode(), back.uid(), back.mtime(), back.mtime_nsec()),
+                (
+                    before.mode(),
+                    before.uid(),
+                    before.mtime(),
+                    before.mtime_nsec()
+                )
+            );
+            if keeper_gone {
+                let after = one.metadata().unwrap();
+                assert_eq!(
+                    (after.ino(), after.ctime_nsec(), after.nlink()),
+                    (before.ino(), before.ctime_nsec(), before.nlink())
+                );
+                assert_eq!(files(&to), [one]);
+            }
+            // Again, there is nothing to do.
+            assert_eq!(undo_all(&tree).0.restored, 0);
+        }
+    }
+}
+
+/// Two names that lose what tells them apart on the way below the destination:
+/// the second does not take the first for its copy.
+#[test]
+fn two_files_with_one_destination_do_not_merge() {
+    for across in [true, false] {
+        let Some((tree, other)) = two_file_systems() else {
+            return;
+        };
+        let to = match across {
+            true => other.path().to_owned(),
+            false => tree.scratch("moved"),
+        };
+        tree.write("one", content());
+        same_times(&tree, &tree.join("one"));
+        let mut second = file_ref(&tree.join("b/.."), &tree.join("b/../one"));
+        second.path = tree.join("b/../one").into_os_string().into_encoded_bytes();
+        let group = Group {
+            files: vec![
+                file_ref(tree.path(), &tree.join("a/keep")),
+                file_ref(tree.path(), &tree.join("b/one")),
+                second,
+            ],
+        };
+        for mode in [Mode::DryRun, Mode::Execute] {
+            let options = Options {
+                mode,
+                ..options(action(&to))
+            };
+            let (summary, lines) = run_groups(vec![group.clone()], &options, None);
+            assert_eq!(summary.changed, 1, "{lines:?}");
+            assert_eq!(summary.skipped["destination exists"], 1, "{lines:?}");
+        }
+    }
+}
