@@ -300,6 +300,9 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
             text += &format!(", {count} {what}");
         }
     }
+    if summary.restored + summary.unneeded + summary.failed == 0 && !session.cancel.is_cancelled() {
+        text += "; the journal's run changed nothing";
+    }
     if summary.leftovers > 0 {
         text += &format!(
             "; {} temporaries of a killed run {would}removed",

@@ -201,6 +201,58 @@ fn what_a_move_to_another_file_system_loses_is_said() {
     assert_eq!(t.read("in/b"), b"same");
 }
 
+/// A run that was killed before its first line was whole has done nothing, and its journal is one
+/// that can be continued; a file that is not ours is neither.
+#[test]
+fn a_journal_that_was_cut_off_in_its_first_line_is_one_of_a_run_that_did_nothing() {
+    let whole = std::fs::read(pruned().scratch("j")).unwrap();
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    let t = TestTree::new();
+    let journal = t.scratch("j");
+    for length in [0, 1, 5, 30, 60, first] {
+        t.write("a", "same").remove("b").write("b", "same");
+        let write = |bytes: &[u8]| {
+            std::fs::write(&journal, bytes).unwrap();
+            mode(&journal, 0o600);
+        };
+        write(&whole[..length]);
+        for dry in ["", "--dry-run "] {
+            t.bc_line(&format!("dup undo {dry}../j"))
+                .go()
+                .code(0)
+                .stdout_is("")
+                .stderr_has("changed nothing");
+        }
+        assert_eq!(std::fs::read(&journal).unwrap(), whole[..length]);
+        t.bc_line("dup prune --action=hardlink --keep=first --journal=../j .")
+            .go()
+            .code(0);
+        assert!(one_file(&t), "{length}");
+        t.bc_line("dup undo ../j").go().code(0);
+        assert!(!one_file(&t), "{length}");
+        // The newest one of the default place may be such a journal.
+        let state = t.scratch("home/.local/state/bc");
+        std::fs::create_dir_all(&state).unwrap();
+        let newest = state.join("prune-20260101T000000Z-1.jsonl");
+        std::fs::write(&newest, &whole[..length]).unwrap();
+        mode(&newest, 0o600);
+        t.bc_line("dup undo --last").go().code(0);
+        if length > 0 {
+            let mut foreign = whole[..length].to_vec();
+            foreign[length.min(20) - 1] ^= 1;
+            write(&foreign);
+            t.bc_line("dup undo ../j")
+                .go()
+                .code(2)
+                .stderr_has("not a journal");
+            t.bc_line("dup prune --action=hardlink --journal=../j .")
+                .go()
+                .code(2);
+            assert_eq!(std::fs::read(&journal).unwrap(), foreign);
+        }
+    }
+}
+
 /// A journal of many steps, none of which can be undone.
 fn long_journal(t: &TestTree) {
     let pruned = pruned();
