@@ -24,6 +24,7 @@ mod patient;
 mod progress;
 mod report;
 mod run;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -74,7 +74,7 @@ impl Session {
                 "--metrics={name}: the command writes that file itself; name another one"
             )));
         }
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        for signal in crate::signals::heeded() {
             let flag = session.cancel.flag();
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
                 session

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use bc_testkit::{Pty, Session, TestTree, left_out, tool};
+use bc_testkit::{Pty, Session, TestTree};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{BC, Bc};
@@ -20,22 +20,7 @@ fn tree() -> TestTree {
 }
 
 fn at_terminal(t: &TestTree, line: &str) -> Option<Session> {
-    if tool("setsid").is_none() {
-        left_out("setsid is not installed");
-        return None;
-    }
-    let pty = Pty::new(200, 24);
-    let mut command = t
-        .run("setsid")
-        .args(["--ctty", "--wait", BC])
-        .args(line.split_whitespace())
-        .env("TERM", "xterm")
-        .command();
-    command
-        .stdin(pty.stream())
-        .stdout(pty.stream())
-        .stderr(pty.stream());
-    Some(pty.start(command))
+    Pty::new(200, 24).lead(t, BC, line.split_whitespace())
 }
 
 fn asked(session: &Session) -> String {
@@ -78,13 +63,8 @@ fn ctrl_c_ends_the_question_without_enter() {
 fn signals_end_the_question() {
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
         let t = tree();
-        let pty = Pty::new(200, 24);
-        let mut command = t.bc_line(DELETE).arg("--metrics=../m.json").command();
-        command
-            .stdin(pty.stream())
-            .stdout(pty.stream())
-            .stderr(pty.stream());
-        let mut session = pty.start(command);
+        let command = t.bc_line(DELETE).arg("--metrics=../m.json").command();
+        let mut session = Pty::new(200, 24).start_in(command);
         asked(&session);
         let pid = Pid::from_child(session.child());
         kill_process(pid, signal).unwrap();

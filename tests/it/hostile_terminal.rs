@@ -382,16 +382,11 @@ fn no_argument_acts() {
 fn the_question_shows_no_name_raw() {
     let t = hostile();
     for line in ["--action=delete", "--action=move:q", "--action=symlink"] {
-        let pty = Pty::new(200, 50);
-        let mut command = t
+        let command = t
             .bc_line(&format!("dup prune {line} r"))
             .env("TERM", "xterm")
             .command();
-        command
-            .stdin(pty.stream())
-            .stdout(pty.stream())
-            .stderr(pty.stream());
-        let session = pty.start(command);
+        let session = Pty::new(200, 50).start_in(command);
         session.type_keys(b"n\n");
         let (_, bytes) = session.end();
         assert_harmless(&bytes, OURS, &words(line));

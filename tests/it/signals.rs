@@ -6,7 +6,7 @@ use std::time::Duration;
 use bc_testkit::TestTree;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::Bc;
+use crate::common::{ABC, BC, Bc};
 
 /// Starts a long run, sends `signal` and returns how it ended.
 fn interrupted(line: &str, signal: Signal) -> (std::process::ExitStatus, TestTree) {
@@ -98,5 +98,59 @@ fn a_silent_pipe_does_not_hold_a_signal_up() {
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(15), "{line}: {status:?}");
+    }
+}
+
+/// What whoever started the program has it ignore, as `nohup` and shells do for jobs in the
+/// background, does not end it.
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    use std::os::unix::process::ExitStatusExt;
+    let caught = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    };
+    let bit = |signal: Signal| 1 << (signal.as_raw() - 1);
+    for (name, signal, other) in [
+        ("INT", Signal::INT, Signal::TERM),
+        ("TERM", Signal::TERM, Signal::INT),
+        ("HUP", Signal::HUP, Signal::INT),
+    ] {
+        for end in [false, true] {
+            let t = TestTree::new();
+            let mut child = t
+                .run("sh")
+                .args(["-c", &format!("trap '' {name}; exec \"$BC\" hash -")])
+                .env("BC", BC)
+                .command()
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            // Until it takes signals in hand.
+            while caught(child.id()) & bit(other) == 0 {
+                assert_eq!(child.try_wait().unwrap(), None);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let pid = Pid::from_child(&child);
+            for _ in 0..3 {
+                kill_process(pid, signal).unwrap();
+            }
+            if end {
+                kill_process(pid, other).unwrap();
+                let status = child.wait().unwrap();
+                assert_eq!(status.signal(), Some(other.as_raw()), "{name}");
+                continue;
+            }
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"abc").unwrap();
+            let out = child.wait_with_output().unwrap();
+            assert!(out.status.success(), "{name}: {:?}", out.status);
+            assert_eq!(out.stdout, format!("{ABC}  -\n").as_bytes());
+        }
     }
 }

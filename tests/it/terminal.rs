@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use bc_testkit::{Pty, Screen, Session, TestTree, tool};
+use bc_testkit::{Pty, Screen, Session, TestTree};
 
 use crate::common::{ABC, BC, Bc};
 
@@ -99,8 +99,7 @@ fn a_short_run_has_a_rate() {
     let t = TestTree::new();
     let file = std::fs::File::create(t.join("big")).unwrap();
     file.set_len(16 << 20).unwrap();
-    // Open for writing, it would be read twice.
-    drop(file);
+    // Open for writing it is read twice, as a file that was written just now; its bytes count once.
     let pty = Pty::new(100, 24);
     let mut command = t
         .bc_line("hash --progress=always --output=out big")
@@ -166,22 +165,7 @@ fn messages_stand_on_lines_of_their_own() {
 
 /// `bc` in a session of its own whose terminal is the test's; None without setsid.
 fn at_terminal(t: &TestTree, line: &str) -> Option<Session> {
-    if tool("setsid").is_none() {
-        bc_testkit::left_out("setsid is not installed");
-        return None;
-    }
-    let pty = Pty::new(100, 24);
-    let mut command = t
-        .run("setsid")
-        .args(["--ctty", "--wait", BC])
-        .args(line.split_whitespace())
-        .env("TERM", "xterm")
-        .command();
-    command
-        .stdin(pty.stream())
-        .stdout(pty.stream())
-        .stderr(pty.stream());
-    Some(pty.start(command))
+    Pty::new(100, 24).lead(t, BC, line.split_whitespace())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! file, reading ahead of the hasher or hashing parts of a tree.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
@@ -142,8 +142,16 @@ pub(crate) fn hash(
     };
     let refuses = options.read.changed == Changed::Refuse;
     let fresh = refuses && bc_read::is_fresh(&stat.stamp);
+    let counted = AtomicU64::new(0);
+    let count = |bytes: u64| {
+        counted.fetch_add(bytes, Ordering::Relaxed);
+        progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+    };
     let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-        let (digests, read) = digests(file, stat, options, threads, cancel, progress, go_on)?;
+        // Of a reading that did not do, and begins again.
+        let void = counted.swap(0, Ordering::Relaxed);
+        progress.bytes.fetch_sub(void, Ordering::Relaxed);
+        let (digests, read) = digests(file, stat, options, threads, cancel, &count, go_on)?;
         if refuses {
             if read != stat.stamp.size {
                 return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
@@ -162,7 +170,8 @@ pub(crate) fn hash(
     Ok((stat, digests))
 }
 
-/// Digests of the bytes that `stat` promises, and how many there were. Stops with kind `Changed`
+/// Digests of the bytes that `stat` promises, and how many there were; `counted` is told of each
+/// piece. Stops with kind `Changed`
 /// when `go_on`, asked after each piece, says so.
 fn digests(
     file: &OwnedFd,
@@ -170,14 +179,13 @@ fn digests(
     options: &Options,
     threads: usize,
     cancel: &Cancel,
-    progress: &Progress,
+    counted: &(dyn Fn(u64) + Sync),
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Vec<Digest>, u64), Error> {
     let size = stat.stamp.size;
     let stop = Cancel::new();
     let count = |bytes: &[u8]| {
-        let count = bytes.len() as u64;
-        progress.bytes.fetch_add(count, Ordering::Relaxed);
+        counted(bytes.len() as u64);
         if cancel.is_cancelled() || !go_on() {
             stop.cancel(1);
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::Screen;
+use crate::{Screen, TestTree};
 
 /// So long a test waits for something to appear before it fails: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,6 +57,37 @@ impl Pty {
         make().unwrap_or_else(|e| panic!("pseudo-terminal: {e}"))
     }
 
+    /// Starts `command` with all its streams in the terminal.
+    #[track_caller]
+    pub fn start_in(self, mut command: Command) -> Session {
+        command
+            .stdin(self.stream())
+            .stdout(self.stream())
+            .stderr(self.stream());
+        self.start(command)
+    }
+
+    /// Starts `program` in `tree` with all its streams in the terminal, whose session it leads so
+    /// that Ctrl-C reaches it; `None`, and said, without `setsid`.
+    #[track_caller]
+    pub fn lead<'a>(
+        self,
+        tree: &TestTree,
+        program: &'a str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Session> {
+        if crate::tool("setsid").is_none() {
+            crate::left_out("setsid is not installed");
+            return None;
+        }
+        let leader = tree
+            .run("setsid")
+            .args(["--ctty", "--wait", program])
+            .args(args)
+            .env("TERM", "xterm");
+        Some(self.start_in(leader.command()))
+    }
+
     /// The terminal as a stream of the command to come.
     #[track_caller]
     pub fn stream(&self) -> Stdio {
@@ -64,8 +95,7 @@ impl Pty {
     }
 
     /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others.
-    /// For Ctrl-C to reach it, the program must be `setsid --ctty PROGRAM` with its standard
-    /// input in the terminal.
+    /// For Ctrl-C to reach it, [`lead`](Pty::lead) starts it instead.
     #[track_caller]
     pub fn start(self, mut command: Command) -> Session {
         let child = command
@@ -175,12 +205,8 @@ mod tests {
     fn a_program_in_a_terminal_sees_one_of_that_size() {
         let pty = Pty::new(33, 7);
         let mut command = Command::new("sh");
-        command
-            .args(["-c", "test -t 0 && test -t 1 && stty size"])
-            .stdin(pty.stream())
-            .stdout(pty.stream())
-            .stderr(pty.stream());
-        let (status, bytes) = pty.start(command).end();
+        command.args(["-c", "test -t 0 && test -t 1 && stty size"]);
+        let (status, bytes) = pty.start_in(command).end();
         assert!(status.success(), "{status}");
         assert_eq!(bytes, b"7 33\r\n");
     }
@@ -189,12 +215,8 @@ mod tests {
     fn keys_arrive() {
         let pty = Pty::new(80, 24);
         let mut command = Command::new("head");
-        command
-            .args(["-n", "1"])
-            .stdin(pty.stream())
-            .stdout(pty.stream())
-            .stderr(pty.stream());
-        let session = pty.start(command);
+        command.args(["-n", "1"]);
+        let session = pty.start_in(command);
         session.type_keys(b"hello\n");
         let (_, bytes) = session.end();
         // Once as the terminal's echo, once from the program.

@@ -265,7 +265,12 @@ impl Consumer for Worker<'_> {
         // Of another size than listed it is read for nothing: `finish` refuses it.
         let part = Part::up_to(self.limit, opened.stat.stamp.size);
         self.slots[slot] = part;
-        self.ahead[slot] = 0;
+        // Of a file that was not finished and begins again.
+        let void = std::mem::take(&mut self.ahead[slot]);
+        if void > 0 {
+            self.publish();
+            self.context.progress.bytes.fetch_sub(void, Relaxed);
+        }
         match part {
             Part::Fast => self.fast.begin(slot),
             Part::Whole => self.whole.begin(slot),
@@ -287,6 +292,7 @@ impl Consumer for Worker<'_> {
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
         let context = self.context;
         let row = context.table.opened_by(entry);
+        let ahead = std::mem::take(&mut self.ahead[slot]);
         let result = result.and_then(|opened| {
             if self.proof == Proof::Now {
                 context.unchanged(&opened)?;
@@ -301,7 +307,7 @@ impl Consumer for Worker<'_> {
             Ok(opened) => {
                 context.table.set_blocks(row, opened.stat.blocks);
                 let read = to_read(self.limit, opened.stat.stamp.size);
-                self.bytes += read.saturating_sub(self.ahead[slot]);
+                self.bytes += read.saturating_sub(ahead);
                 match self.slots[slot] {
                     Part::Fast => {
                         let hash = first(self.fast.digests(slot));
