@@ -1,0 +1,60 @@
+//! Runs of `bc` in which one system call is the last, or fails.
+
+use std::collections::BTreeMap;
+
+use bc_testkit::{Outcome, Run, TestTree, left_out, tool};
+
+use crate::common::BC;
+
+/// Whether `strace` is there and may trace; says so if not.
+pub fn is_able() -> bool {
+    if tool("strace").is_none() {
+        left_out("strace is not installed");
+        return false;
+    }
+    let t = TestTree::new();
+    let traced = t
+        .run("strace")
+        .args(["-f", "-qq", "-o", "../log", "true"])
+        .go();
+    let able = traced.status.success();
+    if !able {
+        left_out(&format!(
+            "strace may not trace here: {}",
+            traced.error_text()
+        ));
+    }
+    able
+}
+
+fn traced(t: &TestTree, options: &[&str], line: &str) -> Run {
+    t.run("strace")
+        .args(["-f", "-qq", "-o", "../log"])
+        .args(options)
+        .args([BC])
+        .args(line.split_whitespace())
+        .arg("--threads=mono")
+}
+
+/// `bc LINE`, whose `n`th `call` meets `fate`: `signal=KILL` or `error=EIO`.
+pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> Outcome {
+    let trace = format!("trace={call}");
+    let inject = format!("inject={call}:{fate}:when={n}");
+    traced(t, &["-e", &trace, "-e", &inject], line).go()
+}
+
+/// How often an undisturbed `bc LINE` makes each of these calls; those that it makes.
+pub fn counted(t: &TestTree, calls: &[&'static str], line: &str) -> BTreeMap<&'static str, usize> {
+    let trace = format!("trace={}", calls.join(","));
+    traced(t, &["-e", &trace], line).go();
+    let log = std::fs::read_to_string(t.scratch("log")).unwrap();
+    let mut found = BTreeMap::new();
+    for line in log.lines() {
+        // A process number stands before each call.
+        let call = line.split(['(', ' ']).find(|word| calls.contains(word));
+        if let Some(call) = calls.iter().find(|name| Some(**name) == call) {
+            *found.entry(*call).or_default() += 1;
+        }
+    }
+    found
+}
