@@ -35,6 +35,7 @@ mod hostile_terminal;
 mod html;
 mod html_browser;
 mod html_integrity;
+mod injected_errors;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
