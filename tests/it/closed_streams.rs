@@ -203,3 +203,59 @@ fn messages_without_a_stderr_go_into_no_file() {
     out.code(1).stdout_is(format!("{ABC}  r/a\n"));
     sh(&t, "hash r/a <&- >&- 2>&-").code(2);
 }
+
+/// Whatever of stdin and stderr is missing, every command gives the same results, and what it
+/// opens in their place gets no message.
+#[test]
+fn no_command_needs_the_streams_that_it_does_not_use() {
+    // Manifests and summaries have times in them.
+    let lasts = |line: &&[u8]| !line.starts_with(b"{\"type\":") && !line.starts_with(b"time ");
+    for Sample { command, arguments } in SAMPLES {
+        let t = changed();
+        let plain = t.bc_line(command).args(arguments.split(' ')).go();
+        // A message that many of them have: a file that is not there.
+        let messages = ["hash hash", "dup scan"].contains(command);
+        let missing = if messages { " missing" } else { "" };
+        let code = if messages {
+            Some(1)
+        } else {
+            plain.status.code()
+        };
+        let results = |out: &Outcome| -> Vec<Vec<u8>> {
+            let lines = out.lines().into_iter().filter(lasts);
+            lines.map(<[u8]>::to_vec).collect()
+        };
+        for streams in ["<&-", "2>&-", "<&- 2>&-", "2</dev/null", "0>/dev/null 2>&-"] {
+            let writes = *command == "integrity update";
+            if writes {
+                t.run("cp").args(["m", "copy"]).go().code(0);
+            }
+            let before = contents(&t);
+            let out = sh(&t, &format!("{command} {arguments}{missing} {streams}"));
+            assert_eq!(out.status.code(), code, "{streams}: {out}");
+            assert_eq!(results(&out), results(&plain), "{streams}: {out}");
+            let after = contents(&t);
+            let other = |(one, other): &(_, _)| one != other;
+            let written = before.iter().zip(&after).filter(other).count();
+            assert_eq!(written, usize::from(writes), "{command} {streams}");
+            assert_eq!(before.len(), after.len(), "{command} {streams}");
+        }
+    }
+}
+
+/// Every file of the tree with its content.
+fn contents(t: &TestTree) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![t.path().to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => pending.push(path),
+                false => found.push((path.clone(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
