@@ -30,7 +30,7 @@ const FAULTS: [(&str, &[&str]); 14] = [
 fn tree() -> TestTree {
     let t = TestTree::new();
     for (name, content) in FILES {
-        t.write(&format!("r/{name}"), content);
+        t.write(format!("r/{name}"), content);
     }
     t
 }
@@ -195,7 +195,7 @@ fn prune_loses_no_content(action: &str) {
     let may_go = matches!(action, "delete" | "move:moved");
     each_fault(&line, tree, |t, out, context| {
         for (name, expected) in FILES {
-            match std::fs::read_to_string(t.join(&format!("r/{name}"))) {
+            match std::fs::read_to_string(t.join(format!("r/{name}"))) {
                 Ok(found) => assert_eq!(found, expected, "{context}{name}"),
                 // Only what may go goes.
                 Err(_) => assert!(may_go && name.starts_with("b/"), "{context}{name}"),

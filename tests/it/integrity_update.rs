@@ -234,6 +234,9 @@ fn a_signal_leaves_the_old_manifest_and_no_temporary() {
         .set_len(20 << 30)
         .unwrap();
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
+        if !bc_testkit::is_heeded(signal.as_raw()) {
+            continue;
+        }
         let mut child = t
             .bc_line(&format!("integrity update . {m}"))
             .command()

@@ -134,7 +134,7 @@ fn take_back(t: &TestTree, to: &Path, context: &str) {
         .map(PathBuf::from)
         .into();
     assert_eq!(names(t.path()), all, "{context}: {out}");
-    assert_eq!(names(to), [PathBuf::new(); 0], "{context}: {out}");
+    assert_eq!(names(to), Vec::<PathBuf>::new(), "{context}: {out}");
     for name in NAMES {
         let meta = t.join(name).symlink_metadata().unwrap();
         assert!(

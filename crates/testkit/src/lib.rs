@@ -43,7 +43,7 @@ pub use rng::Rng;
 pub use run::{Outcome, Run};
 pub use screen::Screen;
 pub use synth::{Built, Synth};
-pub use tools::tool;
+pub use tools::{is_heeded, tool};
 pub use tree::TestTree;
 
 /// Says on standard error that a check was left out, and why: a silent skip looks like a pass.

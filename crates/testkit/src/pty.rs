@@ -68,7 +68,7 @@ impl Pty {
     }
 
     /// Starts `program` in `tree` with all its streams in the terminal, whose session it leads so
-    /// that Ctrl-C reaches it; `None`, and said, without `setsid`.
+    /// that Ctrl-C reaches it; `None`, and said, without `setsid` or where Ctrl-C is ignored.
     #[track_caller]
     pub fn lead<'a>(
         self,
@@ -78,6 +78,9 @@ impl Pty {
     ) -> Option<Session> {
         if crate::tool("setsid").is_none() {
             crate::left_out("setsid is not installed");
+            return None;
+        }
+        if !crate::is_heeded(rustix::process::Signal::INT.as_raw()) {
             return None;
         }
         let leader = tree

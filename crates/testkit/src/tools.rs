@@ -1,4 +1,4 @@
-//! Finds the reference tools that differential tests compare with.
+//! What a machine has for tests: the reference tools that they compare with, and signals.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +12,24 @@ pub fn tool(name: &str) -> Option<PathBuf> {
             path.metadata()
                 .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         })
+}
+
+/// Whether this signal ends the programs that a test starts: not if the test itself was started
+/// with it ignored, as shells do in the background with SIGINT. Says so then.
+pub fn is_heeded(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let heeded = mask & (1 << (signal - 1)) == 0;
+    if !heeded {
+        crate::left_out(&format!(
+            "signal {signal} was ignored when the test started"
+        ));
+    }
+    heeded
 }
 
 #[cfg(test)]
