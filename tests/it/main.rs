@@ -38,6 +38,7 @@ mod html_integrity;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
+mod integrity_mount_states;
 mod integrity_mounts;
 mod integrity_names;
 mod integrity_places;

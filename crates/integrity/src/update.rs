@@ -290,8 +290,8 @@ impl Updater<'_> {
             scrubbed,
             was_on,
             comparison: Comparison::new(Rules::default(), what.detail, sink),
-            output: Output::create(what.manifest, &self.header, plan.differs)?,
-            devices: Devices::default(),
+            output: Output::create(what.manifest, self.manifest, &self.header, plan.differs)?,
+            devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
         };

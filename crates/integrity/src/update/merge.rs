@@ -93,11 +93,11 @@ impl Merge<'_, '_> {
         if entry.path == ROOT {
             before.dev = self.was_on;
         }
-        if let (Some(was), Some(is)) = (entry.dev, new.view.device)
+        if let Some(is) = new.view.device
             && new.view.kind == Kind::Dir
             && before.ino == new.view.ino
         {
-            self.devices.was(was, is);
+            self.devices.was(entry.dev, is);
         }
         let (mut now, mut compared) = (new.view, new.compared());
         let mut verified_at = now.digest.map(|_| self.what.now);
@@ -193,10 +193,9 @@ impl Merge<'_, '_> {
 
     /// Writes an old entry again; `device` is what it is on, if it is there.
     fn keep(&mut self, entry: &Entry, device: Option<u64>) -> Result<(), Error> {
-        let dev = match (entry.dev, device) {
-            (Some(_), Some(device)) => Some(self.devices.index(device)),
-            (Some(old), None) => Some(self.devices.kept(old)),
-            (None, _) => None,
+        let dev = match device {
+            Some(device) => self.devices.index(device),
+            None => self.devices.kept(entry.dev),
         };
         if dev == entry.dev {
             return self.output.put(entry);

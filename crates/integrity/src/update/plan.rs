@@ -15,7 +15,7 @@ use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
-use crate::unmounted::{Lost, Replaced, Unmounted};
+use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
 use crate::view::{View, judge};
 
 /// What the first pass found out.
@@ -41,6 +41,8 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
+    /// Which mounts the old manifest names.
+    knows: Knows,
     judge: Judge<'a>,
 }
 
@@ -59,6 +61,7 @@ impl<'a> Plan<'a> {
             matches: 0,
             problems: Vec::new(),
             by_name: 0,
+            knows: Knows::Nothing,
             judge: Judge::new(tree, elsewhere),
         }
     }
@@ -83,6 +86,9 @@ impl<'a> Plan<'a> {
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
+        if old.header().mount_root.is_some() {
+            self.knows = Knows::All;
+        }
         let mut unmounted = Unmounted::new(what.root_check);
         let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
@@ -147,7 +153,7 @@ impl<'a> Plan<'a> {
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
-        self.replaced.see(entry, mount);
+        self.replaced.see(entry, (mount, new.view.ino), self.knows);
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
