@@ -7,14 +7,7 @@ use bc_testkit::TestTree;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Bc;
-
-fn record(t: &TestTree) -> String {
-    let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
-    t.bc_line(&format!("integrity manifest --output={path} ."))
-        .go()
-        .code(0);
-    path
-}
+use crate::integrity_update::{read_by, record};
 
 /// Every command that reads a manifest or what becomes one, with `{}` for it.
 const COMMANDS: [&str; 7] = [
@@ -58,13 +51,6 @@ fn ends(child: Child, read: u64, by: Signal) {
     let status = child.wait().unwrap();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(by.as_raw()));
-}
-
-/// Bytes that a process has read so far.
-fn read_by(child: &Child) -> u64 {
-    let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
-    let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn handles_signals(child: &Child) -> bool {

@@ -42,6 +42,7 @@ fn the_header_names_machine_and_place() {
             "root_dev",
             "fs_uuid",
             "mount_source",
+            "mount_root",
             "scope",
             "shard",
         ];

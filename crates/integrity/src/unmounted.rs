@@ -308,11 +308,14 @@ mod tests {
                 part,
             ),
         ] {
-            assert_eq!(
-                compare(&mounted(was), &mounted(is)),
-                expected,
-                "{was:?} {is:?}"
-            );
+            let found = compare(&mounted(was), &mounted(is), false);
+            assert_eq!(found, expected, "{was:?} {is:?}");
         }
+        // Renamed while it was mounted, or its number came to another one.
+        let renamed = mounted((disk.0, disk.1, Some("/b"), None));
+        assert_eq!(compare(&mounted(disk), &renamed, true), unknown);
+        // The roots of all subvolumes have one number.
+        let snapshot = mounted((volume.0, volume.1, Some("/snap"), Some(257)));
+        assert_eq!(compare(&mounted(volume), &snapshot, true), part);
     }
 }

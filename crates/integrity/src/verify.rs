@@ -233,17 +233,19 @@ impl Merge<'_, '_> {
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
+                let site = self.hints.at(new.id, new.view.device);
                 match self.unmounted.see(entry, Some(new)) {
                     Lost::No => self
                         .comparison
-                        .both(new.path, &old, &new.compared(), |ctime| {
-                            self.hints.judge(new.id, ctime)
-                        })
+                        .both(new.path, &old, &new.compared(), site)
                         .map(drop),
                     lost => lose(&mut self.comparison, entry, lost, Here::Other),
                 }
             }
-            None => self.comparison.added(new.path, &new.view),
+            None => {
+                let site = self.hints.at(new.id, new.view.device);
+                self.comparison.added(new.path, &new.view, site)
+            }
         };
         reported.map_err(|error| report_failed(&error))?;
         Ok(self.comparison.flow())

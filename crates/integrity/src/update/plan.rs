@@ -164,6 +164,9 @@ impl<'a> Plan<'a> {
             if renamed {
                 self.renames.added(id, &new.view);
             }
+            if is_same_but_for_number(&old, &new.view) && self.judge.has_recorded_numbers(id) {
+                self.renames.swapped(entry, id, &new.view);
+            }
             if old.kind != Kind::File {
                 // Where a directory was, or a pipe, there is no digest to keep.
                 self.read(id);
@@ -219,6 +222,12 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
 fn is_another(old: &View<'_>, new: &View<'_>) -> bool {
     let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
     old.ino.is_some() && old.ino != new.ino && !untouched
+}
+
+/// A restored copy, or another file of the same size and time that has the name now.
+fn is_same_but_for_number(old: &View<'_>, new: &View<'_>) -> bool {
+    let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
+    old.ino.is_some() && old.ino != new.ino && untouched
 }
 
 /// Links of a copy: all but their targets is new.
