@@ -258,6 +258,42 @@ fn another_directory_of_the_disk_with_the_same_files() {
     );
 }
 
+/// The root itself may be such a mount: where nothing matches, it is refused as another disk is.
+#[test]
+fn another_directory_of_the_disk_at_the_root() {
+    let t = TestTree::new();
+    t.dir("disk").write("disk/hidden", "below the mount");
+    let script = r#"
+        fill "$S/one"; mkdir "$S/other"; echo else >"$S/other/a"; echo d >"$S/other/d"
+        up one disk
+        bc manifest --output="$M" disk
+        umount disk
+        for state in below other; do
+            bc verify disk "$M" 2>&1
+            bc update disk "$M" 2>&1
+            up other disk
+        done
+        umount disk
+        up one disk
+        bc update disk "$M"
+        bc verify disk "$M"
+        umount disk
+        bc update --quiet --force disk "$M"
+        bc verify disk "$M" 2>&1
+    "#;
+    let Some(outcome) = mounting(&t, script) else {
+        return;
+    };
+    let refused = "bc integrity: disk: shows another part of the disk than recorded*";
+    says(
+        &outcome,
+        &[
+            "exit 0", refused, "exit 2", refused, "exit 2", refused, "exit 2", refused, "exit 2",
+            "exit 0", "exit 0", "exit 0", "exit 0",
+        ],
+    );
+}
+
 /// A snapshot in the place of its subvolume, also under the subvolume's name.
 #[test]
 fn a_btrfs_snapshot_is_not_its_subvolume() {

@@ -92,3 +92,22 @@ pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     let source = source.and_then(|(real, mounts): (_, &Mounts)| mounts.of(real));
     uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
 }
+
+/// Why the root may be another one than was recorded, so that it has to be refused if nothing in it
+/// matches.
+pub(crate) fn why_suspicious(
+    tree: &Tree,
+    header: &Header,
+    elsewhere: bool,
+) -> Option<&'static str> {
+    if elsewhere {
+        return Some("is on another device than recorded, and nothing in it matches");
+    }
+    // A bind mount at the same path, and what lies below it, may have one device.
+    let real = tree.real.as_deref()?;
+    let is = &tree.mounts.as_ref()?.of(real)?.root;
+    let was = header.mount_root.as_ref()?;
+    let same_path = header.root.as_deref() == Some(real.as_os_str().as_bytes());
+    (same_path && was != is)
+        .then_some("shows another part of the disk than recorded, and nothing in it matches")
+}
