@@ -77,6 +77,7 @@ fn row(place: &str, base: &str, (name, change, taken): State) -> bool {
     let t = TestTree::new();
     let script = format!(
         r#"
+        echo {name:?}
         P={place}
         {base}
         {ROW}
@@ -102,11 +103,10 @@ fn row(place: &str, base: &str, (name, change, taken): State) -> bool {
         As::Missing => ("verify: 1 1", "update: 1 1"),
         As::Other => ("verify: 1 *", "update: 1 1"),
     };
-    let about = format!("{name} at {place}");
-    eprintln!("{about}: {}", outcome.error_text());
     says(
         &outcome,
         &[
+            name,
             "1",
             verify,
             update,

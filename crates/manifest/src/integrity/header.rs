@@ -177,7 +177,10 @@ impl Header {
         }
         push_nullable(out, "fs_uuid", self.fs_uuid.as_deref());
         push_nullable(out, "mount_source", self.mount_source.as_deref());
-        push_nullable(out, "mount_root", self.mount_root.as_deref());
+        if let Some(root) = &self.mount_root {
+            push_key(out, "mount_root");
+            push_str(out, root);
+        }
         for (key, value) in [("scope", &self.scope), ("shard", &self.shard)] {
             push_key(out, key);
             // JSON values into a Vec: cannot fail.
