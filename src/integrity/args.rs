@@ -195,9 +195,10 @@ pub struct UpdateArgs {
     /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
     /// the whole tree in the end: what was tried longest ago comes first, whatever came of it. Damage
     /// is reported by every update until the file is found right, and never recorded as right by itself.
+    /// A bare number is bytes, from 4096 on: 20 is refused, since it is 20% or 20B.
     #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
-    /// Record the present content of damaged files as right
+    /// Record the present content of damaged files, and of what may be damaged, as right
     #[arg(long)]
     pub accept_damaged: bool,
     /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted

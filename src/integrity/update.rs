@@ -54,8 +54,9 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let wrong = |class| matches!(class, Class::Damaged | Class::Unreadable);
     let updated = working(&session, Some(algorithm), "update", |work| {
         let told = |change: &Change| {
-            let unread = change.class == Class::Added && change.reason.is_some();
-            if quiet && !wrong(change.class) && !unread {
+            // New and unread, or perhaps no edit.
+            let unclear = change.reason.is_some();
+            if quiet && !wrong(change.class) && !unclear {
                 return Ok(());
             }
             report.change(change)
@@ -93,10 +94,16 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         "Bytes read.",
         updated.totals.read.bytes as f64,
     );
-    // Bringing a manifest up to date is what was asked for: only damage and
-    // what could not be read are worth an exit code.
-    let exit = conclude_with(&mut session, output, &updated.summary);
-    let exit = if exit == Exit::Differs && updated.summary.unread() == 0 {
+    // Bringing a manifest up to date is what was asked for: only damage, what may be
+    // damage and what could not be read are worth an exit code.
+    let summary = &updated.summary;
+    let kept = if args.accept_damaged {
+        0
+    } else {
+        summary.undecided
+    };
+    let exit = conclude_with(&mut session, output, summary);
+    let exit = if exit == Exit::Differs && summary.unread() == 0 && kept == 0 {
         Exit::Done
     } else {
         exit

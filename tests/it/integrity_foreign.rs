@@ -95,3 +95,71 @@ fn unusable_input() {
         .code(2)
         .stderr_has("blake3");
 }
+
+/// Digests alone cannot tell an edit from damage: nothing is recorded as right by itself.
+#[test]
+fn content_that_differs_from_an_import_is_no_edit() {
+    const UNDECIDED: &str = "~c a: content differs; nothing recorded tells an edit from damage\n";
+    for format in ["gnu", "hashdeep"] {
+        let t = recorded();
+        t.bc_line("integrity export m --output=x --format")
+            .arg(format)
+            .go()
+            .code(0);
+        t.bc_line("integrity import x --output=i").go().code(0);
+        t.bc_line("integrity import x --output=j").go().code(0);
+        t.write("d/a", "abd");
+        t.bc_line("integrity verify d i")
+            .go()
+            .code(1)
+            .stdout_is(UNDECIDED);
+        t.bc_line("integrity verify --format=json d i")
+            .go()
+            .code(1)
+            .stdout_has("\"class\":\"modified\",\"path\":\"a\",\"kind\":\"file\",\"reason\":")
+            .stdout_has("\"undecided\":1,");
+        // The others are completed; this one stays as it was imported.
+        for line in ["update", "update --quiet", "update --reread=100%"] {
+            t.bc_line(&format!("integrity {line} d i"))
+                .go()
+                .code(1)
+                .stdout_is(UNDECIDED);
+        }
+        t.bc_line("integrity verify d i")
+            .go()
+            .code(1)
+            .stdout_is(UNDECIDED);
+        t.bc_line("integrity update --accept-damaged d i")
+            .go()
+            .code(0);
+        t.bc_line("integrity verify d i").go().code(0).stdout_is("");
+        // Put right again it is completed like the others.
+        t.write("d/a", "abc");
+        t.bc_line("integrity update d j").go().code(0).stdout_is("");
+        t.bc_line("integrity verify d j").go().code(0).stdout_is("");
+        // From then on there is something to tell by.
+        t.write("d/a", "longer");
+        t.bc_line("integrity update d j")
+            .go()
+            .code(0)
+            .stdout_is("~c a\n");
+    }
+}
+
+/// Between manifests it is the same on either side.
+#[test]
+fn an_import_against_a_manifest() {
+    let t = recorded();
+    t.bc_line("integrity export m --format=gnu --output=x")
+        .go()
+        .code(0);
+    t.bc_line("integrity import x --output=i").go().code(0);
+    t.write("d/a", "abd");
+    t.bc_line("integrity manifest --output=n d").go().code(0);
+    for line in ["diff i n", "diff n i"] {
+        t.bc_line(&format!("integrity {line}"))
+            .go()
+            .code(1)
+            .stdout_has("~c a: content differs; nothing recorded");
+    }
+}

@@ -7,14 +7,7 @@ use bc_testkit::TestTree;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Bc;
-
-fn record(t: &TestTree) -> String {
-    let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
-    t.bc_line(&format!("integrity manifest --output={path} ."))
-        .go()
-        .code(0);
-    path
-}
+use crate::integrity_update::{read_by, record};
 
 /// Every command that reads a manifest or what becomes one, with `{}` for it.
 const COMMANDS: [&str; 7] = [
@@ -58,13 +51,6 @@ fn ends(child: Child, read: u64, by: Signal) {
     let status = child.wait().unwrap();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(by.as_raw()));
-}
-
-/// Bytes that a process has read so far.
-fn read_by(child: &Child) -> u64 {
-    let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
-    let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn handles_signals(child: &Child) -> bool {
@@ -254,5 +240,91 @@ fn manifests_through_pipes() {
             "{script}"
         );
         done.code(0);
+    }
+}
+
+/// A later version may say more in every line; what the trailer proves is proved all the same.
+#[test]
+fn keys_of_a_later_version_in_the_trailer() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    let text = std::fs::read_to_string(&m).unwrap();
+    let body = text.strip_suffix("}\n").unwrap();
+    for more in [
+        ",\"directories\":1}\n",
+        ",\"signature\":{\"sha256\":\"00\",\"of\":[null]}}\n",
+        ",\"end\":\"\"}\n",
+    ] {
+        std::fs::write(&m, format!("{body}{more}")).unwrap();
+        for line in [
+            "verify . {}",
+            "diff {} {}",
+            "export --format=gnu {}",
+            "update . {}",
+        ] {
+            let line = format!("integrity {}", line.replace("{}", &m));
+            t.bc_line(&line).go().code(0);
+        }
+        let altered = format!("{}{more}", body.replacen("\"mode\":", "\"mode\":1", 1));
+        std::fs::write(&m, altered).unwrap();
+        t.bc_line(&format!("integrity verify . {m}"))
+            .go()
+            .code(2)
+            .stderr_has("altered");
+        let twice = body.rsplit_once(",\"sha256\"").unwrap().1;
+        std::fs::write(&m, format!("{body},\"sha256\"{twice}{more}")).unwrap();
+        t.bc_line(&format!("integrity verify . {m}")).go().code(2);
+    }
+}
+
+/// What is compressed stays so, and what is not does not become it, whatever the name.
+#[test]
+fn an_update_keeps_the_form_and_not_the_name() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    for (written, renamed, compressed) in [
+        ("m.zst", "m.jsonl", true),
+        ("m.zst", "m.zst", true),
+        ("m.jsonl", "m.zst", false),
+        ("m.jsonl", "m.jsonl", false),
+    ] {
+        let [from, to] = [written, renamed].map(|name| t.scratch(name));
+        t.bc()
+            .args(["integrity", "manifest", ".", "--output"])
+            .arg(&from)
+            .go()
+            .code(0);
+        std::fs::rename(&from, &to).unwrap();
+        t.write("a", format!("{written} {renamed}"));
+        let update = || t.bc().args(["integrity", "update", "."]).arg(&to).go();
+        update().code(0).stdout_has("~c a");
+        let bytes = std::fs::read(&to).unwrap();
+        let magic = [0x28, 0xb5, 0x2f, 0xfd];
+        assert_eq!(bytes.starts_with(&magic), compressed, "{written} {renamed}");
+        update().code(0).stdout_is("");
+        std::fs::remove_file(&to).unwrap();
+    }
+}
+
+#[test]
+fn a_bare_number_to_reread_is_a_slip() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    let before = std::fs::read(&m).unwrap();
+    for few in ["20", "5", "100"] {
+        t.bc_line(&format!("integrity update --reread={few} . {m}"))
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has(format!("{few}%"))
+            .stderr_has(format!("{few}B"));
+    }
+    assert_eq!(std::fs::read(&m).unwrap(), before);
+    for good in ["20%", "20B", "4096", "0", "0.2"] {
+        t.bc_line(&format!("integrity update --reread={good} . {m}"))
+            .go()
+            .code(0);
     }
 }

@@ -6,14 +6,7 @@ use std::path::Path;
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
-
-fn record(t: &TestTree) -> String {
-    let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
-    t.bc_line(&format!("integrity manifest --output={path} ."))
-        .go()
-        .code(0);
-    path
-}
+use crate::integrity_update::{damage, record, rename};
 
 #[test]
 fn unreadable_news_are_named_and_counted() {
@@ -48,23 +41,6 @@ fn unreadable_news_are_named_and_counted() {
         .code(0)
         .stdout_has("?? file: no content recorded: ");
     t.bc_line(&format!("integrity verify . {m}")).go().code(0);
-}
-
-/// Rewrites a file in place with other bytes and puts its mtime back.
-fn damage(t: &TestTree, path: &str, content: &str) {
-    let before = std::fs::metadata(t.join(path)).unwrap();
-    std::fs::write(t.join(path), content).unwrap();
-    let file = std::fs::File::options()
-        .write(true)
-        .open(t.join(path))
-        .unwrap();
-    file.set_modified(before.modified().unwrap()).unwrap();
-    let after = std::fs::metadata(t.join(path)).unwrap();
-    assert_eq!((before.ino(), before.size()), (after.ino(), after.size()));
-}
-
-fn rename(t: &TestTree, from: &str, to: &str) {
-    std::fs::rename(t.join(from), t.join(to)).unwrap();
 }
 
 /// What was moved, and where the damage is now; each through every command.

@@ -1,5 +1,6 @@
 //! `bc integrity update`, and that nothing ends it half-done.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,12 +10,30 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Bc;
 
-fn record(t: &TestTree) -> String {
+/// Records the tree beside it and gives the manifest's path.
+pub fn record(t: &TestTree) -> String {
     let path = t.scratch("m.jsonl").to_str().unwrap().to_owned();
     t.bc_line(&format!("integrity manifest --output={path} ."))
         .go()
         .code(0);
     path
+}
+
+/// Rewrites a file in place with other bytes and puts its mtime back.
+pub fn damage(t: &TestTree, path: &str, content: &str) {
+    let before = std::fs::metadata(t.join(path)).unwrap();
+    std::fs::write(t.join(path), content).unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(t.join(path))
+        .unwrap();
+    file.set_modified(before.modified().unwrap()).unwrap();
+    let after = std::fs::metadata(t.join(path)).unwrap();
+    assert_eq!((before.ino(), before.size()), (after.ino(), after.size()));
+}
+
+pub fn rename(t: &TestTree, from: &str, to: &str) {
+    std::fs::rename(t.join(from), t.join(to)).unwrap();
 }
 
 #[test]
@@ -47,17 +66,10 @@ fn an_update_leaves_nothing_to_verify() {
 
 #[test]
 fn damage_needs_to_be_accepted() {
-    use std::os::unix::fs::FileExt;
     let t = TestTree::new();
     t.write("a", "good content");
     let m = record(&t);
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(t.join("a"))
-        .unwrap();
-    let mtime = file.metadata().unwrap().modified().unwrap();
-    file.write_all_at(b"X", 3).unwrap();
-    file.set_modified(mtime).unwrap();
+    damage(&t, "a", "gooX content");
     for _ in 0..2 {
         t.bc_line(&format!("integrity update . {m}"))
             .go()
@@ -92,7 +104,7 @@ fn a_scrub_reads_what_looks_unchanged() {
 }
 
 /// Bytes that a process has read so far.
-fn read_by(child: &std::process::Child) -> u64 {
+pub fn read_by(child: &std::process::Child) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
     let count = io.lines().next().and_then(|line| line.rsplit(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or(0)

@@ -14,12 +14,13 @@ pub enum Class {
     Added,
     /// Only on the old side.
     Removed,
-    /// Removed here and added there, with the same content.
+    /// Removed here and added there, with the same content; or one of several files that changed
+    /// their names among themselves.
     Moved,
     /// Same content, other fields.
     Meta,
     /// Other content, and other size or mtime: an edit. Links with another
-    /// target, too.
+    /// target, too. With a reason where neither is recorded, so that it may be damage.
     Modified,
     /// Other content behind the same size and mtime; under another name, of the same inode too.
     Damaged,
@@ -123,7 +124,7 @@ pub struct Change {
     /// Differing fields; of added and removed paths every field recorded.
     pub differences: Vec<Difference>,
     /// Why it is unreadable; of an added path why it could not be read; of one known to be damaged
-    /// when that was found.
+    /// when that was found; of a modified one why it may be damaged.
     pub reason: Option<String>,
     /// For damage.
     pub ctime: Option<Ctime>,

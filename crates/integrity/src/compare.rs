@@ -2,6 +2,8 @@
 //! in path order. Memory grows with the files that only one side has, by 40
 //! bytes each and 24 more where they are moves, never with what is unchanged.
 
+mod joined;
+
 use std::io;
 
 use bc_manifest::integrity::{Found, Kind};
@@ -9,10 +11,14 @@ use bc_manifest::time::format_rfc3339;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{Field, Rules};
-use crate::moves::{Candidate, Pair, Side, pair};
+use crate::moves::{self, Candidate, Numbers, Pair, Side, pair};
 use crate::spool::Spool;
 use crate::summary::Summary;
+use crate::swaps::{Renamed, rings};
 use crate::view::{self, View};
+use joined::{
+    ALL_RECORDED, IDENTITY, is_confirmed, moved_change, renamed_change, with, without_identity,
+};
 
 /// Which changes are reported, and when to stop.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -44,6 +50,27 @@ pub(crate) enum Here {
     Other,
 }
 
+/// What the place of a file of the new side says of it.
+pub(crate) trait Site {
+    /// What the ctimes of a damaged file come to there.
+    fn ctime(&mut self, ctime: Ctime) -> Ctime;
+    /// Whether inode numbers tell files apart there.
+    fn numbers(&mut self) -> Numbers;
+}
+
+/// A manifest, which says nothing of the file systems that it lists.
+pub(crate) struct Offline;
+
+impl Site for Offline {
+    fn ctime(&mut self, ctime: Ctime) -> Ctime {
+        ctime
+    }
+
+    fn numbers(&mut self) -> Numbers {
+        Numbers::Stable
+    }
+}
+
 /// The comparison of two sorted sides.
 pub(crate) struct Comparison<'a> {
     rules: Rules,
@@ -56,6 +83,8 @@ pub(crate) struct Comparison<'a> {
     matches: u64,
     spool: Spool,
     candidates: Vec<Candidate>,
+    /// What looks damaged and is perhaps another of them under its name.
+    swaps: Vec<Renamed<[u8; 16]>>,
     summary: Summary,
 }
 
@@ -69,6 +98,7 @@ impl<'a> Comparison<'a> {
             matches: 0,
             spool: Spool::default(),
             candidates: Vec::new(),
+            swaps: Vec::new(),
             summary: Summary::default(),
         }
     }
@@ -78,14 +108,13 @@ impl<'a> Comparison<'a> {
         self.hold = true;
     }
 
-    /// A path of both sides. Returns its class. `hint` says what the ctimes of a
-    /// damaged file come to where it lies.
+    /// A path of both sides. Returns its class.
     pub(crate) fn both(
         &mut self,
         path: &[u8],
         old: &View<'_>,
         new: &View<'_>,
-        hint: impl FnOnce(Ctime) -> Ctime,
+        mut site: impl Site,
     ) -> io::Result<Class> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -109,25 +138,33 @@ impl<'a> Comparison<'a> {
             _ => change.differences = view::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
-            change.ctime = Some(hint(view::ctime_hint(old, new)));
+            change.ctime = Some(site.ctime(view::ctime_hint(old, new)));
         }
-        let waits = self.detail != Detail::First && self.may_be_renamed(&change, old, new);
-        if waits {
-            self.spool.push(&with_identity(change, old, new));
-            return Ok(class);
+        if class == Class::Modified && view::is_undecided(old, new) {
+            change.reason = Some(view::UNDECIDED.to_string());
+            self.summary.undecided += 1;
+        }
+        if self.detail != Detail::First {
+            if self.may_be_swapped(class, old, new) {
+                self.spool.push(&with(change, old, new, &ALL_RECORDED));
+                return Ok(class);
+            }
+            if self.may_be_renamed(&change, old, new, site) {
+                self.spool.push(&with(change, old, new, &IDENTITY));
+                return Ok(class);
+            }
         }
         self.report(change).map(|()| class)
     }
 
     /// A path of both sides that is unchanged but was found wrong when its content was last tried.
-    /// `hint` as for [`both`](Comparison::both).
     pub(crate) fn known(
         &mut self,
         path: &[u8],
         old: &View<'_>,
         new: &View<'_>,
         (found, at): (Found, Option<i64>),
-        hint: impl FnOnce(Ctime) -> Ctime,
+        mut site: impl Site,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -140,7 +177,7 @@ impl<'a> Comparison<'a> {
         let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
         change.reason = Some(format!("found{at}, not tried again since"));
         if class == Class::Damaged {
-            change.ctime = Some(hint(view::ctime_hint(old, new)));
+            change.ctime = Some(site.ctime(view::ctime_hint(old, new)));
         }
         self.report(change)
     }
@@ -148,13 +185,14 @@ impl<'a> Comparison<'a> {
     /// A path of the old side only.
     pub(crate) fn removed(&mut self, path: &[u8], old: &View<'_>) -> io::Result<()> {
         self.summary.old += 1;
-        self.one_sided(Side::Removed, path, old)
+        // The new side tells whether the number counts.
+        self.one_sided(Side::Removed, path, old, Offline)
     }
 
     /// A path of the new side only.
-    pub(crate) fn added(&mut self, path: &[u8], new: &View<'_>) -> io::Result<()> {
+    pub(crate) fn added(&mut self, path: &[u8], new: &View<'_>, site: impl Site) -> io::Result<()> {
         self.summary.new += 1;
-        self.one_sided(Side::Added, path, new)
+        self.one_sided(Side::Added, path, new, site)
     }
 
     /// A path of the old side that the new side could not look at.
@@ -203,21 +241,44 @@ impl<'a> Comparison<'a> {
         self.report(change)
     }
 
+    /// May what looks damaged be another undamaged file of this size and time?
+    fn may_be_swapped(&mut self, class: Class, old: &View<'_>, new: &View<'_>) -> bool {
+        let in_place = old.ino.is_some() && old.ino == new.ino;
+        if class != Class::Damaged || in_place {
+            return false;
+        }
+        let key = |side: &View<'_>| moves::key(side.digest?, side.size?);
+        let (Some(was), Some(is)) = (key(old), key(new)) else {
+            return false;
+        };
+        let name = self.spool.len();
+        self.swaps.push(Renamed { was, is, name });
+        true
+    }
+
     /// Does another file have the name than had it? Either may be damaged under another name:
     /// the one that had it where it is now, and the one that has it against where it was.
-    fn may_be_renamed(&mut self, change: &Change, old: &View<'_>, new: &View<'_>) -> bool {
+    fn may_be_renamed(
+        &mut self,
+        change: &Change,
+        old: &View<'_>,
+        new: &View<'_>,
+        mut site: impl Site,
+    ) -> bool {
         if !matches!(change.class, Class::Modified | Class::Replaced)
             || !self.rules.compares(Field::Digest, Kind::File)
             || old.ino.is_none()
             || new.ino.is_none()
             || old.ino == new.ino
+            || site.numbers() == Numbers::Moving
         {
             return false;
         }
         let before = self.candidates.len();
         for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
             if file.kind == Kind::File {
-                let candidate = Candidate::new(side, &change.path, file, self.spool.len());
+                let (path, at) = (&change.path, self.spool.len());
+                let candidate = Candidate::new(side, path, file, Numbers::Stable, at);
                 self.candidates
                     .extend(candidate.map(Candidate::of_a_kept_name));
             }
@@ -225,7 +286,13 @@ impl<'a> Comparison<'a> {
         self.candidates.len() > before
     }
 
-    fn one_sided(&mut self, side: Side, path: &[u8], entry: &View<'_>) -> io::Result<()> {
+    fn one_sided(
+        &mut self,
+        side: Side,
+        path: &[u8],
+        entry: &View<'_>,
+        mut site: impl Site,
+    ) -> io::Result<()> {
         let class = if side == Side::Added {
             Class::Added
         } else {
@@ -235,20 +302,7 @@ impl<'a> Comparison<'a> {
         self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
         change.reason = entry.error.map(view::describe);
-        for field in [
-            Field::Size,
-            Field::Mode,
-            Field::Uid,
-            Field::Gid,
-            Field::Mtime,
-            Field::Ctime,
-            Field::Ino,
-            Field::Nlink,
-            Field::Rdev,
-            Field::Digest,
-            Field::Target,
-            Field::Xattrs,
-        ] {
+        for field in ALL_RECORDED {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
                 (value, Side::Added) => {
@@ -272,7 +326,7 @@ impl<'a> Comparison<'a> {
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
                 // Where it will be if it has to wait.
-                Candidate::new(side, path, entry, self.spool.len())
+                Candidate::new(side, path, entry, site.numbers(), self.spool.len())
             }
             _ => None,
         };
@@ -289,7 +343,7 @@ impl<'a> Comparison<'a> {
     fn report(&mut self, change: Change) -> io::Result<()> {
         if self.hold && self.matches > 0 {
             self.hold = false;
-            if self.candidates.is_empty() {
+            if self.candidates.is_empty() && self.swaps.is_empty() {
                 // Nothing was moved.
                 self.flush(|_, ctime| ctime)?;
             }
@@ -318,7 +372,7 @@ impl<'a> Comparison<'a> {
 
     /// Is there content that both sides have under different names?
     fn moves_possible(&self) -> bool {
-        !pair(self.candidates.clone()).is_empty()
+        !pair(self.candidates.clone()).is_empty() || !rings(&self.swaps).is_empty()
     }
 
     /// Pairs moves, reports what waits, and sums up. `hint` says what the ctimes of what was moved
@@ -330,6 +384,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn flush(&mut self, mut hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<()> {
+        let swapped = rings(&std::mem::take(&mut self.swaps));
         let mut pairs = pair(std::mem::take(&mut self.candidates));
         let spool = std::mem::take(&mut self.spool);
         let mut confirmed = Ok(());
@@ -358,6 +413,12 @@ impl<'a> Comparison<'a> {
                 (self.sink)(&renamed_change(&was, &change))?;
                 continue;
             }
+            if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
+                self.summary.swapped();
+                let to = spool.get(swapped[at].1)?;
+                (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
+                continue;
+            }
             let moved = pairs.next_if(|pair| pair.removed == offset);
             match moved {
                 Some(pair) => {
@@ -381,110 +442,4 @@ impl<'a> Comparison<'a> {
         }
         Ok(())
     }
-}
-
-/// Are the two sides of a pair one file? Of damaged ones only a hash says so.
-fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
-    if !pair.damaged {
-        return Ok(true);
-    }
-    let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
-    let same = |field| {
-        let (before, after) = (found(&removed, field), found(&added, field));
-        matches!((before, after), (Some(before), Some(after)) if before.old == after.new)
-    };
-    Ok([Field::Ino, Field::Size, Field::Mtime]
-        .into_iter()
-        .all(same))
-}
-
-/// One change out of a removal and an addition: moved, or moved and damaged.
-fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
-    let mut change = Change::new(class, &removed.path, added.kind);
-    if class == Class::Damaged {
-        change.ctime = Some(ctime_of(&removed, &added));
-    }
-    for before in removed.differences {
-        let after = added
-            .differences
-            .iter()
-            .find(|after| after.field == before.field);
-        if let Some(after) = after
-            && after.new != before.old
-            && rules.compares(before.field, added.kind)
-        {
-            change.differences.push(Difference {
-                new: after.new.clone(),
-                ..before
-            });
-        }
-    }
-    change.to = Some(added.path);
-    change
-}
-
-/// What is damaged under a name that another file had, or under a new one while another file has
-/// the old.
-fn renamed_change(was: &Change, is: &Change) -> Change {
-    let mut change = Change::new(Class::Damaged, &is.path, is.kind);
-    change.ctime = Some(ctime_of(was, is));
-    change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
-    if let (Some(before), Some(after)) = (found(was, Field::Digest), found(is, Field::Digest)) {
-        change.differences.push(Difference {
-            field: Field::Digest,
-            old: before.old.clone(),
-            new: after.new.clone(),
-        });
-    }
-    change
-}
-
-fn found(change: &Change, field: Field) -> Option<&Difference> {
-    change.differences.iter().find(|d| d.field == field)
-}
-
-/// The ctimes of one file, of its two changes.
-fn ctime_of(was: &Change, is: &Change) -> Ctime {
-    let before = found(was, Field::Ctime).map(|d| &d.old);
-    let after = found(is, Field::Ctime).map(|d| &d.new);
-    match (before, after) {
-        (Some(Value::Time(old)), Some(Value::Time(new))) if old == new => Ctime::Same,
-        (Some(Value::Time(_)), Some(Value::Time(_))) => Ctime::Other,
-        _ => Ctime::Unknown,
-    }
-}
-
-/// What tells one file from another, and its digest.
-const IDENTITY: [Field; 5] = [
-    Field::Size,
-    Field::Mtime,
-    Field::Ctime,
-    Field::Ino,
-    Field::Digest,
-];
-
-/// With all that tells which file is meant on either side, equal or not.
-fn with_identity(mut change: Change, old: &View<'_>, new: &View<'_>) -> Change {
-    change.differences.retain(|d| !IDENTITY.contains(&d.field));
-    change
-        .differences
-        .extend(IDENTITY.into_iter().map(|field| Difference {
-            field,
-            old: old.value(field),
-            new: new.value(field),
-        }));
-    change
-}
-
-/// What of that is a difference that counts.
-fn without_identity(mut change: Change, rules: Rules) -> Change {
-    if matches!(change.class, Class::Modified | Class::Replaced) {
-        let kind = change.kind;
-        change.differences.retain(|d| {
-            let known = d.old != Value::None && d.new != Value::None;
-            known && d.old != d.new && rules.compares(d.field, kind)
-        });
-        change.differences.sort_by_key(|d| d.field);
-    }
-    change
 }

@@ -77,7 +77,7 @@ pub fn create<W: Write>(
     let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
     let options = hash_options(&tree, is_file, what.algorithm, work)?;
     let mut writer = Writer::new(out, &header).map_err(writing)?;
-    let mut devices = Devices::default();
+    let mut devices = Devices::new(tree.root_dev());
     let mut looker = Looker::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,

@@ -1,4 +1,5 @@
-//! Devices as manifests record them: by index of first appearance, in path order.
+//! Devices as manifests record them: by index of first appearance, in path order, the root's
+//! first and not written at all, since nearly all entries are on it.
 
 /// Numbers the devices of a manifest that is being written.
 #[derive(Debug, Default)]
@@ -10,8 +11,36 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// The index of a device that is there.
-    pub(crate) fn index(&mut self, dev: u64) -> u32 {
+    /// With the root's device as the first, if it is known.
+    pub(crate) fn new(root: Option<u64>) -> Devices {
+        Devices {
+            now: root.map(Some).into_iter().collect(),
+            old: Vec::new(),
+        }
+    }
+
+    /// The index of a device that is there, as an entry has it: none for the first.
+    pub(crate) fn index(&mut self, dev: u64) -> Option<u32> {
+        some(self.number(dev))
+    }
+
+    /// `dev` was recorded as `old` in the manifest before.
+    pub(crate) fn was(&mut self, old: Option<u32>, dev: u64) {
+        let index = self.number(dev);
+        self.slot(old).get_or_insert(index);
+    }
+
+    /// The index of a device that an entry of the manifest before has, which is kept.
+    pub(crate) fn kept(&mut self, old: Option<u32>) -> Option<u32> {
+        if let Some(index) = *self.slot(old) {
+            return some(index);
+        }
+        let index = self.push(None);
+        *self.slot(old) = Some(index);
+        some(index)
+    }
+
+    fn number(&mut self, dev: u64) -> u32 {
         // Neighbours are on one device, and there are few.
         match self.now.iter().position(|known| *known == Some(dev)) {
             Some(index) => index as u32,
@@ -19,26 +48,10 @@ impl Devices {
         }
     }
 
-    /// `dev` was recorded as `old` in the manifest before.
-    pub(crate) fn was(&mut self, old: u32, dev: u64) {
-        let index = self.index(dev);
-        self.slot(old).get_or_insert(index);
-    }
-
-    /// The index of a device that an entry of the manifest before has, which is kept.
-    pub(crate) fn kept(&mut self, old: u32) -> u32 {
-        if let Some(index) = *self.slot(old) {
-            return index;
-        }
-        let index = self.push(None);
-        *self.slot(old) = Some(index);
-        index
-    }
-
-    fn slot(&mut self, old: u32) -> &mut Option<u32> {
+    fn slot(&mut self, old: Option<u32>) -> &mut Option<u32> {
         /// A manifest may say anything; nobody mounts more.
         const MOST: u32 = 1 << 20;
-        let at = old.min(MOST) as usize;
+        let at = old.unwrap_or(0).min(MOST) as usize;
         if self.old.len() <= at {
             self.old.resize(at + 1, None);
         }
@@ -51,6 +64,11 @@ impl Devices {
     }
 }
 
+/// The root's is not written.
+fn some(index: u32) -> Option<u32> {
+    (index > 0).then_some(index)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,19 +76,21 @@ mod tests {
     #[test]
     fn by_first_appearance() {
         let mut devices = Devices::default();
-        assert_eq!(
-            [7, 7, 9, 7, 8].map(|dev| devices.index(dev)),
-            [0, 0, 1, 0, 2]
-        );
+        let found = [7, 7, 9, 7, 8].map(|dev| devices.index(dev));
+        assert_eq!(found, [None, None, Some(1), None, Some(2)]);
+        // Without the root among the entries another one comes first.
+        let mut devices = Devices::new(Some(5));
+        assert_eq!([7, 5].map(|dev| devices.index(dev)), [Some(1), None]);
     }
 
     #[test]
     fn kept_entries_stay_together() {
         let mut devices = Devices::default();
-        devices.was(0, 66);
-        assert_eq!(devices.kept(0), 0);
-        assert_eq!([3, 3, 1].map(|old| devices.kept(old)), [1, 1, 2]);
-        assert_eq!(devices.index(67), 3);
-        assert_eq!(devices.kept(u32::MAX), 4);
+        devices.was(None, 66);
+        assert_eq!([None, Some(0)].map(|old| devices.kept(old)), [None, None]);
+        let kept = [3, 3, 1].map(|old| devices.kept(Some(old)));
+        assert_eq!(kept, [Some(1), Some(1), Some(2)]);
+        assert_eq!(devices.index(67), Some(3));
+        assert_eq!(devices.kept(Some(u32::MAX)), Some(4));
     }
 }

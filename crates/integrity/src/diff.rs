@@ -2,7 +2,7 @@
 
 use bc_manifest::integrity::{Kind, ROOT, path_order};
 
-use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{Field, Rules};
 use crate::input::{ManifestFile, Trust};
@@ -77,11 +77,11 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
                 comparison
-                    .both(&before.path, &one, &other, |ctime| ctime)
+                    .both(&before.path, &one, &other, Offline)
                     .map(drop)
             }
             (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
-            (None, Some(after)) => comparison.added(&after.path, &View::from(after)),
+            (None, Some(after)) => comparison.added(&after.path, &View::from(after), Offline),
             (None, None) => Ok(()),
         };
         reported.map_err(|error| report_failed(&error))?;

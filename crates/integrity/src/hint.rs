@@ -1,12 +1,14 @@
-//! Whether a change time says anything where a file lies.
+//! Whether change times and inode numbers say anything where a file lies.
 
-use bc_fs::mount::{self, Mounts};
+use bc_fs::mount::{self, Inodes, Mounts};
 use bc_walk::{EntryId, FileStat};
 
 use crate::change::Ctime;
+use crate::compare::Site;
+use crate::moves::Numbers;
 use crate::tree::Tree;
 
-/// Asked for damaged files only.
+/// Asked for damaged files, and those that may have another name by now.
 pub(crate) struct Hints<'a> {
     tree: &'a Tree,
     mounts: Mounts,
@@ -33,6 +35,15 @@ impl<'a> Hints<'a> {
         }
     }
 
+    /// The place of an entry that is on this device.
+    pub(crate) fn at(&mut self, id: Option<EntryId>, device: Option<u64>) -> At<'_, 'a> {
+        At {
+            hints: self,
+            id,
+            device,
+        }
+    }
+
     fn is_real(&mut self, id: Option<EntryId>) -> bool {
         let listing = &self.tree.listing;
         let dir = id.and_then(|id| listing.open_dir(listing.dir(id)).ok());
@@ -44,5 +55,30 @@ impl<'a> Hints<'a> {
         };
         let dev = FileStat::from(&stat).id.dev;
         self.mounts.of(dev, || Some(dir)).ctime == mount::Ctime::Real
+    }
+}
+
+/// Where a file lies.
+pub(crate) struct At<'h, 'a> {
+    hints: &'h mut Hints<'a>,
+    id: Option<EntryId>,
+    device: Option<u64>,
+}
+
+impl Site for At<'_, '_> {
+    fn ctime(&mut self, ctime: Ctime) -> Ctime {
+        self.hints.judge(self.id, ctime)
+    }
+
+    fn numbers(&mut self) -> Numbers {
+        let (Some(id), Some(device)) = (self.id, self.device) else {
+            return Numbers::Moving;
+        };
+        let listing = &self.hints.tree.listing;
+        let dir = || listing.open_dir(listing.dir(id)).ok();
+        match self.hints.mounts.of(device, dir).inodes {
+            Inodes::Stable => Numbers::Stable,
+            Inodes::Moving | Inodes::Unknown => Numbers::Moving,
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, Trailer};
 use bc_pool::Cancel;
 use bc_walk::Identity;
 
@@ -191,6 +191,17 @@ impl ManifestFile {
         self.identity.map(|(file, _)| file)
     }
 
+    /// Is it compressed? Its first bytes tell, whatever its name says.
+    pub(crate) fn is_compressed(&self) -> bool {
+        let mut head = [0; 4];
+        match &self.source {
+            Source::File(file) => {
+                file.read_exact_at(&mut head, 0).is_ok() && compress::is_compressed(&head)
+            }
+            Source::Memory(bytes) => compress::is_compressed(bytes),
+        }
+    }
+
     /// The directory it is in.
     pub(crate) fn directory(&self) -> Option<Identity> {
         self.identity.map(|(_, directory)| directory)
@@ -348,10 +359,9 @@ impl ManifestFile {
         let Some(line) = line.filter(|line| line.starts_with(b"{\"type\":\"trailer\"")) else {
             return Err(self.bad("truncated: no complete trailer"));
         };
-        let hex = line
-            .strip_suffix(b"\"}")
-            .and_then(|line| line.rsplit(|&b| b == b'"').next());
-        if hex.and_then(Digest::from_hex) != Some(hasher.finalize()) {
+        // Keys of a later version may follow, so it is looked for by name.
+        let sha256 = Trailer::sha256_in(line);
+        if sha256.map(|bytes| Digest::new(&bytes)) != Some(hasher.finalize()) {
             return Err(self.bad("altered: the SHA-256 in the trailer does not match"));
         }
         Ok(())

@@ -111,6 +111,7 @@ pub mod report;
 mod reread;
 mod spool;
 mod summary;
+mod swaps;
 mod tree;
 mod unmounted;
 mod update;

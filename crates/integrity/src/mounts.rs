@@ -1,9 +1,10 @@
-//! Where file systems are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
+//! Where file systems and files are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_manifest::integrity::Mounted;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -11,11 +12,15 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Mount {
     id: u64,
+    /// Which part of the file system is mounted, as a path within it.
+    pub(crate) root: String,
     /// Absolute, raw bytes.
     pub(crate) point: Vec<u8>,
     kind: Vec<u8>,
     /// What is mounted: a device, `server:/export`, or a name of no meaning.
     pub(crate) source: String,
+    /// Number of the subvolume, of Btrfs.
+    subvolid: Option<u64>,
 }
 
 /// All mounts that this process can see, in the order in which they were made.
@@ -71,13 +76,23 @@ impl Mounts {
 }
 
 impl Mount {
-    /// Is the directory that a walk found as `id` where this is mounted the mounted one? Not if
-    /// it was mounted after the walk had passed, or something lies over it.
-    pub(crate) fn is_seen_as(&self, id: Identity) -> bool {
-        let Some((found, mount)) = look(Path::new(OsStr::from_bytes(&self.point))) else {
-            return false;
-        };
-        found == id && mount.is_none_or(|mount| mount == self.id)
+    /// What a walk found as `id`, where it told, at the place where this is mounted: is it what
+    /// is mounted? Not if it was mounted after the walk had passed, or something lies over it.
+    /// Gives its identity.
+    pub(crate) fn is_seen_as(&self, id: Option<Identity>) -> Option<Identity> {
+        let (found, mount) = look(Path::new(OsStr::from_bytes(&self.point)))?;
+        let seen = id.is_none_or(|id| id == found) && mount.is_none_or(|mount| mount == self.id);
+        seen.then_some(found)
+    }
+
+    /// What a manifest says of it.
+    pub(crate) fn recorded(&self, fs_uuid: Option<String>) -> Mounted {
+        Mounted {
+            source: self.source.clone(),
+            root: Some(self.root.clone()),
+            fs_uuid,
+            subvolid: self.subvolid,
+        }
     }
 }
 
@@ -94,16 +109,32 @@ fn look(path: &Path) -> Option<(Identity, Option<u64>)> {
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let point = unescaped(fields.nth(3)?);
+    let root = text(unescaped(fields.nth(2)?));
+    let point = unescaped(fields.next()?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = fields.next()?.to_vec();
     let source = unescaped(fields.next().unwrap_or_default());
+    let options = fields.next().unwrap_or_default();
     Some(Mount {
         id,
+        root,
         point,
         kind,
         source: String::from_utf8_lossy(&source).into_owned(),
+        subvolid: subvolid(options),
     })
+}
+
+/// Different bytes are different texts.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| bc_fs::escape(error.as_bytes()).to_string())
+}
+
+/// Of the options of a Btrfs, `rw,space_cache,subvolid=256,subvol=/home`.
+fn subvolid(options: &[u8]) -> Option<u64> {
+    let mut options = options.split(|&byte| byte == b',');
+    let id = options.find_map(|option| option.strip_prefix(b"subvolid="))?;
+    std::str::from_utf8(id).ok()?.parse().ok()
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
@@ -142,6 +173,7 @@ mod tests {
 34 22 8:18 / /srv/a\\040b\\134c rw - ext4 /dev/sdb2 rw
 35 22 8:19 / /srv/a\\040b\\134c rw - ext4 /dev/sdb3 rw
 36 22 8:20 / /srvx rw - ext4  rw
+37 22 0:42 /@\\040home/\\134x /else rw - btrfs /dev/sdb4 rw,subvolid=257,subvol=/@\\040home
 bad
 ";
 
@@ -159,7 +191,20 @@ bad
         ];
         assert_eq!(found, expected);
         assert_eq!(mounts.below(Path::new("/srv/nfs")).count(), 0);
-        assert_eq!(mounts.below(Path::new("/")).count(), 4);
+        assert_eq!(mounts.below(Path::new("/")).count(), 5);
+    }
+
+    #[test]
+    fn what_of_a_file_system_is_mounted() {
+        let mounts = Mounts::parse(TEXT);
+        let recorded = |path: &str| {
+            let mount = mounts.of(Path::new(path)).unwrap();
+            let recorded = mount.recorded(None);
+            (recorded.root, recorded.subvolid)
+        };
+        assert_eq!(recorded("/srv/nfs/x"), (Some("/".into()), None));
+        let volume = (Some("/@ home/\\x".into()), Some(257));
+        assert_eq!(recorded("/else/x"), volume);
     }
 
     #[test]

@@ -18,11 +18,34 @@ pub(crate) struct Candidate {
     key: [u8; 16],
     /// Hash of the base name: only prefers one pair to another.
     name: u64,
-    /// Hash of inode, size and mtime: which file it was, whatever its content.
+    /// Hash of inode, size and mtime: which file it was, whatever its content; 0 where the number
+    /// does not stand for a file for good.
     file: u64,
     /// Which record of the report it is, four times, 2 more for a name that both sides have, and
     /// 1 more on the added side.
     record: u64,
+}
+
+/// What stands for a content of so many bytes, if there is any.
+pub(crate) fn key(digest: &[u8], size: u64) -> Option<[u8; 16]> {
+    if size == 0 || digest.is_empty() {
+        return None;
+    }
+    let mut key = [0; 16];
+    let kept = digest.len().min(key.len());
+    key[..kept].copy_from_slice(&digest[..kept]);
+    if kept <= 8 {
+        key[8..].copy_from_slice(&size.to_le_bytes());
+    }
+    Some(key)
+}
+
+/// Whether inode numbers tell which file it was, or may have come to another one, as they do where
+/// a file system numbers its files anew.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Numbers {
+    Stable,
+    Moving,
 }
 
 /// Where a candidate was found.
@@ -34,22 +57,23 @@ pub(crate) enum Side {
 
 impl Candidate {
     /// A file; those of no bytes all look alike and are never candidates.
-    pub(crate) fn new(side: Side, path: &[u8], file: &View<'_>, record: u64) -> Option<Candidate> {
-        let (digest, size) = (file.digest?, file.size?);
-        if size == 0 || digest.is_empty() {
-            return None;
-        }
-        let mut key = [0; 16];
-        let kept = digest.len().min(key.len());
-        key[..kept].copy_from_slice(&digest[..kept]);
-        if kept <= 8 {
-            key[8..].copy_from_slice(&size.to_le_bytes());
-        }
+    pub(crate) fn new(
+        side: Side,
+        path: &[u8],
+        file: &View<'_>,
+        numbers: Numbers,
+        record: u64,
+    ) -> Option<Candidate> {
+        let size = file.size?;
+        let key = key(file.digest?, size)?;
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(Candidate {
             key,
             name: hash_of(base),
-            file: hash_of((file.ino, size, file.mtime_ns)),
+            file: match numbers {
+                Numbers::Stable => hash_of((file.ino, size, file.mtime_ns)),
+                Numbers::Moving => 0,
+            },
             record: record * 4 + u64::from(side == Side::Added),
         })
     }
@@ -133,7 +157,7 @@ fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
             let differs = |c: &&Candidate| other.iter().all(|o| o.key != c.key);
             of.iter().filter(differs).copied().collect()
         };
-        if removed.is_empty() || added.is_empty() {
+        if removed.is_empty() || added.is_empty() || same[0].file == 0 {
             continue;
         }
         let (removed, added) = (without(removed, added), without(added, removed));
@@ -193,7 +217,7 @@ mod tests {
             mtime_ns: Some(mtime),
             ..View::new(bc_manifest::integrity::Kind::File)
         };
-        Candidate::new(side, path.as_bytes(), &view, record)
+        Candidate::new(side, path.as_bytes(), &view, Numbers::Stable, record)
     }
 
     /// Inode, size, mtime.
@@ -242,6 +266,32 @@ mod tests {
             (Added, new, file),
         ];
         assert_eq!(files(&linked), [(0, 2, true), (1, 3, true)]);
+    }
+
+    #[test]
+    fn numbers_that_move_tell_nothing() {
+        let of = |side, digest: &'static [u8], numbers, record| {
+            let view = View {
+                digest: Some(digest),
+                ino: Some(5),
+                size: Some(9),
+                mtime_ns: Some(7),
+                ..View::new(bc_manifest::integrity::Kind::File)
+            };
+            Candidate::new(side, b"p", &view, numbers, record).unwrap()
+        };
+        let (stable, moving) = (Numbers::Stable, Numbers::Moving);
+        for (was, is, pairs) in [
+            (stable, stable, 1),
+            (stable, moving, 0),
+            (moving, moving, 0),
+        ] {
+            let both = vec![of(Removed, b"old", was, 0), of(Added, b"new", is, 1)];
+            assert_eq!(pair(both).len(), pairs, "{was:?} {is:?}");
+            // Equal content is a move all the same.
+            let both = vec![of(Removed, b"old", was, 0), of(Added, b"old", is, 1)];
+            assert_eq!(pair(both).len(), 1, "{was:?} {is:?}");
+        }
     }
 
     #[test]

@@ -32,20 +32,27 @@ pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Or
         Some(real) => real.as_os_str().as_bytes().to_vec(),
         None => root.as_bytes().to_vec(),
     });
-    header.mount_source = None;
-    if let (Some(real), Some(mounts)) = (&tree.real, &tree.mounts) {
-        header.mount_source = mounts.of(real).map(|mount| mount.source.clone());
-    }
+    let mount = tree.real.as_deref().zip(tree.mounts.as_ref());
+    let mount = mount.and_then(|(real, mounts)| mounts.of(real));
+    header.mount_source = mount.map(|mount| mount.source.clone());
+    header.mount_root = mount.map(|mount| mount.root.clone());
     header.fs_uuid = uuid(tree, header.mount_source.as_deref());
 }
 
-/// The UUID of the root's file system: from the kernel, or by the links that udev keeps.
+/// The UUID of the root's file system.
 pub(crate) fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
     let real = tree.real.as_deref()?;
-    if let Some(uuid) = File::open(directory(real))
-        .ok()
-        .and_then(bc_fs::file_system_uuid)
-    {
+    uuid_at(
+        &directory(real),
+        tree.root().map(|stat| stat.id.dev),
+        source,
+    )
+}
+
+/// The UUID of the file system that `path`, a directory or a regular file with the device number
+/// `dev`, is on: from the kernel, or by the links that udev keeps.
+pub(crate) fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
+    if let Some(uuid) = File::open(path).ok().and_then(bc_fs::file_system_uuid) {
         return Some(uuid);
     }
     // The device itself, or, on btrfs, that of the mount.
@@ -54,7 +61,7 @@ pub(crate) fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
         .and_then(|source| std::fs::metadata(source).ok())
         .filter(|meta| meta.file_type().is_block_device())
         .map(|meta| meta.rdev());
-    let devices = [tree.root().map(|stat| stat.id.dev), of_source];
+    let devices = [dev, of_source];
     let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
     let found = links.into_iter().find(|link| {
         let device = std::fs::metadata(link.path());
@@ -84,4 +91,23 @@ pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     let source = tree.real.as_ref().zip(tree.mounts.as_ref());
     let source = source.and_then(|(real, mounts): (_, &Mounts)| mounts.of(real));
     uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
+}
+
+/// Why the root may be another one than was recorded, so that it has to be refused if nothing in it
+/// matches.
+pub(crate) fn why_suspicious(
+    tree: &Tree,
+    header: &Header,
+    elsewhere: bool,
+) -> Option<&'static str> {
+    if elsewhere {
+        return Some("is on another device than recorded, and nothing in it matches");
+    }
+    // A bind mount at the same path, and what lies below it, may have one device.
+    let real = tree.real.as_deref()?;
+    let is = &tree.mounts.as_ref()?.of(real)?.root;
+    let was = header.mount_root.as_ref()?;
+    let same_path = header.root.as_deref() == Some(real.as_os_str().as_bytes());
+    (same_path && was != is)
+        .then_some("shows another part of the disk than recorded, and nothing in it matches")
 }

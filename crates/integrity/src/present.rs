@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Meta, Xattrs as Attributes};
+use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs as Attributes};
 use bc_pool::Cancel;
 use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing};
 use rustix::fs::AtFlags;
@@ -26,8 +26,8 @@ pub(crate) struct Present<'a> {
     pub(crate) view: View<'a>,
     /// `None` for what the walk could not even stat.
     pub(crate) id: Option<EntryId>,
-    /// The source of what is mounted on it.
-    pub(crate) mount: Option<&'a str>,
+    /// What is mounted on it.
+    pub(crate) mount: Option<&'a Mounted>,
     /// It is the directory that the manifest is in.
     pub(crate) holds_manifest: bool,
 }
@@ -235,7 +235,7 @@ impl<'a> Looker<'a> {
             path,
             view,
             id: Some(id),
-            mount: tree.mount(id),
+            mount: tree.mount_of(id, &view),
             holds_manifest,
         })
     }
@@ -297,8 +297,8 @@ pub(crate) fn to_entry(present: &Present<'_>, devices: &mut Devices) -> Entry {
     let view = &present.view;
     let mut entry = Entry::new(present.path.to_vec(), view.kind);
     entry.meta = meta(view);
-    entry.dev = view.device.map(|dev| devices.index(dev));
-    entry.mount = present.mount.map(str::to_string);
+    entry.dev = view.device.and_then(|dev| devices.index(dev));
+    entry.mount = present.mount.cloned().map(Box::new);
     entry.rdev = view.rdev;
     entry.digest = view.digest.and_then(bc_manifest::Digest::new);
     entry.target = view.target.map(<[u8]>::to_vec);

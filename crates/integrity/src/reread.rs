@@ -22,17 +22,31 @@ pub enum Reread {
     For(Duration),
 }
 
-/// A text that is no [`Reread`].
+/// Bare numbers below this, but for 0, are percentages whose sign was forgotten: nobody reads so
+/// few bytes again.
+const FEW: u64 = 4096;
+
+/// A text that is no [`Reread`], or a bare number too small to be meant as bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownReread(String);
 
 impl fmt::Display for UnknownReread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is neither a part (5%, 0.05), a size (20G) nor a time (90s, 30m, 2h, 1d)",
-            self.0
-        )
+        let text = self.0.trim_end();
+        match text.parse::<u64>() {
+            Ok(..=100) => write!(
+                f,
+                "'{text}' of what? {text}% for a part, {text}B for so many bytes"
+            ),
+            Ok(..FEW) => write!(
+                f,
+                "'{text}' of what? {text}B for so many bytes, a part is at most 100%"
+            ),
+            _ => write!(
+                f,
+                "'{text}' is neither a part (5%, 0.05), a size (20G) nor a time (90s, 30m, 2h, 1d)"
+            ),
+        }
     }
 }
 
@@ -42,7 +56,8 @@ impl FromStr for Reread {
     type Err = UnknownReread;
 
     /// `5%` or `0.05`: a part; `90s`, `30m`, `2h`, `1.5d`: a time, where `m` is minutes;
-    /// everything else is a [`Size`]: `20G`, `500MB`, `1.5g`.
+    /// everything else is a [`Size`]: `20G`, `500MB`, `1.5g`. A bare number from 1 to 4095 is
+    /// refused: `20` is `20%` or `20B`.
     fn from_str(text: &str) -> Result<Reread, UnknownReread> {
         parse(text).ok_or_else(|| UnknownReread(text.to_string()))
     }
@@ -63,6 +78,9 @@ fn parse(text: &str) -> Option<Reread> {
     let (number, unit) = text.split_at(unit_at);
     if unit.is_empty() && number.contains('.') {
         return part(number.parse().ok()?);
+    }
+    if unit.trim().is_empty() && number.parse().is_ok_and(|few| (1..FEW).contains(&few)) {
+        return None;
     }
     // A lone `m` is minutes here, as it is for every timer; `M` and `MiB` are sizes.
     let seconds = match unit.trim_start() {
@@ -137,6 +155,9 @@ mod tests {
             ("20G", Reread::Bytes(20 << 30)),
             ("1MB", Reread::Bytes(1_000_000)),
             ("4096", Reread::Bytes(4096)),
+            ("0", Reread::Bytes(0)),
+            ("20B", Reread::Bytes(20)),
+            ("4095b", Reread::Bytes(4095)),
             ("1.5G", Reread::Bytes(3 << 29)),
             ("20g", Reread::Bytes(20 << 30)),
             ("1.5h", Reread::For(Duration::from_secs(5400))),
@@ -158,6 +179,23 @@ mod tests {
             "NaN%",
         ] {
             assert!(bad.parse::<Reread>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_forgotten_sign_is_not_taken_for_bytes() {
+        for (text, hint) in [
+            ("20", "'20' of what? 20% for a part, 20B for so many bytes"),
+            ("1", "1% for a part, 1B for"),
+            ("020", "020% for a part"),
+            ("20 ", "20% for a part, 20B for"),
+            ("100", "100% for a part, 100B for"),
+            ("101", "101B for so many bytes, a part is at most 100%"),
+            ("4095", "4095B for"),
+            ("99999999999999999999999", "neither a part"),
+        ] {
+            let error = text.parse::<Reread>().unwrap_err().to_string();
+            assert!(error.contains(hint), "{text}: {error}");
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Summary {
     pub damaged_added: u64,
     /// Unreadable paths of which only the old side could not be read.
     pub readable_now: u64,
+    /// Modified paths of which nothing recorded tells an edit from damage.
+    pub undecided: u64,
     /// Files read to their end.
     pub files_read: u64,
     /// Bytes read.
@@ -88,6 +90,12 @@ impl Summary {
         self.counts[Class::Removed as usize] -= 1;
         self.counts[Class::Added as usize] -= 1;
         self.add(class);
+    }
+
+    /// What seemed to be damaged only has another name by now.
+    pub(crate) fn swapped(&mut self) {
+        self.counts[Class::Damaged as usize] -= 1;
+        self.add(Class::Moved);
     }
 
     /// What seemed to be something else is damaged: a file of which another had, or has, the name.

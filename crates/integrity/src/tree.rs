@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Kind, ROOT, path_order};
+use bc_manifest::integrity::{Kind, Mounted, ROOT, path_order};
 use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, Symlinks};
 
 use crate::error::{Error, ErrorKind};
-use crate::mounts::Mounts;
+use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
+use crate::place::uuid_at;
 use crate::view::View;
 
 /// A walked tree.
@@ -24,11 +25,11 @@ pub(crate) struct Tree {
     pub(crate) mounts: Option<Mounts>,
     /// Files that were left out of the walk, of which nothing is said.
     left_out: Vec<Identity>,
-    /// Directories where a file system is mounted, with its source: those below which there is
-    /// anything listed, since nothing else can be missed.
-    mounted: BTreeMap<EntryId, String>,
+    /// Files that are mounted, and directories where a file system is: those below which there
+    /// is anything listed, since nothing else can be missed.
+    mounted: BTreeMap<EntryId, Found>,
     /// Those below which there is nothing.
-    empty_mounts: BTreeMap<EntryId, String>,
+    empty_mounts: BTreeMap<EntryId, Found>,
     /// Entries whose directory could not be read, and why.
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
@@ -36,6 +37,12 @@ pub(crate) struct Tree {
     /// What may be a directory and could not be read, each with a closing
     /// slash: everything below is unknown.
     unlisted: Vec<(Vec<u8>, Failure)>,
+}
+
+/// What is mounted somewhere, and which file or directory that is, if it is known.
+struct Found {
+    mounted: Mounted,
+    identity: Option<Identity>,
 }
 
 /// A path of which nothing is known but that it is there.
@@ -94,25 +101,41 @@ impl Tree {
     fn place_mounts(&mut self, symlinks: Symlinks) {
         if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
             for (path, mount) in mounts.below(real) {
-                let seen = |id: &EntryId| {
-                    let found = self.listing.identity(*id);
-                    self.listing.kind(*id) == bc_walk::Kind::Dir
-                        && found.is_some_and(|found| mount.is_seen_as(found))
-                };
-                let Some(id) = self.find(path).filter(seen) else {
+                let Some((id, found)) = self.mounted_at(path, mount) else {
                     continue;
                 };
-                let place = match self.directory_with_entries(path) {
-                    Some(_) => &mut self.mounted,
-                    None => &mut self.empty_mounts,
+                let kind = self.listing.kind(id);
+                let empty =
+                    kind == bc_walk::Kind::Dir && self.directory_with_entries(path).is_none();
+                let place = match empty {
+                    false => &mut self.mounted,
+                    true => &mut self.empty_mounts,
                 };
-                place.insert(id, mount.source.clone());
+                place.insert(id, found);
             }
         }
         // Paths through links are not those that the kernel lists: there another device tells.
         if symlinks == Symlinks::Follow || self.mounts.is_none() {
             self.place_other_devices();
         }
+    }
+
+    /// The entry that is `mount`, which the kernel lists at `path`.
+    fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, Found)> {
+        let id = self.find(path)?;
+        // Files were perhaps not looked at; what they are is compared when they are.
+        let identity = mount.is_seen_as(self.listing.identity(id))?;
+        let plain = matches!(
+            self.listing.kind(id),
+            bc_walk::Kind::Dir | bc_walk::Kind::File
+        );
+        let point = std::path::Path::new(OsStr::from_bytes(&mount.point));
+        let uuid = plain.then(|| uuid_at(point, Some(identity.dev), Some(&mount.source)));
+        let found = Found {
+            mounted: mount.recorded(uuid.flatten()),
+            identity: Some(identity),
+        };
+        Some((id, found))
     }
 
     fn place_other_devices(&mut self) {
@@ -133,7 +156,11 @@ impl Tree {
             };
             let elsewhere = devices.get(above).is_some_and(|dev| *dev != found.dev);
             if elsewhere && self.directory_with_entries(&path).is_some() {
-                self.mounted.entry(id).or_default();
+                let unknown = || Found {
+                    mounted: Mounted::default(),
+                    identity: None,
+                };
+                self.mounted.entry(id).or_insert_with(unknown);
             }
             devices.insert(path.clone(), found.dev);
         }
@@ -170,14 +197,24 @@ impl Tree {
         (EntryId(id), at)
     }
 
-    /// The source of what is mounted on an entry.
-    pub(crate) fn mount(&self, id: EntryId) -> Option<&str> {
-        self.mounted.get(&id).map(String::as_str)
+    /// What is mounted on an entry.
+    pub(crate) fn mount(&self, id: EntryId) -> Option<&Mounted> {
+        self.mounted.get(&id).map(|found| &found.mounted)
     }
 
-    /// The source of what is mounted on a directory, be it empty.
-    pub(crate) fn any_mount(&self, id: EntryId) -> Option<&str> {
-        let empty = || self.empty_mounts.get(&id).map(String::as_str);
+    /// The same of an entry that was found to be `now` when it was looked at last.
+    pub(crate) fn mount_of(&self, id: EntryId, now: &View<'_>) -> Option<&Mounted> {
+        let found = self.mounted.get(&id)?;
+        let now = now.device.zip(now.ino);
+        let same = found
+            .identity
+            .is_none_or(|then| now.is_none_or(|now| now == (then.dev, then.ino)));
+        same.then_some(&found.mounted)
+    }
+
+    /// What is mounted on a file or a directory, be it empty.
+    pub(crate) fn any_mount(&self, id: EntryId) -> Option<&Mounted> {
+        let empty = || self.empty_mounts.get(&id).map(|found| &found.mounted);
         self.mount(id).or_else(empty)
     }
 
@@ -294,6 +331,14 @@ impl Tree {
         } else {
             None
         }
+    }
+
+    /// The device that the root is on, be it listed or not.
+    pub(crate) fn root_dev(&self) -> Option<u64> {
+        use std::os::unix::fs::MetadataExt;
+        let listed = self.root().map(|stat| stat.id.dev);
+        let real = self.real.as_deref();
+        listed.or_else(|| real.and_then(|real| Some(real.metadata().ok()?.dev())))
     }
 
     /// Is there nothing but the root itself?

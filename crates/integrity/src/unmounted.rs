@@ -1,8 +1,13 @@
-//! Directories that were mount points when they were recorded and are none now, or over which
-//! another file system lies than did. What is recorded below them is not gone, it is not there to
-//! be seen; what lies there instead is not it.
+//! Directories and files that were mount points when they were recorded and are none now, or over
+//! which another file system, or another part of the same one, lies than did. What is recorded
+//! there is not gone, it is not there to be seen; what lies there instead is not it.
+//!
+//! What is mounted is known by its file system (the UUID, else the source, where that names one)
+//! and by which part of it that is. Another part of the same file system is never taken for the
+//! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
+//! old one if any file in it is as recorded.
 
-use bc_manifest::integrity::{Entry, ROOT};
+use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
 use crate::present::Present;
 use crate::verify::RootCheck;
@@ -58,7 +63,15 @@ impl Unmounted {
         let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some())
             && !self.foreign.contains(&old.path);
         let hidden = self.foreign.contains(&old.path);
-        let missed = (old.mount.is_some() && !mounted || hidden) && old.path != ROOT;
+        let was = old.mount.as_deref();
+        let other = new
+            .and_then(|new| new.mount)
+            .zip(was)
+            .is_some_and(|(is, was)| {
+                let ino = new.and_then(|new| new.view.ino);
+                compare(was, is, is_inode(old, ino)) == Sameness::OtherPart
+            });
+        let missed = (was.is_some() && !mounted || hidden || other) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
             return Lost::No;
         }
@@ -91,14 +104,22 @@ struct Place {
 }
 
 impl Replaced {
-    /// A path of both sides, in path order, and what is mounted on it now.
-    pub(crate) fn see(&mut self, old: &Entry, mount: Option<&str>) {
-        // Earlier versions recorded no devices, and no mounts either.
-        if let Some(is) = mount
-            && old.dev.is_some()
-            && old.path != ROOT
-            && (old.mount.as_deref() != Some(is) || !names_one_disk(is))
-        {
+    /// A path of both sides, in path order, and what is mounted on it now, with its inode number.
+    pub(crate) fn see(
+        &mut self,
+        old: &Entry,
+        (mount, ino): (Option<&Mounted>, Option<u64>),
+        knows: Knows,
+    ) {
+        let Some(is) = mount.filter(|_| old.path != ROOT) else {
+            return;
+        };
+        let replaced = match (old.mount.as_deref(), knows) {
+            (Some(was), _) => compare(was, is, is_inode(old, ino)) == Sameness::Unknown,
+            (None, Knows::Nothing) => old.dev.is_some() && old.kind == Kind::Dir,
+            (None, Knows::All) => true,
+        };
+        if replaced {
             self.0.push(Place {
                 path: old.path.clone(),
                 leaves: 0,
@@ -111,7 +132,7 @@ impl Replaced {
     pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
         for place in &mut self.0 {
             let below = path.strip_prefix(&place.path[..]);
-            if below.is_some_and(|below| below.starts_with(b"/")) {
+            if below.is_some_and(|below| below.is_empty() || below.starts_with(b"/")) {
                 place.leaves += 1;
                 place.matches += u64::from(matches);
             }
@@ -124,6 +145,49 @@ impl Replaced {
     }
 }
 
+/// Which mounts a manifest names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Knows {
+    /// All of them.
+    All,
+    /// Those of directories, or none at all: an earlier version wrote it.
+    Nothing,
+}
+
+/// What two mounts at one place are to each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Sameness {
+    /// One, as far as it is recorded.
+    Same,
+    /// Two parts of one file system.
+    OtherPart,
+    /// Two file systems, or nothing tells.
+    Unknown,
+}
+
+/// `same_inode`: whether what is mounted has the same number. A directory may be renamed while it
+/// is mounted; its number may have come to another one, so its files have to tell.
+fn compare(was: &Mounted, is: &Mounted, same_inode: bool) -> Sameness {
+    let same_system = match (&was.fs_uuid, &is.fs_uuid) {
+        (Some(was), Some(is)) => was == is,
+        _ => was.source == is.source && names_one_disk(&is.source),
+    };
+    let other_volume = matches!((was.subvolid, is.subvolid), (Some(was), Some(is)) if was != is);
+    let other_root = matches!((&was.root, &is.root), (Some(was), Some(is)) if was != is);
+    match (same_system, other_volume) {
+        (false, _) => Sameness::Unknown,
+        (true, true) => Sameness::OtherPart,
+        (true, false) if !other_root => Sameness::Same,
+        (true, false) if same_inode => Sameness::Unknown,
+        (true, false) => Sameness::OtherPart,
+    }
+}
+
+fn is_inode(old: &Entry, ino: Option<u64>) -> bool {
+    let was = old.meta.map(|meta| meta.ino);
+    was.is_some() && was == ino
+}
+
 /// Is this the source of one file system only? That of every tmpfs may be `none`.
 fn names_one_disk(source: &str) -> bool {
     source.starts_with('/') || source.contains(':')
@@ -131,17 +195,30 @@ fn names_one_disk(source: &str) -> bool {
 
 /// What is said of one.
 pub(crate) fn reason(old: &Entry) -> String {
+    let is_file = old.kind != Kind::Dir;
     let source = match old.mount.as_deref() {
+        None if is_file => {
+            return "another file is mounted here now and hides the recorded one: --force to go on"
+                .to_owned();
+        }
         None => {
             return "another file system is mounted here now and hides the files: --force to go on"
                 .to_owned();
         }
-        Some("") => String::new(),
-        Some(source) => format!(" ({source})"),
+        Some(mount) if mount.source.is_empty() => String::new(),
+        Some(mount) => match mount.root.as_deref() {
+            None | Some("/") => format!(" ({})", mount.source),
+            Some(root) => format!(" ({root} of {})", mount.source),
+        },
     };
-    format!(
-        "a file system{source} with files was mounted here, now none is, or an empty or another one: not mounted? --force to go on"
-    )
+    match is_file {
+        true => format!(
+            "a file{source} was mounted here, now none is, or another one: not mounted? --force to go on"
+        ),
+        false => format!(
+            "a file system{source} with files was mounted here, now none is, or an empty or another one: not mounted? --force to go on"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +230,12 @@ mod tests {
     fn what_lies_below_is_known() {
         let mut unmounted = Unmounted::new(RootCheck::Careful);
         let entry = |path: &str, mount: Option<&str>| Entry {
-            mount: mount.map(str::to_string),
+            mount: mount.map(|source| {
+                Box::new(Mounted {
+                    source: source.to_owned(),
+                    ..Mounted::default()
+                })
+            }),
             ..Entry::new(path.into(), Kind::Dir)
         };
         for (path, mount, expected) in [
@@ -173,5 +255,67 @@ mod tests {
         let mut forced = Unmounted::new(RootCheck::Forced);
         assert_eq!(forced.see(&entry("a", Some("x")), None), Lost::No);
         assert!(!forced.covers(b"a/b"));
+    }
+
+    #[test]
+    fn file_system_and_part_of_it_are_what_is_mounted() {
+        // Source, UUID, root, subvolume.
+        type Of<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<u64>);
+        let mounted = |(source, uuid, root, subvolid): Of<'_>| Mounted {
+            source: source.to_owned(),
+            root: root.map(str::to_owned),
+            fs_uuid: uuid.map(str::to_owned),
+            subvolid,
+        };
+        let disk: Of<'_> = ("/dev/sda1", Some("u"), Some("/a"), None);
+        let volume: Of<'_> = ("/dev/sda1", Some("u"), Some("/@"), Some(256));
+        let (same, part, unknown) = (Sameness::Same, Sameness::OtherPart, Sameness::Unknown);
+        for (was, is, expected) in [
+            (disk, disk, same),
+            (disk, ("/dev/sdb1", disk.1, disk.2, None), same),
+            (disk, (disk.0, disk.1, Some("/b"), None), part),
+            (disk, ("/dev/sdb1", disk.1, Some("/b"), None), part),
+            (disk, (disk.0, Some("v"), disk.2, None), unknown),
+            // Whoever may not ask for the UUID goes by the source.
+            (disk, (disk.0, None, disk.2, None), same),
+            (disk, (disk.0, None, Some("/b"), None), part),
+            (disk, ("/dev/sdb1", None, disk.2, None), unknown),
+            // An earlier version recorded the source alone.
+            ((disk.0, None, None, None), disk, same),
+            // A snapshot beside its subvolume, and one that took its place.
+            (volume, (volume.0, volume.1, Some("/snap"), Some(257)), part),
+            (volume, (volume.0, volume.1, volume.2, Some(257)), part),
+            (volume, volume, same),
+            // Of two without a device nothing tells.
+            (
+                ("none", None, Some("/"), None),
+                ("none", None, Some("/"), None),
+                unknown,
+            ),
+            (
+                ("overlay", None, Some("/"), None),
+                ("overlay", None, Some("/"), None),
+                unknown,
+            ),
+            (
+                ("box:/e", None, Some("/"), None),
+                ("box:/e", None, Some("/"), None),
+                same,
+            ),
+            (
+                ("box:/e", None, Some("/"), None),
+                ("box:/e", None, Some("/f"), None),
+                part,
+            ),
+        ] {
+            let found = compare(&mounted(was), &mounted(is), false);
+            assert_eq!(found, expected, "{was:?} {is:?}");
+        }
+        // Renamed while it was mounted, or its number came to another one.
+        let renamed = mounted((disk.0, disk.1, Some("/b"), None));
+        assert_eq!(compare(&mounted(disk), &renamed, true), unknown);
+        // The roots of all subvolumes have one number.
+        let snapshot = mounted((volume.0, volume.1, Some("/snap"), Some(257)));
+        assert_eq!(compare(&mounted(volume), &snapshot, true), part);
     }
 }

@@ -161,11 +161,12 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let mut plan = Plan::new(&tree, elsewhere);
     plan.make(old, manifest.directory(), &options, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
-    if elsewhere && what.root_check == RootCheck::Careful && plan.matches == 0 && plan.leaves > 0 {
-        return Err(refused(
-            what.root,
-            "is on another device than recorded, and nothing in it matches",
-        ));
+    if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
+        && what.root_check == RootCheck::Careful
+        && plan.matches == 0
+        && plan.leaves > 0
+    {
+        return Err(refused(what.root, why));
     }
     let chosen = choose(std::mem::take(&mut plan.candidates), what.reread, what.now);
     plan.differs |= !chosen.is_empty() || elsewhere;
@@ -290,8 +291,8 @@ impl Updater<'_> {
             scrubbed,
             was_on,
             comparison: Comparison::new(Rules::default(), what.detail, sink),
-            output: Output::create(what.manifest, &self.header, plan.differs)?,
-            devices: Devices::default(),
+            output: Output::create(what.manifest, self.manifest, &self.header, plan.differs)?,
+            devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
         };

@@ -16,7 +16,7 @@ use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::{Ahead, OldSide};
 use crate::options::{TreeOptions, Work};
-use crate::place::is_elsewhere;
+use crate::place::{is_elsewhere, why_suspicious};
 use crate::present::{Looker, Present};
 use crate::summary::Summary;
 use crate::tree::Tree;
@@ -102,8 +102,9 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
 
     let mut comparison = Comparison::new(what.rules, what.detail, sink);
     let is_elsewhere = is_elsewhere(&tree, &header);
-    let refuses = is_elsewhere && what.root_check == RootCheck::Careful;
-    if refuses {
+    let suspicious = why_suspicious(&tree, &header, is_elsewhere)
+        .filter(|_| what.root_check == RootCheck::Careful);
+    if suspicious.is_some() {
         comparison.hold();
     }
     let mut merge = Merge {
@@ -143,11 +144,10 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         mut hints,
         ..
     } = merge;
-    if refuses && comparison.nothing_matches() {
-        return Err(refused(
-            what.root,
-            "is on another device than recorded, and nothing in it matches",
-        ));
+    if let Some(why) = suspicious
+        && comparison.nothing_matches()
+    {
+        return Err(refused(what.root, why));
     }
     let problems = old.problems().to_vec();
     let summary = comparison.finish(|path, ctime| hints.judge(tree.find(path), ctime));
@@ -233,17 +233,19 @@ impl Merge<'_, '_> {
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
+                let site = self.hints.at(new.id, new.view.device);
                 match self.unmounted.see(entry, Some(new)) {
                     Lost::No => self
                         .comparison
-                        .both(new.path, &old, &new.compared(), |ctime| {
-                            self.hints.judge(new.id, ctime)
-                        })
+                        .both(new.path, &old, &new.compared(), site)
                         .map(drop),
                     lost => lose(&mut self.comparison, entry, lost, Here::Other),
                 }
             }
-            None => self.comparison.added(new.path, &new.view),
+            None => {
+                let site = self.hints.at(new.id, new.view.device);
+                self.comparison.added(new.path, &new.view, site)
+            }
         };
         reported.map_err(|error| report_failed(&error))?;
         Ok(self.comparison.flow())

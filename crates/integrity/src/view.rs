@@ -206,6 +206,19 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
     if any { Class::Meta } else { Class::Ok }
 }
 
+/// Of content that differs: does nothing tell an edit from damage? So it is with what was imported
+/// from files that hold neither size nor time.
+pub(crate) fn is_undecided(old: &View<'_>, new: &View<'_>) -> bool {
+    let no_edit_seen = !differ(old.size, new.size) && !differ(old.mtime_ns, new.mtime_ns);
+    let incomplete = [old, new]
+        .iter()
+        .any(|side| side.size.is_none() || side.mtime_ns.is_none());
+    old.kind == new.kind && differ(old.digest, new.digest) && no_edit_seen && incomplete
+}
+
+/// What is said of it.
+pub(crate) const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+
 /// A file that was read to its end and has an error all the same: its extended
 /// attributes could not be read.
 fn attributes_failed(file: &View<'_>) -> bool {

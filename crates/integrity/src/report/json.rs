@@ -77,6 +77,7 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &Summary) {
     number("new_entries", summary.new);
     number("unseen", summary.unseen);
     number("damaged_added", summary.damaged_added);
+    number("undecided", summary.undecided);
     number("files_read", summary.files_read);
     number("bytes_read", summary.bytes_read);
     let _ = write!(line, ",\"complete\":{}", summary.complete);

@@ -226,6 +226,14 @@ mod tests {
             ),
             (
                 Change {
+                    reason: Some("nothing tells".into()),
+                    ..change(Class::Modified, "a")
+                },
+                "~c a: nothing tells\n",
+                r#"{"type":"change","class":"modified","path":"a","kind":"file","reason":"nothing tells"}"#,
+            ),
+            (
+                Change {
                     ctime: Some(Ctime::Same),
                     differences: vec![difference(
                         Field::Digest,

@@ -31,7 +31,10 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
             differences(&mut text, &change.differences);
             Ok(())
         }
-        Class::Modified => write!(text, "~c {path}"),
+        Class::Modified => {
+            let _ = write!(text, "~c {path}");
+            reason(&mut text, change)
+        }
         Class::Damaged => {
             let mut path = path;
             if let Some(to) = &change.to {
@@ -62,7 +65,7 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(text.as_bytes());
 }
 
-/// What could not be read of a new path; when damage was found.
+/// What could not be read of a new path; when damage was found; why nobody can say that it is an edit.
 fn reason(text: &mut String, change: &Change) -> std::fmt::Result {
     match &change.reason {
         Some(reason) => write!(text, ": {}", escape(reason.as_bytes())),

@@ -16,7 +16,7 @@ use crate::present::{Present, to_entry};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::verify::{lose, report_failed};
-use crate::view::{View, describe};
+use crate::view::{View, describe, is_undecided};
 
 pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a Update<'a>,
@@ -45,8 +45,9 @@ impl Merge<'_, '_> {
     }
 
     fn added(&mut self, new: &Present<'_>) -> Result<(), Error> {
+        let site = self.hints.at(new.id, new.view.device);
         self.comparison
-            .added(new.path, &new.view)
+            .added(new.path, &new.view, site)
             .map_err(|error| report_failed(&error))?;
         if self.unmounted.covers(new.path) {
             // What lies where a disk belongs is none of its files.
@@ -93,11 +94,11 @@ impl Merge<'_, '_> {
         if entry.path == ROOT {
             before.dev = self.was_on;
         }
-        if let (Some(was), Some(is)) = (entry.dev, new.view.device)
+        if let Some(is) = new.view.device
             && new.view.kind == Kind::Dir
             && before.ino == new.view.ino
         {
-            self.devices.was(was, is);
+            self.devices.was(entry.dev, is);
         }
         let (mut now, mut compared) = (new.view, new.compared());
         let mut verified_at = now.digest.map(|_| self.what.now);
@@ -131,17 +132,21 @@ impl Merge<'_, '_> {
                     &before,
                     &compared,
                     (found, entry.tried_at),
-                    |ctime| self.hints.judge(new.id, ctime),
+                    self.hints.at(new.id, new.view.device),
                 )
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
         }
-        let class = self.comparison.both(new.path, &before, &compared, |ctime| {
-            self.hints.judge(new.id, ctime)
-        });
+        let site = self.hints.at(new.id, new.view.device);
+        let class = self.comparison.both(new.path, &before, &compared, site);
         let class = class.map_err(|error| report_failed(&error))?;
+        let keeps = self.what.damaged == Damaged::Keep;
+        if keeps && class == Class::Modified && is_undecided(&before, &compared) {
+            return self.keep(entry, new.view.device);
+        }
+        let swapped = new.id.is_some_and(|id| self.plan.renames.is_swapped(id));
         let found = match class {
-            Class::Damaged if self.what.damaged == Damaged::Keep => Some(Found::Damaged),
+            Class::Damaged if keeps && !swapped => Some(Found::Damaged),
             // Better what was last known than nothing.
             Class::Unreadable if now.error.is_some() && before.error.is_none() => {
                 Some(entry.found.unwrap_or(Found::Unreadable))
@@ -156,7 +161,12 @@ impl Merge<'_, '_> {
                 fresh.tried_at = entry.tried_at.filter(|_| !tried);
             }
             fresh.extra.clone_from(&entry.extra);
-            if matches!(class, Class::Modified | Class::Replaced) {
+            let may_be_renamed = match class {
+                Class::Modified | Class::Replaced => true,
+                Class::Damaged => swapped,
+                _ => false,
+            };
+            if may_be_renamed {
                 self.renamed(new.id, &mut fresh);
             }
             return self.output.put(&fresh);
@@ -193,10 +203,9 @@ impl Merge<'_, '_> {
 
     /// Writes an old entry again; `device` is what it is on, if it is there.
     fn keep(&mut self, entry: &Entry, device: Option<u64>) -> Result<(), Error> {
-        let dev = match (entry.dev, device) {
-            (Some(_), Some(device)) => Some(self.devices.index(device)),
-            (Some(old), None) => Some(self.devices.kept(old)),
-            (None, _) => None,
+        let dev = match device {
+            Some(device) => self.devices.index(device),
+            None => self.devices.kept(entry.dev),
         };
         if dev == entry.dev {
             return self.output.put(entry);

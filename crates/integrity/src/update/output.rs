@@ -1,4 +1,4 @@
-//! Where an update writes: beside the old manifest, compressed like it.
+//! Where an update writes: beside the old manifest, compressed if that is.
 
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +9,7 @@ use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
 use crate::create::writing;
 use crate::error::Error;
+use crate::input::ManifestFile;
 use bc_fs::atomic::AtomicFile;
 
 /// The new manifest beside the old one, or nothing.
@@ -36,7 +37,13 @@ impl Write for Encoder {
 }
 
 impl Output {
-    pub(super) fn create(path: &Path, header: &Header, wanted: bool) -> Result<Output, Error> {
+    /// Begins the successor of `old`, which is at `path`, if one is wanted.
+    pub(super) fn create(
+        path: &Path,
+        old: &ManifestFile,
+        header: &Header,
+        wanted: bool,
+    ) -> Result<Output, Error> {
         if !wanted {
             return Ok(Output(None));
         }
@@ -44,11 +51,9 @@ impl Output {
             |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
         let file = AtomicFile::create(path).map_err(failed)?;
         let out = BufWriter::new(file.file().try_clone().map_err(failed)?);
-        let encoder = match path.extension() {
-            Some(extension) if extension == "zst" => {
-                Encoder::Zstd(Compressor::new(out).map_err(failed)?)
-            }
-            _ => Encoder::Plain(out),
+        let encoder = match old.is_compressed() {
+            true => Encoder::Zstd(Compressor::new(out).map_err(failed)?),
+            false => Encoder::Plain(out),
         };
         Ok(Output(Some((
             Writer::new(encoder, header)

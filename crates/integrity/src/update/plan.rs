@@ -15,7 +15,7 @@ use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
-use crate::unmounted::{Lost, Replaced, Unmounted};
+use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
 use crate::view::{View, judge};
 
 /// What the first pass found out.
@@ -41,6 +41,8 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
+    /// Which mounts the old manifest names.
+    knows: Knows,
     judge: Judge<'a>,
 }
 
@@ -59,6 +61,7 @@ impl<'a> Plan<'a> {
             matches: 0,
             problems: Vec::new(),
             by_name: 0,
+            knows: Knows::Nothing,
             judge: Judge::new(tree, elsewhere),
         }
     }
@@ -83,6 +86,9 @@ impl<'a> Plan<'a> {
             .as_deref()
             .and_then(parse_rfc3339)
             .unwrap_or(i64::MIN);
+        if old.header().mount_root.is_some() {
+            self.knows = Knows::All;
+        }
         let mut unmounted = Unmounted::new(what.root_check);
         let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
@@ -147,7 +153,7 @@ impl<'a> Plan<'a> {
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
-        self.replaced.see(entry, mount);
+        self.replaced.see(entry, (mount, new.view.ino), self.knows);
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
@@ -157,6 +163,9 @@ impl<'a> Plan<'a> {
         if let (Some(id), Kind::File) = (new.id, new.view.kind) {
             if renamed {
                 self.renames.added(id, &new.view);
+            }
+            if is_same_but_for_number(&old, &new.view) && self.judge.has_recorded_numbers(id) {
+                self.renames.swapped(entry, id, &new.view);
             }
             if old.kind != Kind::File {
                 // Where a directory was, or a pipe, there is no digest to keep.
@@ -213,6 +222,12 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
 fn is_another(old: &View<'_>, new: &View<'_>) -> bool {
     let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
     old.ino.is_some() && old.ino != new.ino && !untouched
+}
+
+/// A restored copy, or another file of the same size and time that has the name now.
+fn is_same_but_for_number(old: &View<'_>, new: &View<'_>) -> bool {
+    let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
+    old.ino.is_some() && old.ino != new.ino && untouched
 }
 
 /// Links of a copy: all but their targets is new.

@@ -1,5 +1,6 @@
 //! Files that are there under a new name: same inode, size and mtime as an entry whose path is
-//! gone or has become another file's; the new name may have been another's too. What their content should be is what that entry says.
+//! gone or has become another file's; the new name may have been another's too. What their content
+//! should be is what that entry says.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use bc_walk::EntryId;
 
 use crate::error::Error;
 use crate::old_side::OldSide;
+use crate::swaps::{Renamed, rings};
 use crate::view::View;
 
 /// Inode, size, mtime.
@@ -28,6 +30,10 @@ pub(super) struct Was {
 pub(super) struct Renames {
     added: Vec<(Key, EntryId)>,
     removed: Vec<Key>,
+    /// Names that another file of the same size and time has now.
+    renamed: Vec<Renamed<Key>>,
+    /// Those of them that files changed among themselves, in order.
+    swapped: Vec<EntryId>,
     was: BTreeMap<Key, Vec<Was>>,
 }
 
@@ -50,11 +56,34 @@ impl Renames {
         }
     }
 
+    /// A name that another file of the same size and time has now.
+    pub(super) fn swapped(&mut self, entry: &Entry, id: EntryId, view: &View<'_>) {
+        if let (Some(was), Some(is), Some(_)) = (key(&View::from(entry)), key(view), entry.digest) {
+            let name = u64::from(id.0);
+            self.renamed.push(Renamed { was, is, name });
+        }
+    }
+
+    /// Has this name a file that had another one, which the file that had it has, or one that
+    /// changed places with it in the same way?
+    pub(super) fn is_swapped(&self, id: EntryId) -> bool {
+        self.swapped.binary_search(&id).is_ok()
+    }
+
     /// Pairs them, and asks the old manifest, given once more, for what it said.
     pub(super) fn settle(
         &mut self,
         again: impl FnOnce() -> Result<OldSide, Error>,
     ) -> Result<(), Error> {
+        let renamed = std::mem::take(&mut self.renamed);
+        let rings = rings(&renamed);
+        self.swapped = rings.iter().map(|ring| EntryId(ring.0 as u32)).collect();
+        for one in renamed {
+            if self.is_swapped(EntryId(one.name as u32)) {
+                self.removed.push(one.was);
+                self.added.push((one.is, EntryId(one.name as u32)));
+            }
+        }
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable();
         self.added

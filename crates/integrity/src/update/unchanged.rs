@@ -55,6 +55,11 @@ impl<'a> Judge<'a> {
         traits.is_some_and(|traits| traits.inodes == Inodes::Stable)
     }
 
+    /// Whether they can also be compared with those that were recorded.
+    pub(super) fn has_recorded_numbers(&mut self, id: EntryId) -> bool {
+        !self.elsewhere && self.has_stable_numbers(id)
+    }
+
     fn traits(&mut self, id: EntryId) -> Option<Traits> {
         let listing = &self.tree.listing;
         let dev = listing.identity(id)?.dev;

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use bc_digest::Algorithm;
 use bc_integrity::fields::Mode;
-use bc_integrity::{ErrorKind, Foreign, Import, ManifestFile, Trust, export, import};
+use bc_integrity::{
+    Damaged, ErrorKind, Foreign, Import, ManifestFile, Trust, Update, export, import,
+};
 use bc_testkit::{TestTree, left_out, tool};
 
 use crate::support::{
@@ -195,13 +197,21 @@ fn an_import_verifies_and_an_update_completes_it() {
     }
     tree.write("sp ace", "xx").write("more", "8");
     let (text, _) = verified(tree.path(), &path, How::default());
-    assert_eq!(text, "+ more\n~c sp ace\n");
+    let undecided = "~c sp ace: content differs; nothing recorded tells an edit from damage\n";
+    assert_eq!(text, format!("+ more\n{undecided}"));
     let (_, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
     assert_eq!(done.summary.files_read, 10);
     let now = std::fs::read(&path).unwrap();
     assert!(entry(&now, "#hash")["error"].is_null());
     assert_eq!(entry(&now, "#hash")["mtime_ns"], -4_750_000_000_i64);
-    let (text, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
+    // What may be damage is as it was imported, until somebody says that it is right.
+    assert_eq!(entry(&now, "sp ace"), entry(&manifest, "sp ace"));
+    let what = an_update(tree.path().as_os_str(), &path);
+    for damaged in [Damaged::Keep, Damaged::Accept] {
+        let (text, done) = updated(&Update { damaged, ..what }).unwrap();
+        assert_eq!((text.as_str(), done.summary.files_read), (undecided, 1));
+    }
+    let (text, done) = updated(&what).unwrap();
     assert_eq!((text.as_str(), done.written), ("", None));
 }
 

@@ -6,6 +6,7 @@
 
 mod bad_manifests;
 mod classes;
+mod clocks;
 mod damage;
 mod foreign;
 mod recording;

@@ -31,7 +31,7 @@ fn decay(tree: &TestTree, manifest: &Path, path: &str) {
     edit(manifest, path, |entry| entry["ctime_ns"] = ctime);
 }
 
-fn edit(manifest: &Path, path: &str, change: impl FnOnce(&mut serde_json::Value)) {
+pub fn edit(manifest: &Path, path: &str, change: impl FnOnce(&mut serde_json::Value)) {
     let name = format!("\"path\":\"{path}\"");
     let bytes = resealed(&std::fs::read(manifest).unwrap(), |lines| {
         let line = lines.iter_mut().find(|line| line.contains(&name)).unwrap();

@@ -168,7 +168,7 @@ fn eight_digits(text: [u8; 8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Found;
+    use super::super::entry::{Found, Mounted};
     use super::super::parse::{Parsed, parse_general};
     use super::*;
     use proptest::prelude::*;
@@ -184,7 +184,7 @@ mod tests {
         entry.tried_at = Some(1);
         entry.found = Some(Found::Damaged);
         entry.dev = Some(1);
-        entry.mount = Some("before".into());
+        entry.mount = Some(Default::default());
         entry.error = Some(crate::Failure {
             op: "before".into(),
             errno: None,
@@ -251,7 +251,15 @@ mod tests {
             });
             entry.rdev = rest.0;
             entry.verified_at = rest.1;
-            (entry.dev, entry.mount) = (rest.4.0, rest.4.1);
+            entry.dev = rest.4.0;
+            entry.mount = rest.4.1.map(|source| {
+                Box::new(Mounted {
+                    root: Some(source.clone()),
+                    fs_uuid: rest.0.map(|id| id.to_string()),
+                    subvolid: rest.0,
+                    source,
+                })
+            });
             if let Some((time, damaged)) = rest.4.2 {
                 let found = [Found::Unreadable, Found::Damaged][usize::from(damaged)];
                 (entry.tried_at, entry.found) = (Some(time), Some(found));

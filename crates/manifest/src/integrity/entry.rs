@@ -101,6 +101,9 @@ const FIELDS: &[&str] = &[
     "nlink",
     "dev",
     "mount",
+    "mount_root",
+    "fs_uuid",
+    "subvolid",
     "rdev",
     "digest",
     "target",
@@ -112,6 +115,21 @@ const FIELDS: &[&str] = &[
     "found",
     "error",
 ];
+
+/// What is mounted on a directory or a file. Two are one if file system and root are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mounted {
+    /// The mount's source as the kernel names it, empty where that is not known: `/dev/sda2`,
+    /// `server:/export`, or a name of no meaning.
+    pub source: String,
+    /// What of the file system is mounted, as a path within it: `/` for all of it. `None` where
+    /// the kernel does not tell; manifests of earlier versions do not have it.
+    pub root: Option<String>,
+    /// UUID of the file system.
+    pub fs_uuid: Option<String>,
+    /// Number of the subvolume, of Btrfs.
+    pub subvolid: Option<u64>,
+}
 
 /// What the last attempt at a file's content came to, when it did not come to the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,11 +167,11 @@ pub struct Entry {
     /// Its metadata; `None` if they could not be read (there is an error then).
     pub meta: Option<Meta>,
     /// The file system that the entry is on, as the index of its first appearance in the manifest
-    /// (the root's is 0): numbers of devices change from boot to boot.
+    /// (the root's is 0): numbers of devices change from boot to boot. `None` is the root's too,
+    /// which is how it is written; earlier versions wrote 0.
     pub dev: Option<u32>,
-    /// Of a directory where a file system is mounted, what is: the mount's source as the kernel
-    /// names it, empty where that is not known.
-    pub mount: Option<String>,
+    /// Where a file system, a part of one, or a single file is mounted: which.
+    pub mount: Option<Box<Mounted>>,
     /// The device that a block or character device stands for (`makedev` encoding).
     pub rdev: Option<u64>,
     /// The content's digest, of the header's algorithm; files only.
@@ -244,8 +262,7 @@ impl Entry {
             push_field(out, "dev", dev.into());
         }
         if let Some(mount) = &self.mount {
-            push_key(out, "mount");
-            push_str(out, mount);
+            mount.write(out);
         }
         if let Some(rdev) = self.rdev {
             push_field(out, "rdev", rdev);
@@ -279,6 +296,24 @@ impl Entry {
         }
         push_extra(out, &self.extra);
         out.extend_from_slice(b"}\n");
+    }
+}
+
+impl Mounted {
+    fn write(&self, out: &mut Vec<u8>) {
+        for (key, text) in [
+            ("mount", Some(&self.source)),
+            ("mount_root", self.root.as_ref()),
+            ("fs_uuid", self.fs_uuid.as_ref()),
+        ] {
+            if let Some(text) = text {
+                push_key(out, key);
+                push_str(out, text);
+            }
+        }
+        if let Some(id) = self.subvolid {
+            push_field(out, "subvolid", id);
+        }
     }
 }
 

@@ -35,6 +35,9 @@ pub struct Header {
     /// Source of the mount that the root is on, as the kernel names it: `/dev/sda2`,
     /// `server:/export`.
     pub mount_source: Option<String>,
+    /// What of the file system that mount shows, as a path within it: `/` for all of it. Only
+    /// manifests that have it name single files that are mounted.
+    pub mount_root: Option<String>,
     /// Which paths below the root were asked for; null for all. What it looks like is left to
     /// those who write it.
     pub scope: Value,
@@ -91,6 +94,8 @@ struct RawHeader {
     #[serde(default)]
     mount_source: Option<String>,
     #[serde(default)]
+    mount_root: Option<String>,
+    #[serde(default)]
     scope: Value,
     #[serde(default)]
     shard: Value,
@@ -114,6 +119,7 @@ impl Header {
             root_dev: None,
             fs_uuid: None,
             mount_source: None,
+            mount_root: None,
             scope: Value::Null,
             shard: Value::Null,
             options: Map::new(),
@@ -136,6 +142,7 @@ impl Header {
             "root_dev",
             "fs_uuid",
             "mount_source",
+            "mount_root",
             "scope",
             "shard",
             "options",
@@ -170,6 +177,10 @@ impl Header {
         }
         push_nullable(out, "fs_uuid", self.fs_uuid.as_deref());
         push_nullable(out, "mount_source", self.mount_source.as_deref());
+        if let Some(root) = &self.mount_root {
+            push_key(out, "mount_root");
+            push_str(out, root);
+        }
         for (key, value) in [("scope", &self.scope), ("shard", &self.shard)] {
             push_key(out, key);
             // JSON values into a Vec: cannot fail.
@@ -227,6 +238,7 @@ impl Header {
             root_dev: raw.root_dev,
             fs_uuid: raw.fs_uuid,
             mount_source: raw.mount_source,
+            mount_root: raw.mount_root,
             scope: raw.scope,
             shard: raw.shard,
             options: raw.options,

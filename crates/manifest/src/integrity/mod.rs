@@ -37,7 +37,7 @@ mod path;
 mod reader;
 mod writer;
 
-pub use entry::{Entry, Found, Kind, Meta, Xattrs};
+pub use entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 pub use header::{Header, Trailer};
 pub use path::{ROOT, check_path, path_order};
 pub use reader::{Policy, Reader, validate};

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::canonical;
-use super::entry::{Entry, Found, Kind, Meta, Xattrs};
+use super::entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
 use crate::base64;
@@ -36,6 +36,9 @@ enum Key {
     Nlink,
     Dev,
     Mount,
+    MountRoot,
+    FsUuid,
+    Subvolid,
     Rdev,
     Digest,
     Target,
@@ -66,6 +69,9 @@ struct Raw<'a> {
     nlink: Option<u64>,
     dev: Option<u32>,
     mount: Option<Text<'a>>,
+    mount_root: Option<Text<'a>>,
+    fs_uuid: Option<Text<'a>>,
+    subvolid: Option<u64>,
     rdev: Option<u64>,
     digest: Option<Text<'a>>,
     target: Option<Text<'a>>,
@@ -107,6 +113,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::Nlink => once(&mut raw.nlink, &mut map)?,
                         Key::Dev => once(&mut raw.dev, &mut map)?,
                         Key::Mount => once(&mut raw.mount, &mut map)?,
+                        Key::MountRoot => once(&mut raw.mount_root, &mut map)?,
+                        Key::FsUuid => once(&mut raw.fs_uuid, &mut map)?,
+                        Key::Subvolid => once(&mut raw.subvolid, &mut map)?,
                         Key::Rdev => once(&mut raw.rdev, &mut map)?,
                         Key::Digest => once(&mut raw.digest, &mut map)?,
                         Key::Target => once(&mut raw.target, &mut map)?,
@@ -281,7 +290,17 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         _ => return Err("some metadata missing"),
     };
     let xattrs = xattrs(raw.xattrs, raw.xattrs_b64)?;
-    let mount = raw.mount.map(|Text(text)| text.into_owned());
+    let text = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
+    let mount = match (raw.mount, raw.mount_root, raw.fs_uuid, raw.subvolid) {
+        (Some(Text(source)), root, fs_uuid, subvolid) => Some(Box::new(Mounted {
+            source: source.into_owned(),
+            root: text(root),
+            fs_uuid: text(fs_uuid),
+            subvolid,
+        })),
+        (None, None, None, None) => None,
+        _ => return Err("something of a mount without mount"),
+    };
     let (dev, rdev, error, extra) = (raw.dev, raw.rdev, raw.error, raw.extra);
     Ok(Entry {
         path,

@@ -1,7 +1,7 @@
 //! The lines we write obey the published schemas. A checker for just the keywords that those
 //! use: it refuses to go on at any other.
 
-use bc_manifest::integrity::{Entry, Found, Header, Kind, Meta, Writer};
+use bc_manifest::integrity::{Entry, Found, Header, Kind, Meta, Mounted, Writer};
 use bc_manifest::{Digest, Failure, jsonl};
 use serde_json::Value;
 
@@ -135,7 +135,14 @@ fn integrity_lines() {
         entry.tried_at = (kind == Kind::File).then_some(7);
         entry.found = (kind == Kind::File).then_some(Found::Damaged);
         entry.dev = Some(0);
-        entry.mount = (kind == Kind::Dir).then(|| "server:/export".into());
+        entry.mount = (kind == Kind::Dir).then(|| {
+            Box::new(Mounted {
+                source: "server:/export".into(),
+                root: Some("/part".into()),
+                fs_uuid: Some("6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d".into()),
+                subvolid: Some(256),
+            })
+        });
         writer.write(&entry).unwrap();
     }
     let mut entry = Entry::new(b"8\xff".to_vec(), Kind::File);

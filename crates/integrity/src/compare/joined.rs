@@ -1,0 +1,135 @@
+//! Two changes that are one, and what has to wait to find out.
+
+use std::io;
+
+use super::View;
+use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::fields::{Field, Rules};
+use crate::moves::Pair;
+use crate::spool::Spool;
+
+/// Are the two sides of a pair one file? Of damaged ones only a hash says so.
+pub(super) fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
+    if !pair.damaged {
+        return Ok(true);
+    }
+    let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
+    let same = |field| {
+        let (before, after) = (found(&removed, field), found(&added, field));
+        matches!((before, after), (Some(before), Some(after)) if before.old == after.new)
+    };
+    Ok([Field::Ino, Field::Size, Field::Mtime]
+        .into_iter()
+        .all(same))
+}
+
+/// One change out of a removal and an addition: moved, or moved and damaged.
+pub(super) fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
+    let mut change = Change::new(class, &removed.path, added.kind);
+    // What both have is the sides of one name each, where names were swapped.
+    if class == Class::Damaged {
+        change.ctime = Some(ctime_of(&removed, &added));
+    }
+    for before in removed.differences {
+        let after = added
+            .differences
+            .iter()
+            .find(|after| after.field == before.field);
+        if let Some(after) = after
+            && after.new != before.old
+            && ![&after.new, &before.old].contains(&&Value::None)
+            && rules.compares(before.field, added.kind)
+        {
+            change.differences.push(Difference {
+                new: after.new.clone(),
+                ..before
+            });
+        }
+    }
+    change.to = Some(added.path);
+    change
+}
+
+/// What is damaged under a name that another file had, or under a new one while another file has
+/// the old.
+pub(super) fn renamed_change(was: &Change, is: &Change) -> Change {
+    let mut change = Change::new(Class::Damaged, &is.path, is.kind);
+    change.ctime = Some(ctime_of(was, is));
+    change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
+    if let (Some(before), Some(after)) = (found(was, Field::Digest), found(is, Field::Digest)) {
+        change.differences.push(Difference {
+            field: Field::Digest,
+            old: before.old.clone(),
+            new: after.new.clone(),
+        });
+    }
+    change
+}
+
+fn found(change: &Change, field: Field) -> Option<&Difference> {
+    change.differences.iter().find(|d| d.field == field)
+}
+
+/// The ctimes of one file, of its two changes.
+fn ctime_of(was: &Change, is: &Change) -> Ctime {
+    let before = found(was, Field::Ctime).map(|d| &d.old);
+    let after = found(is, Field::Ctime).map(|d| &d.new);
+    match (before, after) {
+        (Some(Value::Time(old)), Some(Value::Time(new))) if old == new => Ctime::Same,
+        (Some(Value::Time(_)), Some(Value::Time(_))) => Ctime::Other,
+        _ => Ctime::Unknown,
+    }
+}
+
+/// All that is recorded of an entry beside its kind.
+pub(super) const ALL_RECORDED: [Field; 12] = [
+    Field::Size,
+    Field::Mode,
+    Field::Uid,
+    Field::Gid,
+    Field::Mtime,
+    Field::Ctime,
+    Field::Ino,
+    Field::Nlink,
+    Field::Rdev,
+    Field::Digest,
+    Field::Target,
+    Field::Xattrs,
+];
+
+/// What tells one file from another, and its digest.
+pub(super) const IDENTITY: [Field; 5] = [
+    Field::Size,
+    Field::Mtime,
+    Field::Ctime,
+    Field::Ino,
+    Field::Digest,
+];
+
+/// With all values of these fields on either side, equal or not.
+pub(super) fn with(mut change: Change, old: &View<'_>, new: &View<'_>, fields: &[Field]) -> Change {
+    change.differences.retain(|d| !fields.contains(&d.field));
+    let values = fields.iter().map(|&field| Difference {
+        field,
+        old: old.value(field),
+        new: new.value(field),
+    });
+    change.differences.extend(values);
+    change
+}
+
+/// What of that is a difference that counts.
+pub(super) fn without_identity(mut change: Change, rules: Rules) -> Change {
+    if matches!(
+        change.class,
+        Class::Modified | Class::Replaced | Class::Damaged
+    ) {
+        let kind = change.kind;
+        change.differences.retain(|d| {
+            let known = d.old != Value::None && d.new != Value::None;
+            known && d.old != d.new && rules.compares(d.field, kind)
+        });
+        change.differences.sort_by_key(|d| d.field);
+    }
+    change
+}
