@@ -38,14 +38,15 @@ fn traced(t: &TestTree, options: &[&str], line: &str) -> Run {
 
 /// `bc LINE`, whose `n`th `call` meets `fate`: `signal=KILL` or `error=EIO`.
 pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> Outcome {
-    let trace = format!("trace={call}");
-    let inject = format!("inject={call}:{fate}:when={n}");
+    // A version that does not know a call traces none.
+    let trace = format!("trace=?{call}");
+    let inject = format!("inject=?{call}:{fate}:when={n}");
     traced(t, &["-e", &trace, "-e", &inject], line).go()
 }
 
 /// How often an undisturbed `bc LINE` makes each of these calls; those that it makes.
 pub fn counted(t: &TestTree, calls: &[&'static str], line: &str) -> BTreeMap<&'static str, usize> {
-    let trace = format!("trace={}", calls.join(","));
+    let trace = format!("trace=?{}", calls.join(",?"));
     traced(t, &["-e", &trace], line).go();
     let log = std::fs::read_to_string(t.scratch("log")).unwrap();
     let mut found = BTreeMap::new();

@@ -221,3 +221,63 @@ fn two_files_with_one_destination_do_not_merge() {
         }
     }
 }
+
+/// Between any two system calls somebody else does something to the copy that
+/// was found: what he wrote stays, the original's content does, and what was
+/// found is not removed by anybody but him.
+#[test]
+fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
+    let append = |one: &Path| {
+        // It does not wait for a lease: it is this thread that would give it up.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let mut options = fs::OpenOptions::new();
+        let options = std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        if let Ok(mut file) = options.append(true).open(one) {
+            std::io::Write::write_all(&mut file, b"more").unwrap();
+        }
+    };
+    let replace = |one: &Path| {
+        let new = one.with_extension("new");
+        fs::write(&new, "a new version").unwrap();
+        fs::rename(&new, one).unwrap();
+    };
+    let remove = |one: &Path| fs::remove_file(one).unwrap();
+    let races: [fn(&Path); 3] = [append, replace, remove];
+    for (index, race) in races.into_iter().enumerate() {
+        // Each race before other calls than the others: waits for the clock add up.
+        for n in (index..).step_by(3) {
+            let tree = quick_sample();
+            let to = tree.scratch("moved");
+            let one = copy_by_hand(&tree, &to);
+            let group = Group {
+                files: ["a/keep", "b/one"]
+                    .map(|name| file_ref(tree.path(), &tree.join(name)))
+                    .into(),
+            };
+            let written = std::rc::Rc::new(std::cell::RefCell::new(None));
+            let (there, note) = (one.clone(), written.clone());
+            fail::arm(
+                n,
+                fail::Fault::Run(Box::new(move || {
+                    race(&there);
+                    *note.borrow_mut() = fs::read(&there).ok();
+                })),
+            );
+            let (_, lines) = run_groups(vec![group], &options(action(&to)), None);
+            let calls = fail::disarm();
+            let context = format!("race {index} before {n} {:?}: {lines:?}", calls.get(n));
+            assert_eq!(tree.read("a/keep"), content(), "{context}");
+            assert!(temporaries(tree.path()).is_empty(), "{context}");
+            if n >= calls.len() {
+                assert!(n > 40 && !tree.exists("b/one"), "{context}");
+                break;
+            }
+            if let Some(written) = written.take() {
+                assert_eq!(fs::read(&one).unwrap(), written, "{context}");
+            }
+            if tree.exists("b/one") {
+                assert_eq!(tree.read("b/one"), content(), "{context}");
+            }
+        }
+    }
+}
