@@ -107,6 +107,9 @@ pub enum Event<'a> {
     /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
     /// first such file of a run only.
     Unwatched(&'a [u8], i32),
+    /// Whether the directory of this path shows one of a reference is found out only by making a
+    /// file there, which a dry run does not. Told for the first such path only.
+    Unasked(&'a [u8]),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
@@ -137,6 +140,9 @@ pub fn prune(
         swept: HashSet::new(),
         abilities: Abilities::default(),
         told_unwatched: false,
+        asked: HashSet::new(),
+        asked_destination: false,
+        told_unasked: false,
         unfinished: None,
         places: Places::new(&options.references, &options.action, cancel),
     };
@@ -177,6 +183,12 @@ pub(super) struct Run<'a> {
     pub(super) abilities: Abilities,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
+    /// Directories that turned out not to be seen in a reference, and whether the one that files
+    /// are moved to is among them.
+    pub(super) asked: HashSet<Identity>,
+    pub(super) asked_destination: bool,
+    /// Whether [`Event::Unasked`] was told.
+    pub(super) told_unasked: bool,
     pub(super) places: Places<'a>,
 }
 
@@ -269,6 +281,10 @@ impl Run<'_> {
         }
     }
 
+    pub(super) fn event(&mut self, event: Event<'_>) {
+        (self.observer)(event);
+    }
+
     pub(super) fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
             Outcome::Done { freed, .. } | Outcome::Would { freed } => {
@@ -352,14 +368,16 @@ impl Run<'_> {
             state.links.insert(id, ready.links_left);
         }
         if self.options.mode == Mode::DryRun {
-            self.places.check(&ready.held)?;
+            self.keep_off(&ready.held)?;
+            self.keep_destination_off(kind)?;
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
-        self.places.check(&ready.held)?;
+        self.keep_off(&ready.held)?;
+        self.keep_destination_off(kind)?;
         let _claim = self.claim(kind, keeper, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {
