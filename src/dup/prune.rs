@@ -202,8 +202,8 @@ fn act(
                 Event::Unasked(path) => session.report.note(
                     0,
                     &format!(
-                        "{}: whether its directory shows one of a --reference is found out by the \
-                         run itself, which makes a file there for a moment; a dry run does not",
+                        "{}: where else its directory is seen is found out by the run itself, \
+                         which makes a file there for a moment; a dry run does not",
                         bc_fs::escape(path)
                     ),
                 ),

@@ -7,31 +7,40 @@ use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out, tool};
 
-use crate::common::Bc;
 use crate::dup_reference::where_it_may_mount;
 
-/// Ways to show the directory `ref` as `m`: the tool they need and the command.
-const VIEWS: [(&str, &str); 8] = [
-    ("bindfs", "bindfs ref m"),
-    ("bindfs", "bindfs --ctime-from-mtime ref m"),
-    (
-        "mount",
-        "mount -t overlay overlay -o lowerdir=low,upperdir=ref,workdir=wk m",
-    ),
-    (
-        "mount",
-        "mount -t overlay overlay -o lowerdir=ref,upperdir=up,workdir=wk m",
-    ),
-    (
-        "fuse-overlayfs",
-        "fuse-overlayfs -o lowerdir=low,upperdir=ref,workdir=wk m",
-    ),
-    (
-        "fuse-overlayfs",
-        "fuse-overlayfs -o lowerdir=ref,upperdir=up,workdir=wk m",
-    ),
-    ("mergerfs", "mergerfs ref m"),
-    ("mergerfs", "mergerfs other:ref m"),
+/// A way to show the directory `ref` as `m`: the tool it needs and the command.
+type View = (&'static str, &'static str);
+
+const BINDFS: View = ("bindfs", "bindfs ref m");
+const LOSSY: View = ("bindfs", "bindfs --ctime-from-mtime ref m");
+const UPPER: View = (
+    "mount",
+    "mount -t overlay overlay -o lowerdir=low,upperdir=ref,workdir=wk m",
+);
+const LOWER: View = (
+    "mount",
+    "mount -t overlay overlay -o lowerdir=ref,upperdir=up,workdir=wk m",
+);
+const FUSE_UPPER: View = (
+    "fuse-overlayfs",
+    "fuse-overlayfs -o lowerdir=low,upperdir=ref,workdir=wk m",
+);
+const FUSE_LOWER: View = (
+    "fuse-overlayfs",
+    "fuse-overlayfs -o lowerdir=ref,upperdir=up,workdir=wk m",
+);
+const POOL: View = ("mergerfs", "mergerfs ref m");
+const POOL_OF_TWO: View = ("mergerfs", "mergerfs other:ref m");
+const VIEWS: [View; 8] = [
+    BINDFS,
+    LOSSY,
+    UPPER,
+    LOWER,
+    FUSE_UPPER,
+    FUSE_LOWER,
+    POOL,
+    POOL_OF_TWO,
 ];
 
 const ACTIONS: [&str; 5] = ["hardlink", "delete", "symlink", "move:moved", "reflink"];
@@ -73,62 +82,258 @@ fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, u64, i64, Vec<u8>)> {
     found
 }
 
-/// Runs `mount` and then `bc` with each line; expects `ref` as it was, and gives what was said.
-fn reference_stays(mount: (&str, &str), lines: &[&str], codes: &[i32]) -> Option<String> {
-    let (needed, mount) = mount;
+/// Runs `mount` and then `bc` with each line; expects `ref` as it was whatever is done, and gives
+/// the exit codes and what was said.
+fn reference_stays(view: View, lines: &[String]) -> Option<(Vec<i32>, String)> {
+    let t = tree();
+    let before = state(&t.join("ref"));
+    let out = run(&t, view, lines)?;
+    assert_eq!(state(&t.join("ref")), before, "{}", out.1);
+    Some(out)
+}
+
+/// The same without expecting anything.
+fn run(t: &TestTree, (needed, mount): View, lines: &[String]) -> Option<(Vec<i32>, String)> {
     if tool(needed).is_none() {
         left_out(&format!("{needed} is not installed"));
         return None;
     }
-    let t = tree();
-    let before = state(&t.join("ref"));
     let mut script = format!("{mount} >&2 || exit 77\n");
     for line in lines {
-        script += &format!("code=0; \"$BC\" {line} || code=$?\n");
+        script += &format!("code=0; \"$BC\" {line} >&2 || code=$?; echo $code\n");
     }
-    script += "umount m || true\nexit $code\n";
-    let out = where_it_may_mount(&t, &script)?;
+    // A server of FUSE ends with its mount.
+    script += "umount m\n";
+    let out = where_it_may_mount(t, &script)?;
+    let said = format!("{script}{}", out.error_text());
     if out.status.code() == Some(77) {
-        left_out(&format!("{mount}: {}", out.error_text()));
+        left_out(&said);
         return None;
     }
-    let said = format!("{script}{}{}", out.text(), out.error_text());
-    assert_eq!(state(&t.join("ref")), before, "{said}");
-    let code = out.status.code();
-    assert!(code.is_some_and(|code| codes.contains(&code)), "{said}");
-    Some(said)
-}
-
-fn every_view(check: impl Fn((&str, &str))) {
-    VIEWS.into_iter().for_each(check);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let codes = out.text();
+    let codes = codes.lines().map(|code| code.parse().unwrap());
+    Some((codes.collect(), said))
 }
 
 /// Each action with and without `--force`, over PATHs and from a report that knows no reference.
-fn actions(view: (&str, &str), reference: &str, paths: &str) {
-    // Where the view shows other times, the answer comes last and is a step that was skipped.
-    let codes: &[i32] = match view.1.contains("ctime") {
-        true => &[1],
-        false => &[0],
-    };
+fn every_action(reference: &str, paths: &str) -> Vec<String> {
+    let mut lines = vec![format!("dup --format=json --output=rep.json {paths}")];
     for action in ACTIONS {
         for force in ["", "--force"] {
-            let prune =
-                format!("dup prune --yes {force} --action={action} --reference={reference}");
-            // A copy-up of an overlay's lower layer is for the file system to refuse or to do.
-            if action != "reflink" {
-                reference_stays(view, &[&format!("{prune} {paths}")], codes);
+            for dry in ["--dry-run", "--yes"] {
+                for from in [paths, "--from=rep.json"] {
+                    lines.push(format!(
+                        "dup prune {dry} {force} --action={action} --reference={reference} {from}"
+                    ));
+                }
             }
-            let scan = format!("dup --format=json --output=rep.json {paths}");
-            reference_stays(view, &[&scan, &format!("{prune} --from=rep.json")], codes);
+        }
+    }
+    lines
+}
+
+fn references(view: View) {
+    for (reference, paths) in [("ref", "m"), ("m", "ref"), ("ref/sub", "m/sub")] {
+        let Some((codes, said)) = reference_stays(view, &every_action(reference, paths)) else {
+            return;
+        };
+        // Where the view shows other times, the answer comes last: the step is skipped.
+        let lossy = view == LOSSY;
+        let fine = |code: &i32| *code == 0 || lossy && *code == 1;
+        assert!(codes.iter().all(fine), "{codes:?} {said}");
+    }
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_bindfs() {
+    references(BINDFS);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_a_view_with_other_times() {
+    references(LOSSY);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_an_overlay_that_writes_to_it() {
+    references(UPPER);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_an_overlay_above_it() {
+    references(LOWER);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_fuse_overlayfs_that_writes_to_it() {
+    references(FUSE_UPPER);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_fuse_overlayfs_above_it() {
+    references(FUSE_LOWER);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_mergerfs() {
+    references(POOL);
+}
+
+#[test]
+fn nothing_of_a_reference_is_changed_through_mergerfs_with_another_branch() {
+    references(POOL_OF_TWO);
+}
+
+/// What equals a reference's file and is none is dealt with as ever, with the same directory and
+/// file names or not.
+#[test]
+fn other_files_are_dealt_with_where_views_are_involved() {
+    for view in VIEWS {
+        for (reference, paths) in [
+            ("ref", "m in"),
+            ("m", "ref in"),
+            ("m", "in"),
+            ("ref", "in m"),
+        ] {
+            let t = tree();
+            let before = state(&t.join("ref"));
+            let prune = "dup prune --action=delete --force";
+            let lines = ["--dry-run", "--yes"]
+                .map(|mode| format!("{prune} {mode} --reference={reference} {paths}"));
+            let Some((codes, said)) = run(&t, view, &lines) else {
+                break;
+            };
+            // The files of a reference that only the file system could tell are skipped.
+            let skips = view == LOSSY && paths != "in";
+            assert!(
+                codes == [0, 0] || skips && codes == [0, 1],
+                "{codes:?} {said}"
+            );
+            assert_eq!(state(&t.join("ref")), before, "{said}");
+            assert!(!t.exists("in/sub/f2"), "{said}");
+            assert_eq!(
+                std::fs::read_dir(t.join("in/sub")).unwrap().count(),
+                0,
+                "{said}"
+            );
+        }
+    }
+}
+
+/// Another name of a reference's file, which the reference does not have, in a view.
+#[test]
+fn other_names_of_a_references_file_are_left_alone_in_a_view() {
+    for mount in ["bindfs . m", "mergerfs .:other m"] {
+        let t = tree();
+        t.hard_link("ref/f1", "in/alias");
+        let before = state(&t.join("ref"));
+        let lines = ["hardlink", "delete", "symlink"].map(|action| {
+            format!("dup prune --yes --force --action={action} --reference=ref m/in/alias")
+        });
+        let needed = mount.split(' ').next().unwrap();
+        let Some((codes, said)) = run(&t, (needed, mount), &lines) else {
+            continue;
+        };
+        assert_eq!(codes, [0; 3], "{said}");
+        assert_eq!(state(&t.join("ref")), before, "{said}");
+        assert!(t.exists("in/alias"));
+    }
+}
+
+#[test]
+fn a_reference_that_is_a_file_is_known_in_a_view() {
+    for view in VIEWS {
+        let t = tree();
+        t.write("ref/f3", "same");
+        let before = state(&t.join("ref"));
+        let kept = "--reference=ref/f1 --reference=ref/f3 --reference=ref/sub/f2";
+        let lines = ["hardlink", "delete"]
+            .map(|action| format!("dup prune --yes --force --action={action} {kept} m"));
+        let Some((codes, said)) = run(&t, view, &lines) else {
+            continue;
+        };
+        assert!(codes == [0; 2] || view == LOSSY, "{codes:?} {said}");
+        assert_eq!(state(&t.join("ref")), before, "{said}");
+    }
+}
+
+/// A directory of a reference that is without anything shows only when it is asked.
+#[test]
+fn nothing_is_moved_into_a_reference_through_a_view() {
+    for view in VIEWS {
+        let writes_elsewhere = view == LOWER || view == FUSE_LOWER || view == POOL_OF_TWO;
+        for (to, reference) in [
+            ("m/sub", "ref"),
+            ("m/sub/new/deep", "ref"),
+            ("m", "ref"),
+            ("m/new", "ref"),
+            ("m/none", "ref"),
+            ("ref/sub", "m"),
+            ("ref/none/new", "m"),
+            ("ref", "m"),
+        ] {
+            let line =
+                |mode| format!("dup prune {mode} --action=move:{to} --reference={reference} in");
+            let lines = ["--dry-run", "--yes"].map(line);
+            let Some((codes, said)) = reference_stays(view, &lines) else {
+                break;
+            };
+            let last = codes[1];
+            let fine = match view == LOSSY || to.contains("none") {
+                // Then all of it lies in the destination.
+                true if to == "m" || to == "ref" => true,
+                true => last == 1 || last == 2 || writes_elsewhere,
+                false => codes == [2, 2],
+            };
+            assert!(fine, "{codes:?} {said}");
         }
     }
 }
 
 #[test]
-fn x() {
-    every_view(|view| actions(view, "ref", "m"));
+fn a_destination_around_a_reference_is_refused_in_a_view() {
+    let t = tree();
+    let lines = ["ref/sub", "./ref"]
+        .map(|reference| format!("dup prune --yes --action=move:m --reference={reference} in"));
+    let Some((codes, said)) = run(&t, BINDFS, &lines[..1]) else {
+        return;
+    };
+    assert_eq!(codes, [2], "{said}");
+    assert!(said.contains("a --reference lies below it"), "{said}");
 }
+
+/// However the destination is reached, a second run finds nothing to do.
 #[test]
-fn y() {
-    every_view(|view| actions(view, "m", "ref"));
+fn what_was_moved_is_known_in_a_view() {
+    for (needed, mount) in VIEWS {
+        // Of the lower layer of an overlay nothing is moved.
+        if mount.contains("lowerdir=ref") {
+            continue;
+        }
+        for (to, paths) in [
+            ("m/dest", "ref"),
+            ("m/sub/dest", "ref in"),
+            ("ref/dest", "m"),
+            ("ref/dest", "m in"),
+            ("m/dest", "ref/sub ref/f1 ref/dest"),
+        ] {
+            let t = tree();
+            t.dir("ref/dest").dir("ref/sub/dest");
+            let prune = |keep: &str| {
+                format!("dup prune --yes --force --action=move:{to} --keep={keep} {paths}")
+            };
+            let lines = ["shortest-path", "longest-path", "first", "last"].map(prune);
+            let Some((codes, said)) = run(&t, (needed, mount), &lines[..1]) else {
+                break;
+            };
+            assert_eq!(codes, [0], "{said}");
+            let now = || [state(&t.join("ref")), state(&t.join("in"))];
+            let once = now();
+            let (codes, said) = run(&t, (needed, mount), &lines).unwrap();
+            assert_eq!(codes, [0; 4], "{said}");
+            assert_eq!(said.matches("nothing to do").count(), 4, "{said}");
+            assert_eq!(now(), once, "{said}");
+        }
+    }
 }

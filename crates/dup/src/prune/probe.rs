@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::guard::Held;
 use super::protect::Open;
 use super::run::{Event, Mode, Run};
-use super::step::{Skip, StepKind};
+use super::step::{Action, Skip, StepKind};
 use super::sys::{self, Failed};
 
 impl Run<'_> {
@@ -47,16 +47,42 @@ impl Run<'_> {
         if self.asked_destination {
             return Ok(());
         }
-        if let Some(dir) = self.places.destination_now()? {
-            let places = self.places.elsewhere(&dir, None)?;
-            if !places.is_empty() && self.options.mode == Mode::DryRun {
+        if let Some(dir) = self.places.open_question()? {
+            if self.options.mode == Mode::DryRun {
                 self.unasked(to);
-            } else if !places.is_empty() {
+            } else {
+                let places = self.places.elsewhere(&dir, None)?;
                 self.probe(&dir, to, &places)?;
             }
         }
         self.asked_destination = true;
         Ok(())
+    }
+
+    /// Finds out which of the directories of files are the destination's, where looking left
+    /// that open; whether one is.
+    pub(super) fn find_destination(&mut self) -> bool {
+        let Action::Move(given) = &self.options.action else {
+            return false;
+        };
+        let beside = [given.as_slice(), b"/"].concat();
+        let mut found = false;
+        for (id, at, near) in self.places.take_open() {
+            if self.options.mode == Mode::DryRun {
+                self.unasked(given);
+                continue;
+            }
+            let at = [at];
+            // Where there is no answer, nothing is moved from.
+            if near
+                .iter()
+                .any(|dir| self.probe(dir, &beside, &at).is_err())
+            {
+                self.places.is_destination(id);
+                found = true;
+            }
+        }
+        found
     }
 
     fn unasked(&mut self, path: &[u8]) {

@@ -50,6 +50,8 @@ pub(super) struct Places<'a> {
     /// The same of the destination, as soon as it exists, and what was found out so far.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
+    /// Directories that may be the destination's, where only the file system can tell.
+    open: Vec<(Identity, OwnedFd)>,
     cancel: &'a Cancel,
 }
 
@@ -73,6 +75,7 @@ impl<'a> Places<'a> {
             views: Views::default(),
             target: None,
             shown: HashMap::new(),
+            open: Vec::new(),
             cancel,
         };
         places.open_destination();
@@ -187,17 +190,53 @@ impl<'a> Places<'a> {
         let Some((trees, views)) = &mut self.target else {
             return false;
         };
-        let found = views.dir(trees, at, self.cancel).unwrap_or(false);
-        self.shown.insert(id, found);
-        found
+        let found = views.dir(trees, at, self.cancel).unwrap_or(Seen::No);
+        if found == Seen::Maybe
+            && let Ok(at) = at.try_clone()
+        {
+            self.open.push((id, at));
+        }
+        self.shown.insert(id, found == Seen::Yes);
+        found == Seen::Yes
     }
 
-    /// As much of the destination as there is.
-    pub(super) fn destination_now(&self) -> Result<Option<OwnedFd>, Skip> {
+    /// Directories that may be the destination's, each with those of the destination that it
+    /// could be; each once.
+    pub(super) fn take_open(&mut self) -> Vec<(Identity, OwnedFd, Vec<OwnedFd>)> {
+        let Some((trees, views)) = &mut self.target else {
+            return Vec::new();
+        };
+        let asked = std::mem::take(&mut self.open).into_iter();
+        asked
+            .map(|(id, at)| {
+                let mut near = views
+                    .places(trees, &at, None, self.cancel)
+                    .unwrap_or_default();
+                // Nothing was moved into an empty one.
+                near.retain(views::has_entries);
+                (id, at, near)
+            })
+            .filter(|(.., near)| !near.is_empty())
+            .collect()
+    }
+
+    /// Takes note that a directory is the destination's.
+    pub(super) fn is_destination(&mut self, id: Identity) {
+        self.shown.insert(id, true);
+        self.known.clear();
+    }
+
+    /// As much of the destination as there is, if it may be a directory of a reference.
+    pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
         let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
             return Ok(None);
         };
-        Ok(Some(deepest_existing(dir)?.0))
+        let (dir, _) = deepest_existing(dir)?;
+        match self.views.dir(self.references, &dir, self.cancel)? {
+            Seen::No => Ok(None),
+            Seen::Maybe => Ok(Some(dir)),
+            Seen::Yes => Err(Skip::Protected),
+        }
     }
 
     /// The directories of references in which a new name of `dir`, or of the directory that has
@@ -346,11 +385,14 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (existing, _) = deepest_existing(dir).map_err(failed)?;
     let below = climb(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
-    // A run that is cancelled gets no further, whatever the answer.
-    Ok(below
-        || Views::default()
-            .dir(trees, &existing, cancel)
-            .unwrap_or(!cancel.is_cancelled()))
+    if below {
+        return Ok(true);
+    }
+    Ok(match Views::default().dir(trees, &existing, cancel) {
+        Ok(seen) => seen == Seen::Yes,
+        // A run that is cancelled gets no further, whatever the answer.
+        Err(_) => !cancel.is_cancelled(),
+    })
 }
 
 /// Whether one of the directories `trees` were opened by lies at or below `dir`, or in what
@@ -371,7 +413,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
             id == ours
                 || in_view
                     && views::may_be_called_alike(at, &opened)
-                    && views::same_dir(at, &opened)
+                    && views::compare(at, &opened) == Seen::Yes
         });
         if found.map_err(failed)? {
             return Ok(true);

@@ -107,8 +107,9 @@ pub enum Event<'a> {
     /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
     /// first such file of a run only.
     Unwatched(&'a [u8], i32),
-    /// Whether the directory of this path shows one of a reference is found out only by making a
-    /// file there, which a dry run does not. Told for the first such path only.
+    /// Whether the directory of this path shows one of a reference, or the one that files are
+    /// moved to is another one that is searched, is found out only by making a file there, which
+    /// a dry run does not. Told for the first such path only.
     Unasked(&'a [u8]),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
@@ -151,7 +152,11 @@ pub fn prune(
             break;
         }
         run.summary.groups += 1;
-        for _ in 0..run.places.sort_out(&mut group) {
+        let mut moved = run.places.sort_out(&mut group);
+        if run.find_destination() {
+            moved += run.places.sort_out(&mut group);
+        }
+        for _ in 0..moved {
             run.summary.skip(&Skip::InDestination);
         }
         if group.files.len() > 1 {

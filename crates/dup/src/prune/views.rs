@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
-use bc_walk::{DirId, FileStat, Identity, Listing};
+use bc_walk::{DirId, FileStat, Identity, Kind, Listing};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -26,7 +26,7 @@ use super::sys;
 use crate::subtrees::{Files, Subtrees};
 
 /// Whether something is, under other numbers, what it is compared with.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Seen {
     No,
     /// The names are the same, the states are not: a view may show other times.
@@ -38,6 +38,8 @@ pub(super) enum Seen {
 const MANY: usize = 64;
 /// So many entries are compared to tell whether two directories are one.
 const SAMPLE: usize = 16;
+/// So many directories deep a file is looked for that stands for them.
+const DEEP: usize = 32;
 
 /// Some trees, and what is known of views of them.
 #[derive(Default)]
@@ -106,19 +108,20 @@ impl Views {
         Ok(seen)
     }
 
-    /// Whether the directory is one of the trees', as far as looking tells.
+    /// Whether the directory is one of the trees'.
     pub(super) fn dir(
         &mut self,
         trees: &Subtrees,
         dir: &OwnedFd,
         cancel: &Cancel,
-    ) -> Result<bool, Skip> {
+    ) -> Result<Seen, Skip> {
         let id = FileStat::from(&sys::stat(dir)?).id;
         if !self.involve(trees, dir, id.dev) {
-            return Ok(false);
+            return Ok(Seen::No);
         }
         let near = self.near(trees, dir, id, cancel)?;
-        Ok(near.iter().any(|other| same_dir(dir, other)))
+        let seen = near.iter().map(|other| compare(dir, other)).max();
+        Ok(seen.unwrap_or(Seen::No))
     }
 
     /// Where an entry of `dir` shows up if the directory, or the one of its file `name`, is one
@@ -254,38 +257,66 @@ fn same_state(one: &FileStat, other: &FileStat) -> bool {
     one.kind() == other.kind() && one.stamp == other.stamp
 }
 
-/// Whether two directories changed at the same moment last, or one has nothing that is not in
-/// the other as well, as have the branches of a union.
-pub(super) fn same_dir(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let (Ok(here), Ok(there)) = (sys::stat_now(one, c""), sys::stat_now(other, c"")) else {
-        return false;
-    };
-    let times = |stat: &FileStat| (stat.stamp.mtime_ns, stat.stamp.ctime_ns);
-    times(&here) == times(&there) || shows(one, other) || shows(other, one)
+/// Whether two directories are one. They are if one has nothing that is not in the other as well,
+/// as have the branches of a union, or if neither has anything and both changed at the same
+/// moment last. They are not if both have something and no name is the same.
+pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
+    let (here, there) = (first_names(one), first_names(other));
+    if here.is_empty() && there.is_empty() {
+        let times = |dir| {
+            let stat = sys::stat_now(dir, c"").ok()?;
+            Some((stat.stamp.mtime_ns, stat.stamp.ctime_ns))
+        };
+        return match times(one) {
+            Some(at) if times(other) == Some(at) => Seen::Yes,
+            _ => Seen::Maybe,
+        };
+    }
+    let has = |dir, names: &[CString]| names.iter().any(|name| sys::stat_at(dir, name).is_ok());
+    if all_are_in(&here, one, other) || all_are_in(&there, other, one) {
+        Seen::Yes
+    } else if here.is_empty() || there.is_empty() || has(other, &here) || has(one, &there) {
+        Seen::Maybe
+    } else {
+        Seen::No
+    }
 }
 
-/// Whether the first entries of `one`, of which there are some, are in `other` as they are.
-fn shows(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let names = first_names(one);
-    let same = |name: &CString| match (sys::stat_now(one, name), sys::stat_now(other, name)) {
-        (Ok(here), Ok(there)) => match here.kind() {
-            // Its size is the file system's own affair.
-            bc_walk::Kind::Dir => {
-                here.kind() == there.kind()
-                    && here.stamp.mtime_ns == there.stamp.mtime_ns
-                    && here.stamp.ctime_ns == there.stamp.ctime_ns
-            }
-            _ => same_state(&here, &there),
-        },
-        _ => false,
-    };
+/// Whether entries of `one`, if there are some, are in `other` as they are.
+fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
+    let same = |name: &CString| same_entry(one, other, name, DEEP).unwrap_or(false);
     !names.is_empty() && names.iter().all(same)
+}
+
+/// Whether the name leads to one entry. A directory's own times are those of one branch in a
+/// union, so its first entry stands for it.
+fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
+    let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
+    if here.kind() != Kind::Dir || there.kind() != Kind::Dir {
+        return Ok(same_state(&here, &there));
+    }
+    let into = |dir| sys::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| sys::open_dir_at(dir, b".");
+    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    match first_names(&inner).first() {
+        Some(first) => Ok(deep == 0 || same_entry(&inner, &outer, first, deep - 1)?),
+        None => {
+            // The size of a directory is the file system's own affair.
+            here.stamp.size = there.stamp.size;
+            Ok(same_state(&here, &there) && first_names(&outer).is_empty())
+        }
+    }
 }
 
 /// Whether a name of `other` is there in `dir` too, or it has none.
 fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     let names = first_names(other);
     names.is_empty() || names.iter().any(|name| sys::stat_at(dir, name).is_ok())
+}
+
+/// Whether a directory has anything.
+pub(super) fn has_entries(dir: &OwnedFd) -> bool {
+    !first_names(dir).is_empty()
 }
 
 fn first_names(dir: &OwnedFd) -> Vec<CString> {
