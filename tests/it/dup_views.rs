@@ -337,3 +337,60 @@ fn what_was_moved_is_known_in_a_view() {
         }
     }
 }
+
+/// What a run asks the file system with is gone after it, and the directory that turned out to be
+/// a reference's has the times that it had.
+#[test]
+fn a_question_leaves_no_trace() {
+    let t = tree();
+    let times = || {
+        let of = |dir: &str| std::fs::metadata(t.join(dir)).unwrap().modified().unwrap();
+        ["ref", "ref/sub"].map(of)
+    };
+    let before = times();
+    let line = "dup prune --yes --force --action=delete --reference=ref m".to_owned();
+    let Some((codes, said)) = run(&t, LOSSY, &[line]) else {
+        return;
+    };
+    assert_eq!(codes, [1], "{said}");
+    assert!(said.contains("below a reference"), "{said}");
+    assert_eq!(times(), before, "{said}");
+}
+
+/// Killed while it asks, a run leaves an empty file, which the next one removes.
+#[test]
+fn killed_while_it_asks_the_next_run_tidies_up() {
+    if tool("strace").is_none() {
+        return left_out("strace is not installed");
+    }
+    for (view, reference, paths) in [(LOSSY, "ref", "m"), (BINDFS, "m", "in"), (UPPER, "m", "in")] {
+        let (needed, mount) = view;
+        if tool(needed).is_none() {
+            left_out(&format!("{needed} is not installed"));
+            continue;
+        }
+        let t = tree();
+        let prune = format!(
+            "\"$BC\" dup prune --yes --force --action=delete --reference={reference} {paths}"
+        );
+        let kill = "strace -f -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=1";
+        let script = format!(
+            "{mount} >&2 || exit 77\n{kill} {prune} >&2 || true\nfind . -name '*.probe'\n\
+             {prune} >&2 || true\necho then\nfind . -name '.bc-dup.*'\numount m\n"
+        );
+        let Some(out) = where_it_may_mount(&t, &script) else {
+            return;
+        };
+        let said = format!("{script}{}{}", out.text(), out.error_text());
+        if out.status.code() == Some(77) || out.error_text().contains("ptrace") {
+            left_out(&said);
+            continue;
+        }
+        let (left, after) = out.text().split_once("then\n").map_or_else(
+            || panic!("{said}"),
+            |(left, after)| (left.to_owned(), after.to_owned()),
+        );
+        assert!(left.contains(".probe"), "{said}");
+        assert_eq!(after, "", "{said}");
+    }
+}

@@ -13,6 +13,7 @@ use bc_walk::FileStat;
 use rustix::io::Errno;
 
 use super::guard::Held;
+use super::plan::split;
 use super::protect::Open;
 use super::run::{Event, Mode, Run};
 use super::step::{Action, Skip, StepKind};
@@ -29,12 +30,20 @@ impl Run<'_> {
             }
             Open::Yes => {
                 let id = FileStat::from(&sys::stat(&held.dir)?).id;
-                if !self.asked.contains(&id) {
-                    let places = self.places.elsewhere(&held.dir, Some(&held.name))?;
-                    self.probe(&held.dir, &held.path, &places)?;
-                    self.asked.insert(id);
+                let mut files = self.options.references.open_files();
+                let named = files.any(|(path, _)| split(path).1 == held.name.as_bytes());
+                let key = (id, named);
+                if let Some(seen) = self.asked.get(&key) {
+                    return if *seen { Err(Skip::Protected) } else { Ok(()) };
                 }
-                Ok(())
+                let places = self.places.elsewhere(&held.dir, Some(&held.name))?;
+                let answer = self.probe(&held.dir, &held.path, &places);
+                match answer {
+                    Ok(()) => drop(self.asked.insert(key, false)),
+                    Err(Skip::Protected) => drop(self.asked.insert(key, true)),
+                    Err(_) => {}
+                }
+                answer
             }
         }
     }
@@ -101,7 +110,7 @@ impl Run<'_> {
         let removed = sys::unlink(dir, &name);
         if seen {
             // Nothing will be done there, so it need not look as if.
-            let _ = sys::set_mtime(dir, &before);
+            let _ = sys::set_times(dir, &before);
         }
         match (removed, stayed) {
             (Ok(()), Ok(_)) if !seen => Ok(()),
@@ -110,7 +119,7 @@ impl Run<'_> {
             (_, Err(failed)) => Err(failed.into()),
             (Err(failed), _) => {
                 self.blocked.block(dir);
-                let base = super::plan::split(beside).1.len();
+                let base = split(beside).1.len();
                 let mut path = beside[..beside.len() - base].to_vec();
                 path.extend_from_slice(name.as_bytes());
                 let errno = failed.errno.raw_os_error();

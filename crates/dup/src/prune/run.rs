@@ -141,7 +141,7 @@ pub fn prune(
         swept: HashSet::new(),
         abilities: Abilities::default(),
         told_unwatched: false,
-        asked: HashSet::new(),
+        asked: HashMap::new(),
         asked_destination: false,
         told_unasked: false,
         unfinished: None,
@@ -188,9 +188,10 @@ pub(super) struct Run<'a> {
     pub(super) abilities: Abilities,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
-    /// Directories that turned out not to be seen in a reference, and whether the one that files
-    /// are moved to is among them.
-    pub(super) asked: HashSet<Identity>,
+    /// Directories that were asked for, for the sake of a name that a reference to a file has or
+    /// not, and whether they are seen in a reference; and whether the one that files are moved to
+    /// was asked for.
+    pub(super) asked: HashMap<(Identity, bool), bool>,
     pub(super) asked_destination: bool,
     /// Whether [`Event::Unasked`] was told.
     pub(super) told_unasked: bool,

@@ -302,17 +302,15 @@ pub(crate) fn unlink(dir: impl AsFd, name: &CStr) -> Result<()> {
     call("unlink", || fs::unlinkat(&dir, name, AtFlags::empty()))
 }
 
-/// Gives a directory back the mtime it had, in seconds and nanoseconds.
-pub(crate) fn set_mtime(dir: impl AsFd, before: &Stat) -> Result<()> {
+/// Gives a directory back the times it had: both, as some FUSE servers take no single one.
+pub(crate) fn set_times(dir: impl AsFd, before: &Stat) -> Result<()> {
+    let time = |seconds, nanoseconds| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds,
+    };
     let times = Timestamps {
-        last_access: Timespec {
-            tv_sec: 0,
-            tv_nsec: fs::UTIME_OMIT,
-        },
-        last_modification: Timespec {
-            tv_sec: before.st_mtime,
-            tv_nsec: before.st_mtime_nsec as _,
-        },
+        last_access: time(before.st_atime, before.st_atime_nsec as _),
+        last_modification: time(before.st_mtime, before.st_mtime_nsec as _),
     };
     call("utimens", || {
         fs::utimensat(&dir, c".", &times, AtFlags::empty())
