@@ -94,9 +94,8 @@ impl Subtrees {
                 continue;
             };
             self.dirs.insert(id);
-            if !self.devs.contains_key(&id.dev) {
-                self.devs.insert(id.dev, listing.dir_path(dir));
-            }
+            let path = || listing.dir_path(dir);
+            self.devs.entry(id.dev).or_insert_with(path);
         }
         if files == Files::All {
             self.files

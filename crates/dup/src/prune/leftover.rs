@@ -79,22 +79,18 @@ pub(crate) fn is_seen(name: &[u8]) -> bool {
     parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) == start)
 }
 
-/// Names in `dir` that hold nothing by themselves: runs' symbolic links and
-/// copies in the making. Whose run is over, [`claim::alone`] says.
+/// Names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the making,
+/// and empty files made to be seen. Whose run is over, [`claim::alone`] says, but for the last.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, stat| {
-        matches!(
-            (suffix, stat.kind()),
-            (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File)
-        )
+    of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
+        (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File) => true,
+        (Suffix::Probe, Kind::File) => stat.stamp.size == 0,
+        _ => false,
     })
 }
 
-/// Names in `dir` that a dead run made to see where else they appear.
-fn probes(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, stat| {
-        suffix == Suffix::Probe && stat.kind() == Kind::File && stat.stamp.size == 0
-    })
+fn is_probe(name: &CStr) -> bool {
+    parse(name.to_bytes()).is_some_and(|(.., suffix)| suffix == Suffix::Probe)
 }
 
 /// Names in `dir` that may be the last ones of their files.
@@ -149,8 +145,10 @@ pub(crate) fn clear(
         };
         (name, done)
     };
-    let mut done: Vec<_> = probes(dir).into_iter().map(cleared).collect();
-    if disposable(dir).is_empty() {
+    let found = disposable(dir).into_iter();
+    let (probes, rest): (Vec<_>, Vec<_>) = found.partition(|name| is_probe(name));
+    let mut done: Vec<_> = probes.into_iter().map(cleared).collect();
+    if rest.is_empty() {
         return done;
     }
     let Some(_claim) = claim::alone(dir) else {
@@ -158,7 +156,8 @@ pub(crate) fn clear(
     };
     // Again: now nobody can make one.
     let rest = disposable(dir).into_iter().filter(|name| {
-        sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, FileStat::from(&stat).id))
+        !is_probe(name)
+            && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, FileStat::from(&stat).id))
     });
     done.extend(rest.map(cleared));
     done

@@ -253,7 +253,7 @@ impl<'a> Places<'a> {
     /// Whether a name that no two directories have is seen in a reference as well, or that
     /// cannot be told.
     pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
-        !self.references.is_empty() && self.seen(dir, name).map_or(true, |seen| seen != Seen::No)
+        !self.references.is_empty() && self.seen(dir, name) != Ok(Seen::No)
     }
 
     /// Whether the directory is a reference or lies below one, or that cannot be seen: then
