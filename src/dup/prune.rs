@@ -114,6 +114,8 @@ fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtr
         // Before the search, which may take hours.
         references::check_destination(session, &args.action, &references::open(session, &named)?)?;
         let found = super::search(session, &args.paths, &args.search, &args.walk, None)?;
+        // Once more: now it is known which file systems are mounted below them.
+        references::check_destination(session, &args.action, &found.references)?;
         return Ok((found.report().groups().collect(), found.references));
     };
     if !args.paths.is_empty() {
@@ -195,6 +197,14 @@ fn act(
                          descriptors that were open before go unnoticed",
                         bc_fs::escape(path),
                         std::io::Error::from_raw_os_error(errno)
+                    ),
+                ),
+                Event::Unasked(path) => session.report.note(
+                    0,
+                    &format!(
+                        "{}: where else its directory is seen is found out by the run itself, \
+                         which makes a file there for a moment; a dry run does not",
+                        bc_fs::escape(path)
                     ),
                 ),
                 Event::Journal(skip) => session.report.problem(&skip.to_string()),

@@ -90,7 +90,7 @@ pub fn check_destination(session: &Session, action: &Action, references: &Subtre
     };
     let refused =
         |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
-    let below = bc_dup::prune::lies_below(dir, references);
+    let below = bc_dup::prune::lies_below(dir, references, &session.cancel);
     let above = bc_dup::prune::lies_above(dir, references);
     match (below, above) {
         (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),

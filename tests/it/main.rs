@@ -18,6 +18,7 @@ mod dup_question;
 mod dup_recipes;
 mod dup_reference;
 mod dup_saved;
+mod dup_views;
 mod endless;
 mod every_option;
 mod examples;

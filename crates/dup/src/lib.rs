@@ -19,7 +19,8 @@
 //!   open already and writes to it between prune's last look and the moment
 //!   its last name goes writes to a file without a name, as it would with `rm`.
 //! - What [references](Subtrees) name is never changed, nor anything below: by the identity of
-//!   the directories above a file, asked again right before it would be changed.
+//!   the directories above a file, asked again right before it would be changed; and where a
+//!   mount gives them other identities, by what is seen on both sides.
 //! - Nothing is followed but the roots themselves: no symbolic link below a
 //!   root leads to a file that is changed.
 //! - Memory: some 45 bytes a file of shared size beside the listing, while the

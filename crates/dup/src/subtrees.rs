@@ -2,7 +2,7 @@
 //! spelling of their paths: what `--reference` protects, and the place that
 //! `move:` puts files into.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -14,7 +14,7 @@ use bc_walk::{
 };
 use rustix::io::Errno;
 
-use crate::prune::sys;
+use crate::prune::{split, sys};
 
 /// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
 /// lie in the directories.
@@ -34,6 +34,10 @@ pub struct Subtrees {
     tops: Vec<Top>,
     dirs: HashSet<Identity>,
     files: HashSet<Identity>,
+    /// Of each device that a directory is on, the path of one.
+    devs: HashMap<u64, Vec<u8>>,
+    /// How the survey dealt with links.
+    symlinks: Symlinks,
     errors: Vec<Error>,
 }
 
@@ -59,6 +63,7 @@ impl Subtrees {
                 Kind::Dir => found.dirs.insert(top.id),
                 _ => found.files.insert(top.id),
             };
+            found.devs.insert(top.id.dev, top.directory().to_vec());
             found.tops.push(top);
         }
         Ok(found)
@@ -79,31 +84,47 @@ impl Subtrees {
         workers: Workers,
         cancel: &Cancel,
     ) -> Result<(), WorkerPanic> {
-        let tops = self.tops.iter().filter(|top| top.kind == Kind::Dir);
-        let roots: Vec<OsString> = tops
-            .map(|top| OsString::from_vec(top.path.clone()))
-            .collect();
-        if roots.is_empty() {
+        self.symlinks = symlinks;
+        if self.open_dirs().next().is_none() {
             return Ok(());
         }
-        let options = Options {
-            symlinks,
-            metadata: match files {
-                Files::Named => Metadata::None,
-                Files::All => Metadata::Basic,
-            },
-            ..Options::default()
-        };
-        let listing = walk(&roots, &options, workers, cancel)?;
-        let dirs = (0..listing.dirs() as u32).map(bc_walk::DirId);
-        self.dirs
-            .extend(dirs.filter_map(|dir| listing.dir_identity(dir)));
+        let listing = self.list(files, workers, cancel)?;
+        for dir in (0..listing.dirs() as u32).map(bc_walk::DirId) {
+            let Some(id) = listing.dir_identity(dir) else {
+                continue;
+            };
+            self.dirs.insert(id);
+            let path = || listing.dir_path(dir);
+            self.devs.entry(id.dev).or_insert_with(path);
+        }
         if files == Files::All {
             self.files
                 .extend(listing.ids().filter_map(|id| listing.identity(id)));
         }
         self.errors.extend_from_slice(listing.errors());
         Ok(())
+    }
+
+    /// What lies below the directories, as a survey goes there.
+    pub(crate) fn list(
+        &self,
+        files: Files,
+        workers: Workers,
+        cancel: &Cancel,
+    ) -> Result<Listing, WorkerPanic> {
+        let tops = self.tops.iter().filter(|top| top.kind == Kind::Dir);
+        let roots: Vec<OsString> = tops
+            .map(|top| OsString::from_vec(top.path.clone()))
+            .collect();
+        let options = Options {
+            symlinks: self.symlinks,
+            metadata: match files {
+                Files::Named => Metadata::None,
+                Files::All => Metadata::Basic,
+            },
+            ..Options::default()
+        };
+        walk(&roots, &options, workers, cancel)
     }
 
     /// Proves that the paths still lead to what was opened. A search goes by the paths: what it
@@ -158,6 +179,17 @@ impl Subtrees {
         dirs.map(|top| &top.fd)
     }
 
+    /// The named files, open as places alone, each with its path.
+    pub(crate) fn open_files(&self) -> impl Iterator<Item = (&[u8], &OwnedFd)> {
+        let files = self.tops.iter().filter(|top| top.kind != Kind::Dir);
+        files.map(|top| (top.path.as_slice(), &top.fd))
+    }
+
+    /// Each device that was seen, with the path of a directory there.
+    pub(crate) fn devs(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.devs.iter().map(|(dev, path)| (*dev, path.as_slice()))
+    }
+
     /// Which entries of a listing are, or lie in, one of these.
     pub(crate) fn mark(&self, listing: &Listing) -> Marks {
         if self.is_empty() {
@@ -185,6 +217,14 @@ fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
 }
 
 impl Top {
+    /// The directory itself, or the one that the file's path leads to.
+    fn directory(&self) -> &[u8] {
+        match self.kind {
+            Kind::Dir => &self.path,
+            _ => split(&self.path).0,
+        }
+    }
+
     fn open(path: Vec<u8>) -> Result<Top, Error> {
         let failed = |errno: Errno| Error::new(path.clone(), "open", errno);
         if path.is_empty() {

@@ -348,11 +348,16 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,
     ];
-    let across = one.stat.id.dev != other.stat.id.dev;
-    if shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers) {
-        return Err(Skip::UnstableInodes);
+    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev) {
+        true => Err(Skip::UnstableInodes),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether two identities on two file systems, or on one if not `across`, may be one file or one
+/// directory.
+pub(crate) fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
+    shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
 }
 
 /// Bytes that the file's blocks take on disk and no other file shares, where

@@ -5,11 +5,13 @@
 //! and removing it), so a regular file of that name goes only through the same
 //! proofs as a duplicate that is deleted; a symbolic link holds nothing and
 //! goes at once. `.part` is a copy being written, whose source is still there.
+//! `.probe` is an empty file that only shows where its directory is seen.
 //!
 //! A living run holds a lock on the directory ([`claim`]); where locks cannot
-//! be relied on, everything stays.
+//! be relied on, everything stays but probes: whoever made one and finds it
+//! gone has no answer and does nothing.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_walk::{FileStat, Identity, Kind};
@@ -22,6 +24,7 @@ use super::sys;
 const PREFIX: &[u8] = b".bc-dup.";
 pub(crate) const NAME: &str = ".tmp";
 pub(crate) const PART: &str = ".part";
+pub(crate) const PROBE: &str = ".probe";
 
 /// Everything but the number and the suffix, for this process.
 pub(crate) fn own_prefix() -> String {
@@ -39,18 +42,24 @@ fn start_time(pid: i32) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
+#[derive(Clone, Copy, Eq, PartialEq)]
 enum Suffix {
     Name,
     Part,
+    Probe,
 }
 
 /// Process, start time and suffix, if the name is of our making.
 fn parse(name: &[u8]) -> Option<(i32, u64, Suffix)> {
     let rest = std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?;
-    let (rest, suffix) = match rest.strip_suffix(NAME) {
-        Some(rest) => (rest, Suffix::Name),
-        None => (rest.strip_suffix(PART)?, Suffix::Part),
-    };
+    let suffixes = [
+        (NAME, Suffix::Name),
+        (PART, Suffix::Part),
+        (PROBE, Suffix::Probe),
+    ];
+    let (rest, suffix) = suffixes
+        .into_iter()
+        .find_map(|(text, suffix)| Some((rest.strip_suffix(text)?, suffix)))?;
     let mut fields = rest.split('.');
     let pid = fields.next()?.parse().ok()?;
     let start = fields.next()?.parse().ok()?;
@@ -70,25 +79,28 @@ pub(crate) fn is_seen(name: &[u8]) -> bool {
     parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) == start)
 }
 
-/// Names in `dir` that hold nothing by themselves: runs' symbolic links and
-/// copies in the making. Whose run is over, [`claim::alone`] says.
+/// Names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the making,
+/// and empty files made to be seen. Whose run is over, [`claim::alone`] says, but for the last.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, kind| {
-        matches!(
-            (suffix, kind),
-            (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File)
-        )
+    of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
+        (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File) => true,
+        (Suffix::Probe, Kind::File) => stat.stamp.size == 0,
+        _ => false,
     })
+}
+
+fn is_probe(name: &CStr) -> bool {
+    parse(name.to_bytes()).is_some_and(|(.., suffix)| suffix == Suffix::Probe)
 }
 
 /// Names in `dir` that may be the last ones of their files.
 pub(crate) fn files(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, kind| {
-        matches!((suffix, kind), (Suffix::Name, Kind::File))
+    of_others(dir, |suffix, stat| {
+        suffix == Suffix::Name && stat.kind() == Kind::File
     })
 }
 
-fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, Kind) -> bool) -> Vec<CString> {
+fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<CString> {
     // A directory that cannot be listed keeps its leftovers.
     let Ok(listing) = rustix::fs::openat(
         dir,
@@ -112,42 +124,43 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, Kind) -> bool) -> Vec<CStrin
             let Some((.., suffix)) = parse(name.to_bytes()) else {
                 return false;
             };
-            sys::stat_at(dir, name).is_ok_and(|stat| wanted(suffix, FileStat::from(&stat).kind()))
+            sys::stat_at(dir, name).is_ok_and(|stat| wanted(suffix, &FileStat::from(&stat)))
         })
         .collect();
     found.sort();
     found
 }
 
-/// Removes what is [`disposable`] while nobody is at work in `dir`; only says
-/// so where `remove` is `false`. What is `protected` stays. Each name and how it
-/// went.
+/// Removes probes, and what is [`disposable`] while nobody is at work in `dir`; only says so
+/// where `remove` is `false`. What is `protected` stays. Each name and how it went.
 pub(crate) fn clear(
     dir: &OwnedFd,
     remove: bool,
-    protected: impl Fn(Identity) -> bool,
+    mut protected: impl FnMut(&CStr, Identity) -> bool,
 ) -> Vec<(CString, sys::Result<()>)> {
-    if disposable(dir).is_empty() {
-        return Vec::new();
+    let cleared = |name: CString| {
+        let done = match remove {
+            true => sys::unlink(dir, &name),
+            false => Ok(()),
+        };
+        (name, done)
+    };
+    let found = disposable(dir).into_iter();
+    let (probes, rest): (Vec<_>, Vec<_>) = found.partition(|name| is_probe(name));
+    let mut done: Vec<_> = probes.into_iter().map(cleared).collect();
+    if rest.is_empty() {
+        return done;
     }
     let Some(_claim) = claim::alone(dir) else {
-        return Vec::new();
+        return done;
     };
     // Again: now nobody can make one.
-    disposable(dir)
-        .into_iter()
-        .filter(|name| {
-            sys::stat_at(dir, name).is_ok_and(|stat| !protected(FileStat::from(&stat).id))
-        })
-        .map(|name| {
-            let done = if remove {
-                sys::unlink(dir, &name)
-            } else {
-                Ok(())
-            };
-            (name, done)
-        })
-        .collect()
+    let rest = disposable(dir).into_iter().filter(|name| {
+        !is_probe(name)
+            && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, FileStat::from(&stat).id))
+    });
+    done.extend(rest.map(cleared));
+    done
 }
 
 #[cfg(test)]

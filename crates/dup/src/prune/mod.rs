@@ -18,6 +18,7 @@ mod leftover;
 mod meta;
 mod moving;
 mod plan;
+mod probe;
 mod protect;
 mod prove;
 mod reflink;
@@ -32,11 +33,13 @@ pub(crate) mod sys;
 mod temp;
 mod unable;
 mod undo;
+mod views;
 
 #[cfg(test)]
 mod tests;
 
 pub use journal::{Journal, JournalError};
+pub(crate) use plan::split;
 pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
 pub use protect::{lies_above, lies_below};
 pub use run::{Event, Force, Mode, Options, Owners, prune};

@@ -1,9 +1,11 @@
 //! What a run must keep its hands off: what lies at or below a reference is
 //! never changed, and what lies where files are moved to is neither changed
 //! nor kept instead of another. Both by the identity of the directories on the
-//! way up, so that no spelling, link or mount of a path matters.
+//! way up, so that no spelling, link or mount of a path matters; and where a
+//! mount has other identities, by what is seen there ([`Views`]).
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_pool::Cancel;
@@ -14,6 +16,7 @@ use super::guard::{self, Held};
 use super::plan::Group;
 use super::step::{Action, Skip};
 use super::sys::{self, Failed};
+use super::views::{self, Seen, Views};
 use crate::subtrees::{Files, Subtrees};
 
 /// Where a directory lies.
@@ -21,6 +24,15 @@ use crate::subtrees::{Files, Subtrees};
 struct Place {
     reference: bool,
     destination: bool,
+    /// It may be a directory of a reference under another number.
+    in_view: bool,
+}
+
+/// Whether a step would happen in a reference is still open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Open {
+    Yes,
+    No,
 }
 
 /// The places that matter to a run.
@@ -33,10 +45,22 @@ pub(super) struct Places<'a> {
     /// The destination itself lies below a reference, where nothing is to change.
     barred: bool,
     known: HashMap<Identity, Place>,
+    /// Under which other numbers references are seen.
+    views: Views,
+    /// The same of the destination, as soon as it exists, and what was found out so far.
+    target: Option<(Subtrees, Views)>,
+    shown: HashMap<Identity, bool>,
+    /// Directories that may be the destination's, where only the file system can tell.
+    open: Vec<(Identity, OwnedFd)>,
+    cancel: &'a Cancel,
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(references: &'a Subtrees, action: &'a Action, cancel: &Cancel) -> Places<'a> {
+    pub(super) fn new(
+        references: &'a Subtrees,
+        action: &'a Action,
+        cancel: &'a Cancel,
+    ) -> Places<'a> {
         let destination = match action {
             Action::Move(dir) => Some(dir.as_slice()),
             _ => None,
@@ -45,8 +69,14 @@ impl<'a> Places<'a> {
             references,
             destination,
             opened: HashSet::new(),
-            barred: destination.is_some_and(|dir| lies_below(dir, references).unwrap_or(true)),
+            barred: destination
+                .is_some_and(|dir| lies_below(dir, references, cancel).unwrap_or(true)),
             known: HashMap::new(),
+            views: Views::default(),
+            target: None,
+            shown: HashMap::new(),
+            open: Vec::new(),
+            cancel,
         };
         places.open_destination();
         // Directories in it are known wherever else they are mounted. To read a whole disk for
@@ -88,15 +118,31 @@ impl<'a> Places<'a> {
             return 0;
         }
         let before = group.files.len();
+        let mut in_view = false;
         group.files.retain_mut(|file| {
-            let place = guard::open_parent(file)
-                .ok()
-                .and_then(|(dir, _)| self.place(&dir).ok())
+            let opened = guard::open_parent(file).ok();
+            let place = opened
+                .as_ref()
+                .and_then(|(dir, _)| self.place(dir).ok())
                 .unwrap_or_default();
             file.protected |= place.reference || self.references.has_file(file.id);
+            if place.in_view
+                && let Some((dir, name)) = opened
+            {
+                in_view = true;
+                file.protected |= self.seen(&dir, &name).is_ok_and(|seen| seen == Seen::Yes);
+            }
             !place.destination
         });
+        if in_view {
+            protect_aliases(group);
+        }
         before - group.files.len()
+    }
+
+    /// Whether the file is a reference's under another number.
+    fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<Seen, Skip> {
+        self.views.file(self.references, dir, name, self.cancel)
     }
 
     fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
@@ -109,14 +155,105 @@ impl<'a> Places<'a> {
         Ok(place)
     }
 
-    fn look(&self, dir: &OwnedFd) -> Result<Place, Skip> {
+    fn look(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
         let mut place = Place::default();
-        climb(dir, |id| {
+        let mut first = true;
+        climb(dir, |id, at| {
+            if std::mem::take(&mut first) && !self.references.is_empty() {
+                place.in_view = self.views.involve(self.references, at, id.dev);
+            }
             place.reference |= self.references.has_dir(id);
-            place.destination |= self.opened.contains(&id);
+            place.destination |= self.opened.contains(&id) || self.shows_destination(id, at);
             false
         })?;
         Ok(place)
+    }
+
+    /// Whether a directory is the destination or one in it, under another number.
+    fn shows_destination(&mut self, id: Identity, at: &OwnedFd) -> bool {
+        let Some(dir) = self.destination else {
+            return false;
+        };
+        // Until it exists nothing lies in it.
+        if self.opened.is_empty() {
+            return false;
+        }
+        if let Some(known) = self.shown.get(&id) {
+            return *known;
+        }
+        if self.target.is_none() {
+            let Ok(trees) = Subtrees::open([dir.to_vec()]) else {
+                return false;
+            };
+            self.target = Some((trees, Views::default()));
+        }
+        let Some((trees, views)) = &mut self.target else {
+            return false;
+        };
+        let found = views.dir(trees, at, self.cancel).unwrap_or(Seen::No);
+        if found == Seen::Maybe
+            && let Ok(at) = at.try_clone()
+        {
+            self.open.push((id, at));
+        }
+        self.shown.insert(id, found == Seen::Yes);
+        found == Seen::Yes
+    }
+
+    /// Directories that may be the destination's, each with those of the destination that it
+    /// could be; each once.
+    pub(super) fn take_open(&mut self) -> Vec<(Identity, OwnedFd, Vec<OwnedFd>)> {
+        let Some((trees, views)) = &mut self.target else {
+            return Vec::new();
+        };
+        let asked = std::mem::take(&mut self.open).into_iter();
+        asked
+            .map(|(id, at)| {
+                let mut near = views
+                    .places(trees, &at, None, self.cancel)
+                    .unwrap_or_default();
+                // Nothing was moved into an empty one.
+                near.retain(views::has_entries);
+                (id, at, near)
+            })
+            .filter(|(.., near)| !near.is_empty())
+            .collect()
+    }
+
+    /// Takes note that a directory is the destination's.
+    pub(super) fn is_destination(&mut self, id: Identity) {
+        self.shown.insert(id, true);
+        self.known.clear();
+    }
+
+    /// As much of the destination as there is, if it may be a directory of a reference.
+    pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
+        let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
+            return Ok(None);
+        };
+        let (dir, _) = deepest_existing(dir)?;
+        match self.views.dir(self.references, &dir, self.cancel)? {
+            Seen::No => Ok(None),
+            Seen::Maybe => Ok(Some(dir)),
+            Seen::Yes => Err(Skip::Protected),
+        }
+    }
+
+    /// The directories of references in which a new name of `dir`, or of the directory that has
+    /// the file `name`, would be seen if they were one.
+    pub(super) fn elsewhere(
+        &mut self,
+        dir: &OwnedFd,
+        name: Option<&CStr>,
+    ) -> Result<Vec<OwnedFd>, Skip> {
+        let (trees, cancel) = (self.references, self.cancel);
+        self.views.places(trees, dir, name, cancel)
+    }
+
+    /// Whether a name that no two directories have is seen in a reference as well, or that
+    /// cannot be told.
+    pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
+        !self.references.is_empty() && self.seen(dir, name) != Ok(Seen::No)
     }
 
     /// Whether the directory is a reference or lies below one, or that cannot be seen: then
@@ -127,9 +264,9 @@ impl<'a> Places<'a> {
 
     /// Proves right before a file is changed that it lies in none of the places now, wherever
     /// it was when it was found.
-    pub(super) fn check(&mut self, held: &Held) -> Result<(), Skip> {
+    pub(super) fn check(&mut self, held: &Held) -> Result<Open, Skip> {
         if !self.matter() {
-            return Ok(());
+            return Ok(Open::No);
         }
         self.open_destination();
         let place = self.look(&held.dir)?;
@@ -137,9 +274,25 @@ impl<'a> Places<'a> {
             Err(Skip::Protected)
         } else if place.destination {
             Err(Skip::InDestination)
+        } else if !place.in_view {
+            Ok(Open::No)
         } else {
-            Ok(())
+            match self.seen(&held.dir, &held.name)? {
+                Seen::Yes => Err(Skip::Protected),
+                Seen::Maybe => Ok(Open::Yes),
+                Seen::No => Ok(Open::No),
+            }
         }
+    }
+}
+
+/// Protects other names of protected files, which have another number in a view: they have the
+/// same content, as many names, and the same times to the nanosecond.
+fn protect_aliases(group: &mut Group) {
+    let known = group.files.iter().filter(|file| file.protected);
+    let known: HashSet<_> = known.map(|file| (file.stamp, file.nlink)).collect();
+    for file in &mut group.files {
+        file.protected |= file.nlink > 1 && known.contains(&(file.stamp, file.nlink));
     }
 }
 
@@ -191,20 +344,20 @@ const DEEPEST: usize = 1 << 20;
 /// is mounted on a directory directly within itself looks the same.
 const ROOT: usize = 64;
 
-/// Shows `found` the identity of an open directory and of each one above it, until it says that
-/// this will do, which is then the result.
-fn climb(dir: impl AsFd, mut found: impl FnMut(Identity) -> bool) -> Result<bool, Failed> {
+/// Shows `found` the identity of an open directory and of each one above it, each open, until it
+/// says that this will do, which is then the result.
+fn climb(dir: &OwnedFd, mut found: impl FnMut(Identity, &OwnedFd) -> bool) -> Result<bool, Failed> {
     let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
-    if found(id) {
+    if found(id, dir) {
         return Ok(true);
     }
     let mut at = sys::open_parent(dir)?;
     let mut same = 0;
     for _ in 0..DEEPEST {
         let above = identity(&at)?;
-        if found(above) {
+        if found(above, &at) {
             return Ok(true);
         }
         same = if above == id { same + 1 } else { 0 };
@@ -221,33 +374,48 @@ fn climb(dir: impl AsFd, mut found: impl FnMut(Identity) -> bool) -> Result<bool
 }
 
 /// Whether the directory `dir`, which need not exist yet, is or would be at or below one of
-/// `trees`: where the part of it lies that exists.
+/// `trees`: where the part of it lies that exists, or what that shows.
 ///
 /// # Errors
 /// Where the system does not let that be seen.
-pub fn lies_below(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool, Error> {
     if trees.is_empty() {
         return Ok(false);
     }
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (existing, _) = deepest_existing(dir).map_err(failed)?;
-    climb(&existing, |id| trees.has_dir(id)).map_err(failed)
+    let below = climb(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
+    if below {
+        return Ok(true);
+    }
+    Ok(match Views::default().dir(trees, &existing, cancel) {
+        Ok(seen) => seen == Seen::Yes,
+        // A run that is cancelled gets no further, whatever the answer.
+        Err(_) => !cancel.is_cancelled(),
+    })
 }
 
-/// Whether one of the directories `trees` were opened by lies at or below `dir`; no, if that
-/// does not exist.
+/// Whether one of the directories `trees` were opened by lies at or below `dir`, or in what
+/// that shows; no, if that does not exist.
 ///
 /// # Errors
 /// Where the system does not let that be seen.
 pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (opened, missing) = deepest_existing(dir).map_err(failed)?;
-    if missing > 0 {
+    if missing > 0 || trees.is_empty() {
         return Ok(false);
     }
     let ours = FileStat::from(&sys::stat(&opened).map_err(failed)?).id;
+    let in_view = Views::default().involve(trees, &opened, ours.dev);
     for tree in trees.open_dirs() {
-        if climb(tree, |id| id == ours).map_err(failed)? {
+        let found = climb(tree, |id, at| {
+            id == ours
+                || in_view
+                    && views::may_be_called_alike(at, &opened)
+                    && views::compare(at, &opened) == Seen::Yes
+        });
+        if found.map_err(failed)? {
             return Ok(true);
         }
     }

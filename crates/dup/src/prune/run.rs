@@ -108,6 +108,10 @@ pub enum Event<'a> {
     /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
     /// first such file of a run only.
     Unwatched(&'a [u8], i32),
+    /// Whether the directory of this path shows one of a reference, or the one that files are
+    /// moved to is another one that is searched, is found out only by making a file there, which
+    /// a dry run does not. Told for the first such path only.
+    Unasked(&'a [u8]),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
@@ -138,6 +142,9 @@ pub fn prune(
         swept: HashSet::new(),
         abilities: Abilities::default(),
         told_unwatched: false,
+        asked: HashMap::new(),
+        asked_destination: false,
+        told_unasked: false,
         unfinished: None,
         taken: HashSet::new(),
         placed: HashMap::new(),
@@ -148,7 +155,11 @@ pub fn prune(
             break;
         }
         run.summary.groups += 1;
-        for _ in 0..run.places.sort_out(&mut group) {
+        let mut moved = run.places.sort_out(&mut group);
+        if run.find_destination() {
+            moved += run.places.sort_out(&mut group);
+        }
+        for _ in 0..moved {
             run.summary.skip(&Skip::InDestination);
         }
         if group.files.len() > 1 {
@@ -184,6 +195,13 @@ pub(super) struct Run<'a> {
     pub(super) abilities: Abilities,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
+    /// Directories that were asked for, for the sake of a name that a reference to a file has or
+    /// not, and whether they are seen in a reference; and whether the one that files are moved to
+    /// was asked for.
+    pub(super) asked: HashMap<(Identity, bool), bool>,
+    pub(super) asked_destination: bool,
+    /// Whether [`Event::Unasked`] was told.
+    pub(super) told_unasked: bool,
     pub(super) places: Places<'a>,
 }
 
@@ -276,6 +294,10 @@ impl Run<'_> {
         }
     }
 
+    pub(super) fn event(&mut self, event: Event<'_>) {
+        (self.observer)(event);
+    }
+
     pub(super) fn tell(&mut self, step: &Step, outcome: &Outcome) {
         match outcome {
             Outcome::Done { freed, .. } | Outcome::Would { freed } => {
@@ -359,7 +381,8 @@ impl Run<'_> {
             state.links.insert(id, ready.links_left);
         }
         if self.options.mode == Mode::DryRun {
-            self.places.check(&ready.held)?;
+            self.keep_off(&ready.held)?;
+            self.keep_destination_off(kind)?;
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
@@ -369,7 +392,8 @@ impl Run<'_> {
             return Ok(Outcome::Would { freed: ready.freed });
         }
         settle(keeper)?;
-        self.places.check(&ready.held)?;
+        self.keep_off(&ready.held)?;
+        self.keep_destination_off(kind)?;
         let _claim = self.claim(kind, keeper, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
         let destination = match kind {

@@ -34,6 +34,8 @@ pub fn at_stake(groups: &[Group], options: &Options, cancel: &Cancel) -> Stake {
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
         let mut group = group.clone();
         places.sort_out(&mut group);
+        // Nothing is asked before it is agreed to.
+        drop(places.take_open());
         let (files, bytes) = of_group(&group, options);
         stake.files += files;
         stake.bytes += bytes;

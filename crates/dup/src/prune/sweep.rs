@@ -1,6 +1,7 @@
 //! What killed runs left under temporary names: files that a search found among others, and names
 //! in the directories that a run comes to.
 
+use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_walk::Identity;
@@ -37,7 +38,7 @@ impl Run<'_> {
             stamp
         };
         let mut held = guard::open(file, stamp)?;
-        self.places.check(&held)?;
+        self.keep_off(&held)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
         let mut freed = 0;
@@ -75,7 +76,9 @@ impl Run<'_> {
             return;
         }
         let remove = self.options.mode == Mode::Execute;
-        let protected = |id| self.options.references.has_file(id);
+        let protected = |name: &CStr, id| {
+            self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)
+        };
         for (name, removed) in leftover::clear(dir, remove, protected) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());

@@ -7,7 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags};
+use rustix::fs::{
+    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
+    Timespec, Timestamps,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use bc_fs::mount::{Traits, basic_traits};
@@ -217,6 +220,18 @@ pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<Stat> {
     call("stat", || fs::statat(&dir, name, AtFlags::empty()))
 }
 
+/// Whether a directory is where a mount begins; `None` from kernels that do not tell (before
+/// Linux 5.8).
+pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
+    let flags = AtFlags::EMPTY_PATH;
+    let found = call("stat", || fs::statx(&dir, c"", flags, StatxFlags::empty()));
+    let found = found.ok()?;
+    let told = found
+        .stx_attributes_mask
+        .contains(StatxAttributes::MOUNT_ROOT);
+    told.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
 /// What the file system is known for.
 pub(crate) fn traits(file: impl AsFd) -> Result<Traits> {
     call("statfs", || basic_traits(&file))
@@ -285,6 +300,21 @@ pub(crate) fn rename_new(
 
 pub(crate) fn unlink(dir: impl AsFd, name: &CStr) -> Result<()> {
     call("unlink", || fs::unlinkat(&dir, name, AtFlags::empty()))
+}
+
+/// Gives a directory back the times it had: both, as some FUSE servers take no single one.
+pub(crate) fn set_times(dir: impl AsFd, before: &Stat) -> Result<()> {
+    let time = |seconds, nanoseconds| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds,
+    };
+    let times = Timestamps {
+        last_access: time(before.st_atime, before.st_atime_nsec as _),
+        last_modification: time(before.st_mtime, before.st_mtime_nsec as _),
+    };
+    call("utimens", || {
+        fs::utimensat(&dir, c".", &times, AtFlags::empty())
+    })
 }
 
 pub(crate) fn make_dir(dir: impl AsFd, name: &CStr, mode: u32) -> Result<()> {

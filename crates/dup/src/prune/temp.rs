@@ -45,6 +45,15 @@ impl Temps {
         self.make(leftover::PART, make)
     }
 
+    /// A free name for an empty file that shows where its directory is seen. No name is given
+    /// twice, so that nobody has looked for it before and been told that there is none.
+    pub(crate) fn probe(
+        &mut self,
+        make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        self.make(leftover::PROBE, make)
+    }
+
     fn make(
         &mut self,
         suffix: &str,

@@ -200,6 +200,7 @@ pub(super) fn run_groups(
             Event::Step(step, _) => step.to_string(),
             Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
             Event::Unwatched(path, errno) => format!("{}: no lease: {errno}", bc_fs::Escaped(path)),
+            Event::Unasked(path) => format!("unasked {path:?}"),
             Event::Journal(skip) => skip.to_string(),
         });
     });

@@ -34,7 +34,7 @@ impl Leftovers {
             if self.found.contains_key(&id) {
                 continue;
             }
-            let done = leftover::clear(&dir, mode == Mode::Execute, |_| false);
+            let done = leftover::clear(&dir, mode == Mode::Execute, |_, _| false);
             self.removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
             self.found.insert(id, leftover::files(&dir));
         }

@@ -1,0 +1,141 @@
+//! The question that only the file system can answer: does what is done in one
+//! directory happen in a reference? An empty file with a name that never was is
+//! made in the directory, looked for in the reference and removed again. A
+//! lookup cannot be answered from memory: nobody asked for that name before.
+//!
+//! Asked only where looking at the two sides leaves it open, once for a
+//! directory, and right before a step that changes it anyway.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use bc_walk::FileStat;
+use rustix::io::Errno;
+
+use super::guard::Held;
+use super::plan::split;
+use super::protect::Open;
+use super::run::{Event, Mode, Run};
+use super::step::{Action, Skip, StepKind};
+use super::sys::{self, Failed};
+
+impl Run<'_> {
+    /// Proves right before a file is changed that neither it nor its directory is a reference's.
+    pub(super) fn keep_off(&mut self, held: &Held) -> Result<(), Skip> {
+        match self.places.check(held)? {
+            Open::No => Ok(()),
+            Open::Yes if self.options.mode == Mode::DryRun => {
+                self.unasked(&held.path);
+                Ok(())
+            }
+            Open::Yes => {
+                let id = FileStat::from(&sys::stat(&held.dir)?).id;
+                let mut files = self.options.references.open_files();
+                let named = files.any(|(path, _)| split(path).1 == held.name.as_bytes());
+                let key = (id, named);
+                if let Some(seen) = self.asked.get(&key) {
+                    return if *seen { Err(Skip::Protected) } else { Ok(()) };
+                }
+                let places = self.places.elsewhere(&held.dir, Some(&held.name))?;
+                let answer = self.probe(&held.dir, &held.path, &places);
+                match answer {
+                    Ok(()) => drop(self.asked.insert(key, false)),
+                    Err(Skip::Protected) => drop(self.asked.insert(key, true)),
+                    Err(_) => {}
+                }
+                answer
+            }
+        }
+    }
+
+    /// Proves, before anything is made there, that the destination is not a reference's.
+    pub(super) fn keep_destination_off(&mut self, kind: &StepKind) -> Result<(), Skip> {
+        let StepKind::Move(to) = kind else {
+            return Ok(());
+        };
+        if self.asked_destination {
+            return Ok(());
+        }
+        if let Some(dir) = self.places.open_question()? {
+            if self.options.mode == Mode::DryRun {
+                self.unasked(to);
+            } else {
+                let places = self.places.elsewhere(&dir, None)?;
+                self.probe(&dir, to, &places)?;
+            }
+        }
+        self.asked_destination = true;
+        Ok(())
+    }
+
+    /// Finds out which of the directories of files are the destination's, where looking left
+    /// that open; whether one is.
+    pub(super) fn find_destination(&mut self) -> bool {
+        let Action::Move(given) = &self.options.action else {
+            return false;
+        };
+        let beside = [given.as_slice(), b"/"].concat();
+        let mut found = false;
+        for (id, at, near) in self.places.take_open() {
+            if self.options.mode == Mode::DryRun {
+                self.unasked(given);
+                continue;
+            }
+            let at = [at];
+            // Where there is no answer, nothing is moved from.
+            if near
+                .iter()
+                .any(|dir| self.probe(dir, &beside, &at).is_err())
+            {
+                self.places.is_destination(id);
+                found = true;
+            }
+        }
+        found
+    }
+
+    fn unasked(&mut self, path: &[u8]) {
+        if !std::mem::replace(&mut self.told_unasked, true) {
+            self.event(Event::Unasked(path));
+        }
+    }
+
+    /// Makes a file in `dir` and proves that it is in none of `places`.
+    fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
+        let _claim = self.blocked.claim(dir, self.cancel)?;
+        let before = sys::stat(dir)?;
+        let name = self.temps.probe(|name| sys::create(dir, name).map(drop))?;
+        let seen = places.iter().any(|place| is_there(place, &name));
+        let stayed = sys::stat_at(dir, &name);
+        let removed = sys::unlink(dir, &name);
+        if seen {
+            // Nothing will be done there, so it need not look as if.
+            let _ = sys::set_times(dir, &before);
+        }
+        match (removed, stayed) {
+            (Ok(()), Ok(_)) if !seen => Ok(()),
+            (Ok(()), Ok(_)) => Err(Skip::Protected),
+            // Somebody cleared it away, perhaps before it was looked for.
+            (_, Err(failed)) => Err(failed.into()),
+            (Err(failed), _) => {
+                self.blocked.block(dir);
+                let base = split(beside).1.len();
+                let mut path = beside[..beside.len() - base].to_vec();
+                path.extend_from_slice(name.as_bytes());
+                let errno = failed.errno.raw_os_error();
+                Err(Skip::Left { path, errno })
+            }
+        }
+    }
+}
+
+/// Also if that cannot be seen.
+fn is_there(dir: &OwnedFd, name: &CStr) -> bool {
+    !matches!(
+        sys::stat_at(dir, name),
+        Err(Failed {
+            errno: Errno::NOENT,
+            ..
+        })
+    )
+}

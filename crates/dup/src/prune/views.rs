@@ -1,0 +1,335 @@
+//! Directories under other numbers. A bind mount shows a directory under its
+//! own device and inode number; an overlay, a FUSE file system or a network
+//! mount shows it under numbers that are nothing like them. What lies in a
+//! reference or in the destination is then known by what is seen on both sides:
+//! directories that could be the same (the last name on the way to them is, or
+//! a mount begins there), and in those the same names for entries in the same
+//! state, change times included, which no copy has.
+//!
+//! Only where one of the two file systems shows what others have is any of this
+//! asked; see [`Shows`](bc_fs::mount::Shows).
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+
+use bc_fs::mount::Mounts;
+use bc_pool::Cancel;
+use bc_walk::{DirId, FileStat, Identity, Kind, Listing};
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::guard;
+use super::plan::split;
+use super::step::Skip;
+use super::sys;
+use crate::subtrees::{Files, Subtrees};
+
+/// Whether something is, under other numbers, what it is compared with.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Seen {
+    No,
+    /// The names are the same, the states are not: a view may show other times.
+    Maybe,
+    Yes,
+}
+
+/// Of more directories than these only those count that have a name in common.
+const MANY: usize = 64;
+/// So many entries are compared to tell whether two directories are one.
+const SAMPLE: usize = 16;
+/// So many directories deep a file is looked for that stands for them.
+const DEEP: usize = 32;
+
+/// Some trees, and what is known of views of them.
+#[derive(Default)]
+pub(super) struct Views {
+    mounts: Mounts,
+    /// By device: whether directories there may be some of the trees'.
+    involved: HashMap<u64, bool>,
+    index: Option<Index>,
+    /// By directory: those of the trees that it could be.
+    near: HashMap<Identity, Vec<DirId>>,
+}
+
+/// The directories of the trees, listed once a view may be involved.
+struct Index {
+    listing: Listing,
+    by_name: HashMap<Vec<u8>, Vec<DirId>>,
+    /// Those that may have any name elsewhere: a mount begins there, or a path that was given
+    /// ends there.
+    unnamed: Vec<DirId>,
+}
+
+impl Views {
+    /// Whether `dir` can be one of `trees` or lie in one without having its number. For most
+    /// file systems this is one call for each device.
+    pub(super) fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
+        if let Some(known) = self.involved.get(&dev) {
+            return *known;
+        }
+        let here = self.mounts.of(dev, || Some(dir)).shows;
+        let found = trees.devs().any(|(other, path)| {
+            let there = self.mounts.of(other, || sys::open_root(path).ok()).shows;
+            guard::may_be_one([here, there], other != dev)
+        });
+        self.involved.insert(dev, found);
+        found
+    }
+
+    /// Whether the file of a directory is one of the trees'.
+    pub(super) fn file(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: &CStr,
+        cancel: &Cancel,
+    ) -> Result<Seen, Skip> {
+        let id = FileStat::from(&sys::stat(dir)?).id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(Seen::No);
+        }
+        let own = sys::stat_now(dir, name)?;
+        let mut seen = Seen::No;
+        for other in self.near(trees, dir, id, cancel)? {
+            match sys::stat_now(&other, name) {
+                Ok(found) if same_state(&own, &found) => return Ok(Seen::Yes),
+                Err(failed) if failed.errno == Errno::NOENT => {}
+                _ => seen = Seen::Maybe,
+            }
+        }
+        for (path, file) in trees.open_files() {
+            match sys::stat_now(file, c"") {
+                Ok(found) if same_state(&own, &found) => return Ok(Seen::Yes),
+                _ if split(path).1 == name.to_bytes() => seen = Seen::Maybe,
+                _ => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Whether the directory is one of the trees'.
+    pub(super) fn dir(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Result<Seen, Skip> {
+        let id = FileStat::from(&sys::stat(dir)?).id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(Seen::No);
+        }
+        let near = self.near(trees, dir, id, cancel)?;
+        let seen = near.iter().map(|other| compare(dir, other)).max();
+        Ok(seen.unwrap_or(Seen::No))
+    }
+
+    /// Where an entry of `dir` shows up if the directory, or the one of its file `name`, is one
+    /// of the trees'.
+    pub(super) fn places(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: Option<&CStr>,
+        cancel: &Cancel,
+    ) -> Result<Vec<OwnedFd>, Skip> {
+        let id = FileStat::from(&sys::stat(dir)?).id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(Vec::new());
+        }
+        let mut near = self.near(trees, dir, id, cancel)?;
+        for (path, _) in trees.open_files() {
+            let (parent, base) = split(path);
+            if name.is_some_and(|name| name.to_bytes() == base) {
+                near.push(sys::open_root(parent)?);
+            }
+        }
+        Ok(near)
+    }
+
+    /// The directories of the trees that `dir` could be, open.
+    fn near(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        id: Identity,
+        cancel: &Cancel,
+    ) -> Result<Vec<OwnedFd>, Skip> {
+        if self.index.is_none() {
+            self.index = Some(Index::new(trees, cancel)?);
+        }
+        let Views {
+            index: Some(index),
+            mounts,
+            ..
+        } = self
+        else {
+            return Ok(Vec::new());
+        };
+        let open = |at: &DirId| index.listing.open_dir(*at).ok();
+        if let Some(known) = self.near.get(&id) {
+            return Ok(known.iter().filter_map(open).collect());
+        }
+        let here = mounts.of(id.dev, || Some(dir)).shows;
+        let mut found = index.named(name_of(dir).as_deref());
+        found.retain(|at| {
+            let Some(other) = index.listing.dir_identity(*at) else {
+                return false;
+            };
+            let there = mounts.of(other.dev, || open(at)).shows;
+            guard::may_be_one([here, there], other.dev != id.dev)
+        });
+        if found.len() > MANY {
+            found.retain(|at| open(at).is_none_or(|other| has_one_of(dir, &other)));
+        }
+        let opened = found.iter().filter_map(open).collect();
+        self.near.insert(id, found);
+        Ok(opened)
+    }
+}
+
+impl Index {
+    fn new(trees: &Subtrees, cancel: &Cancel) -> Result<Index, Skip> {
+        let listed = trees.list(Files::Named, 1.into(), cancel);
+        let listing = listed.map_err(|_| Skip::Protected)?;
+        // What an early end has not found would not be known.
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let mut index = Index {
+            listing,
+            by_name: HashMap::new(),
+            unnamed: Vec::new(),
+        };
+        let mut devs = HashMap::new();
+        for at in (0..index.listing.dirs() as u32).map(DirId) {
+            let Some(id) = index.listing.dir_identity(at) else {
+                continue;
+            };
+            let mut path = index.listing.dir_path(at);
+            while path.len() > 1 && path.ends_with(b"/") {
+                path.pop();
+            }
+            let (parent, name) = split(&path);
+            if devs.get(parent) == Some(&id.dev) {
+                index.by_name.entry(name.to_vec()).or_default().push(at);
+            } else {
+                index.unnamed.push(at);
+            }
+            devs.insert(path, id.dev);
+        }
+        Ok(index)
+    }
+
+    /// All that may be called like that elsewhere; simply all, if there is no name to go by.
+    fn named(&self, name: Option<&[u8]>) -> Vec<DirId> {
+        match name {
+            None => (0..self.listing.dirs() as u32).map(DirId).collect(),
+            Some(name) => {
+                let named = self.by_name.get(name).into_iter().flatten();
+                named.chain(&self.unnamed).copied().collect()
+            }
+        }
+    }
+}
+
+/// Whether two directories may be one although their names say nothing of it, or do.
+pub(super) fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
+    match (name_of(one), name_of(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// The last name on the way to a directory; `None` where a mount begins, as other ways to it
+/// have other names there.
+fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
+    if sys::is_mount_root(dir) != Some(false) {
+        return None;
+    }
+    let path = sys::real_path(dir)?;
+    Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
+}
+
+/// The same type, size and times: of two names that is one file, but for what was copied
+/// within one tick of the clock.
+fn same_state(one: &FileStat, other: &FileStat) -> bool {
+    one.kind() == other.kind() && one.stamp == other.stamp
+}
+
+/// Whether two directories are one. They are if one has nothing that is not in the other as well,
+/// as have the branches of a union, or if neither has anything and both changed at the same
+/// moment last. They are not if both have something and no name is the same.
+pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
+    let (here, there) = (first_names(one), first_names(other));
+    if here.is_empty() && there.is_empty() {
+        let times = |dir| {
+            let stat = sys::stat_now(dir, c"").ok()?;
+            Some((stat.stamp.mtime_ns, stat.stamp.ctime_ns))
+        };
+        return match times(one) {
+            Some(at) if times(other) == Some(at) => Seen::Yes,
+            _ => Seen::Maybe,
+        };
+    }
+    let has = |dir, names: &[CString]| names.iter().any(|name| sys::stat_at(dir, name).is_ok());
+    if all_are_in(&here, one, other) || all_are_in(&there, other, one) {
+        Seen::Yes
+    } else if here.is_empty() || there.is_empty() || has(other, &here) || has(one, &there) {
+        Seen::Maybe
+    } else {
+        Seen::No
+    }
+}
+
+/// Whether entries of `one`, if there are some, are in `other` as they are.
+fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
+    let same = |name: &CString| same_entry(one, other, name, DEEP).unwrap_or(false);
+    !names.is_empty() && names.iter().all(same)
+}
+
+/// Whether the name leads to one entry. A directory's own times are those of one branch in a
+/// union, so its first entry stands for it.
+fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
+    let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
+    if here.kind() != Kind::Dir || there.kind() != Kind::Dir {
+        return Ok(same_state(&here, &there));
+    }
+    let into = |dir| sys::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| sys::open_dir_at(dir, b".");
+    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    match first_names(&inner).first() {
+        Some(first) => Ok(deep == 0 || same_entry(&inner, &outer, first, deep - 1)?),
+        None => {
+            // The size of a directory is the file system's own affair.
+            here.stamp.size = there.stamp.size;
+            Ok(same_state(&here, &there) && first_names(&outer).is_empty())
+        }
+    }
+}
+
+/// Whether a name of `other` is there in `dir` too, or it has none.
+fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
+    let names = first_names(other);
+    names.is_empty() || names.iter().any(|name| sys::stat_at(dir, name).is_ok())
+}
+
+/// Whether a directory has anything.
+pub(super) fn has_entries(dir: &OwnedFd) -> bool {
+    !first_names(dir).is_empty()
+}
+
+fn first_names(dir: &OwnedFd) -> Vec<CString> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(opened) = rustix::fs::openat(dir, c".", flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let Ok(entries) = Dir::new(opened) else {
+        return Vec::new();
+    };
+    let names = entries.filter_map(Result::ok).filter_map(|entry| {
+        let name = entry.file_name();
+        (name != c"." && name != c"..").then(|| name.to_owned())
+    });
+    names.take(SAMPLE).collect()
+}
