@@ -93,6 +93,12 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 /// just now is compared only once a further write is sure to show.
 const TICK: Duration = Duration::from_millis(20);
 
+/// A file that was written to within this time may be in the hands of a writer who closes it soon.
+const YOUNG: Duration = Duration::from_secs(2);
+
+/// What such a writer is waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 pub(crate) fn wait_for_clock(mtime_ns: i64) {
     let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());
     if let Ok(age) = since.elapsed()
@@ -169,12 +175,33 @@ impl Held {
     /// the file for writing from here on has to wait until it is
     /// [released](Held::release), and is noticed.
     pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {
-        match sys::take_lease(&self.file) {
-            Ok(()) => self.leased = true,
-            Err(Refused::Writer) => return Err(Skip::OpenForWriting),
-            Err(Refused::Unavailable(errno)) => return Ok(Watched::No(errno)),
+        let patience = self.patience();
+        let began = Instant::now();
+        loop {
+            match sys::take_lease(&self.file) {
+                Ok(()) => {
+                    self.leased = true;
+                    return Ok(Watched::Yes);
+                }
+                Err(Refused::Unavailable(errno)) => return Ok(Watched::No(errno)),
+                Err(Refused::Writer) if began.elapsed() >= patience => {
+                    return Err(Skip::OpenForWriting);
+                }
+                Err(Refused::Writer) => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
-        Ok(Watched::Yes)
+    }
+
+    /// How long a writer is given to close the file. Who has just written it may be about to, and
+    /// a process that the writer forked meanwhile holds it open until it runs another program.
+    /// Files that were written long ago and are still open are not waited for.
+    fn patience(&self) -> Duration {
+        let written =
+            UNIX_EPOCH + Duration::from_nanos(self.stat.stamp.mtime_ns.max(0).unsigned_abs());
+        match written.elapsed() {
+            Ok(age) if age < YOUNG => PATIENCE,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Proves that nobody has opened the file for writing since it is watched.
