@@ -196,8 +196,9 @@ impl Held {
     /// a process that the writer forked meanwhile holds it open until it runs another program.
     /// Files that were written long ago and are still open are not waited for.
     fn patience(&self) -> Duration {
+        // Its ctime tells: nobody can set that back.
         let written =
-            UNIX_EPOCH + Duration::from_nanos(self.stat.stamp.mtime_ns.max(0).unsigned_abs());
+            UNIX_EPOCH + Duration::from_nanos(self.stat.stamp.ctime_ns.max(0).unsigned_abs());
         match written.elapsed() {
             Ok(age) if age < YOUNG => PATIENCE,
             _ => Duration::ZERO,
