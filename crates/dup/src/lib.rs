@@ -74,6 +74,7 @@ mod json;
 pub mod prune;
 pub mod report;
 pub mod scan;
+mod space;
 mod subtrees;
 
 pub use cache::{Cache, CacheRefused, Location, panic_is_expected};

@@ -354,20 +354,3 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
     }
     Ok(())
 }
-
-/// Bytes that the file's blocks take on disk and no other file shares, where
-/// the file system can tell.
-pub(crate) fn own_bytes(file: &OwnedFd, stat: &FileStat) -> u64 {
-    let allocated = stat.blocks * 512;
-    match bc_read::extents::extents(file) {
-        Ok(extents) => {
-            let shared: u64 = extents
-                .iter()
-                .filter(|extent| extent.shared)
-                .map(|extent| extent.length)
-                .sum();
-            allocated.saturating_sub(shared)
-        }
-        Err(_) => allocated,
-    }
-}

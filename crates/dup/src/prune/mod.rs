@@ -11,6 +11,7 @@ mod claim;
 mod copy;
 mod delete;
 mod fail;
+mod freed;
 mod guard;
 mod hardlink;
 pub(crate) mod journal;

@@ -10,6 +10,7 @@ use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
 use super::claim::{self, Blocked};
+use super::freed::Ledger;
 use super::guard::{self, Held};
 use super::journal::Journal;
 use super::moving::Unfinished;
@@ -182,7 +183,7 @@ pub(super) struct Run<'a> {
 
 /// What this run did to the files of one group.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct State<'g> {
     /// States that our own changes left files in.
     pub(super) stamps: HashMap<Identity, Stamp>,
     /// Names left of files that a dry run would have taken names from.
@@ -194,6 +195,8 @@ pub(super) struct State {
     pub(super) pending: u64,
     /// The file whose name arrived last on another file system, and where.
     pub(super) arrived: Option<(Identity, Arrived)>,
+    /// What space it gave back.
+    pub(super) ledger: Ledger<'g>,
 }
 
 impl Run<'_> {
@@ -201,7 +204,11 @@ impl Run<'_> {
         let inodes = self.options.rules.order(group);
         let Some(best) = inodes.first() else { return };
         let had_reference = best.protected;
-        let mut state = State::default();
+        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let mut state = State {
+            ledger: Ledger::new(files.collect()),
+            ..State::default()
+        };
         let mut keeper = None;
         let mut unusable = HashSet::new();
         for inode in &inodes {
@@ -302,7 +309,7 @@ impl Run<'_> {
 
     /// Deals with one target; gives it back where it has to be the keeper from
     /// here on.
-    fn target(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State) -> Option<Held> {
+    fn target(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State<'_>) -> Option<Held> {
         let kind = match &self.options.action {
             Action::Hardlink => StepKind::Hardlink,
             Action::Reflink => StepKind::Reflink,
@@ -345,7 +352,7 @@ impl Run<'_> {
         keeper: &mut Held,
         ready: &mut Ready,
         kind: &StepKind,
-        state: &mut State,
+        state: &mut State<'_>,
     ) -> Result<Outcome, Skip> {
         let id = ready.held.stat.id;
         if !matches!(kind, StepKind::Reflink) {
@@ -356,7 +363,8 @@ impl Run<'_> {
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
-            return Ok(Outcome::Would { freed: ready.freed });
+            let freed = self.book(ready, kind, keeper, &mut state.ledger);
+            return Ok(Outcome::Would { freed });
         }
         settle(keeper)?;
         self.places.check(&ready.held)?;
@@ -411,8 +419,9 @@ impl Run<'_> {
             state.stamps.insert(id, ready.held.stat.stamp);
             state.links.insert(id, ready.held.stat.nlink);
         }
-        let freed = ready.freed;
-        acted.map(|()| Outcome::Done { freed, lost })
+        acted?;
+        let freed = self.book(ready, kind, keeper, &mut state.ledger);
+        Ok(Outcome::Done { freed, lost })
     }
 
     /// Claims the target's directory for a temporary name; a move does so for

@@ -154,6 +154,8 @@ pub enum Skip {
     AlreadyLinked,
     /// The blocks are shared already.
     AlreadyShared,
+    /// There are no blocks that could be shared and given back, for this reason.
+    NotShareable(&'static str),
     /// This directory entry was reached before under another path.
     SameName,
     /// It is in the directory that files are moved to.
@@ -237,6 +239,7 @@ impl Skip {
             self,
             Skip::AlreadyLinked
                 | Skip::AlreadyShared
+                | Skip::NotShareable(_)
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
@@ -249,6 +252,7 @@ impl Skip {
         match self {
             Skip::AlreadyLinked => "already linked",
             Skip::AlreadyShared => "already shared",
+            Skip::NotShareable(_) => "nothing to share",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
             Skip::Protected => "below a reference",
@@ -289,6 +293,7 @@ impl fmt::Display for Skip {
         match self {
             Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
+            Skip::NotShareable(why) => write!(f, "nothing to share: {why}"),
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
