@@ -23,6 +23,7 @@ mod every_option;
 mod examples;
 mod file_systems;
 mod foreign_files;
+mod freed_space;
 mod fresh;
 mod hard_links;
 mod hash;

@@ -26,8 +26,6 @@ pub(super) struct Ledger<'g> {
     reflinked: HashSet<Identity>,
     /// Kept files that were copied into the upper layer to be linked.
     copied_up: HashSet<Identity>,
-    /// Bytes that those copies take and nothing made up for so far.
-    debt: u64,
 }
 
 impl<'g> Ledger<'g> {
@@ -151,7 +149,7 @@ impl Run<'_> {
         let id = ready.held.stat.id;
         let stock = &ready.stock;
         if stock.copied > 0 && ledger.copied_up.insert(keeper.stat.id) {
-            ledger.debt += stock.copied;
+            self.copied_up += stock.copied;
         }
         let freed = match kind {
             StepKind::Move(_) => return 0,
@@ -165,12 +163,9 @@ impl Run<'_> {
         let others = ledger.shares.as_mut().map_or(0, |(ids, shares)| {
             ids.get(&id).map_or(0, |file| shares.take(*file))
         });
-        let freed = match self.options.mode {
+        match self.options.mode {
             Mode::DryRun => freed + others,
             Mode::Execute => freed,
-        };
-        let paid = ledger.debt.min(freed);
-        ledger.debt -= paid;
-        freed - paid
+        }
     }
 }

@@ -34,7 +34,7 @@ mod unable;
 mod undo;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use journal::{Journal, JournalError};
 pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};

@@ -104,8 +104,15 @@ impl Run<'_> {
         let options = self.options;
         let across = keeper.stat.id.dev != held.stat.id.dev;
         let same_metadata = || -> Result<(), Skip> {
+            let (kept, flags) = (keeper.flags()?, held.flags()?);
+            if !kept.same_encryption(flags) {
+                return Err(Skip::EncryptionDiffers);
+            }
             if options.metadata == Owners::Ignore {
                 return Ok(());
+            }
+            if let Some(what) = flags.difference(kept) {
+                return Err(Skip::MetadataDiffers(what));
             }
             match keeper.metadata()?.difference(&held.metadata()?) {
                 Some(what) => Err(Skip::MetadataDiffers(what)),

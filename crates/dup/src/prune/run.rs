@@ -139,6 +139,7 @@ pub fn prune(
         abilities: Abilities::default(),
         told_unwatched: false,
         unfinished: None,
+        copied_up: 0,
         places: Places::new(&options.references, &options.action, cancel),
     };
     for mut group in groups {
@@ -159,6 +160,7 @@ pub fn prune(
         (run.observer)(Event::Journal(&skip));
         run.summary.skip(&skip);
     }
+    run.summary.freed = run.summary.freed.saturating_sub(run.copied_up);
     run.summary
 }
 
@@ -172,6 +174,8 @@ pub(super) struct Run<'a> {
     pub(super) blocked: Blocked,
     /// Copies that earlier runs were killed over, once that was asked.
     pub(super) unfinished: Option<Unfinished>,
+    /// Bytes that an overlay took to copy kept files into its upper layer.
+    pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// Of the file systems met.

@@ -185,6 +185,8 @@ pub enum Skip {
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
     MetadataDiffers(&'static str),
+    /// Whoever reads the one need not have the key to read the other.
+    EncryptionDiffers,
     /// A copy could not be given this, and it would be lost.
     MetadataLost(String),
     /// Deleting is unsafe where the system cannot tell files apart.
@@ -265,6 +267,7 @@ impl Skip {
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
+            Skip::EncryptionDiffers => "different encryption",
             Skip::MetadataLost(_) => "metadata not kept",
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists => "destination exists",
@@ -310,6 +313,9 @@ impl fmt::Display for Skip {
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
+            Skip::EncryptionDiffers => {
+                f.write_str("encrypted otherwise than the kept file, or only one of them is")
+            }
             Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
             Skip::UnstableInodes => {
                 f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
 use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags};
@@ -215,6 +216,11 @@ pub(crate) fn holds_lease(file: impl AsFd) -> Result<bool> {
 /// What the name leads to, through links.
 pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<Stat> {
     call("stat", || fs::statat(&dir, name, AtFlags::empty()))
+}
+
+/// See [`InodeFlags::of`].
+pub(crate) fn inode_flags(file: impl AsFd) -> Result<InodeFlags> {
+    call("get flags", || InodeFlags::of(&file))
 }
 
 /// What the file system is known for.

@@ -23,7 +23,8 @@ const UPPER: (usize, u8) = (6, 1 << 2);
 
 /// Whether the content of `file`, which is on an overlay, is certain to be in its upper layer: what
 /// is in a lower one stays there whatever is done to the file. Unknown counts as no: before
-/// Linux 6.6, and of copied files where the overlay keeps an index.
+/// Linux 6.6, and of files that were copied up and still have their origin, which an overlay names
+/// by that.
 pub fn is_in_upper_layer(file: impl AsFd) -> bool {
     let mut handle = Handle {
         bytes: 128,

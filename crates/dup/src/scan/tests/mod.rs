@@ -3,6 +3,7 @@
 
 mod cache;
 mod candidates;
+mod extents;
 mod hostile;
 mod large;
 mod reference;

@@ -1,0 +1,181 @@
+//! Files that lie in one place on disk: what of them is wasted, and that they are read once, on
+//! images of file systems that share extents, where this is root and the tools are there.
+
+use super::*;
+use crate::cache::{Cache, Location};
+use crate::prune::tests::images::{Mount, mount};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Copies a file so that both share their blocks.
+fn clone(mount: &Mount, from: &str, to: &str) {
+    let status = Command::new("cp")
+        .arg("--reflink=always")
+        .args([mount.at.join(from), mount.at.join(to)])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn noise(len: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// For each file system that can share extents.
+fn on_each(check: impl Fn(&Mount)) {
+    for kind in ["btrfs", "xfs"] {
+        match mount(kind) {
+            Ok(mounted) => check(&mounted),
+            Err(why) => bc_testkit::left_out(&format!("{kind}: {why}")),
+        }
+    }
+}
+
+fn sync(mount: &Mount) {
+    for entry in fs::read_dir(&mount.at).unwrap() {
+        fs::File::open(entry.unwrap().path())
+            .unwrap()
+            .sync_all()
+            .unwrap();
+    }
+}
+
+fn algorithms() -> [Options; 2] {
+    // Large files are read in rounds with the first, at once with the second.
+    [Algorithm::Xxh128, Algorithm::Sha256].map(|algorithm| Options {
+        algorithm,
+        ..Options::default()
+    })
+}
+
+#[test]
+fn what_lies_in_one_place_is_read_once() {
+    on_each(|mount| {
+        let len = 3_000_000;
+        fs::write(mount.at.join("a"), noise(len, 1)).unwrap();
+        sync(mount);
+        clone(mount, "a", "b");
+        clone(mount, "a", "c");
+        // Of the same size and with the same ends, but another in the middle.
+        let mut other = noise(len, 1);
+        other[1_500_000] ^= 1;
+        fs::write(mount.at.join("d"), &other).unwrap();
+        sync(mount);
+        clone(mount, "d", "e");
+        // Shares all but what was written to since, which need not be on the disk yet.
+        clone(mount, "a", "f");
+        let file = fs::File::options()
+            .write(true)
+            .open(mount.at.join("f"))
+            .unwrap();
+        file.write_all_at(b"changed", 2_000_000).unwrap();
+        drop(file);
+
+        let groups = [vec!["a", "b", "c"], vec!["d", "e"]];
+        for options in algorithms() {
+            assert_eq!(found(&mount.at, &options), groups, "young");
+            let young = search(&list(&mount.at), &options).stats.bytes_read;
+            CLOCK_AHEAD_NS.store(3_600_000_000_000, Relaxed);
+            assert_eq!(found(&mount.at, &options), groups, "old");
+            let old = search(&list(&mount.at), &options).stats.bytes_read;
+            CLOCK_AHEAD_NS.store(0, Relaxed);
+            let saved = young - old;
+            assert!(saved >= 2 * len as u64, "{young} {old}");
+        }
+    });
+}
+
+/// Where nearly all files have an equal they are read whole at once: then too.
+#[test]
+fn many_small_ones_are_read_once() {
+    on_each(|mount| {
+        let many = 1200;
+        for index in 0..many {
+            let name = format!("one.{index}");
+            fs::write(mount.at.join(&name), noise(10_000, index)).unwrap();
+        }
+        sync(mount);
+        let status = Command::new("sh")
+            .args(["-c", "mkdir two && cp --reflink=always one.* two"])
+            .current_dir(&mount.at)
+            .status();
+        assert!(status.unwrap().success());
+        let listing = list(&mount.at);
+        let options = Options {
+            workers: 2,
+            ..Options::default()
+        };
+        CLOCK_AHEAD_NS.store(3_600_000_000_000, Relaxed);
+        let scan = search(&listing, &options);
+        CLOCK_AHEAD_NS.store(0, Relaxed);
+        assert_eq!(scan.groups().len(), many as usize);
+        assert_eq!(scan.wasted(), 0);
+        let all = u64::from(many) * 2 * 10_000;
+        assert!(
+            scan.stats.bytes_read < all * 3 / 4,
+            "{}",
+            scan.stats.bytes_read
+        );
+    });
+}
+
+#[test]
+fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
+    on_each(|mount| {
+        let content = noise(500_000, 3);
+        fs::write(mount.at.join("a"), &content).unwrap();
+        fs::write(mount.at.join("c"), &content).unwrap();
+        sync(mount);
+        clone(mount, "a", "b");
+        clone(mount, "c", "d");
+        let one = 500_000_u64.next_multiple_of(4096);
+        let directory = TestTree::new();
+        let place = directory.join("cache");
+        let wasted = |cached: bool| {
+            let listing = list(&mount.at);
+            let mut cache = Cache::open(&place, Location::Named).unwrap();
+            cache.pretend_later(3_600_000_000_000);
+            let cache = cached.then_some(&mut cache);
+            let (cancel, progress) = (Cancel::new(), Progress::default());
+            let scan = scan(&listing, &Options::default(), cache, &cancel, &progress).unwrap();
+            (scan.wasted(), scan.stats.remembered)
+        };
+        assert_eq!(wasted(false), (one, 0));
+        assert_eq!(wasted(true), (one, 0));
+        assert_eq!(wasted(true), (one, 4));
+        // Nothing of this shows in their times.
+        for name in ["c", "d"] {
+            let [from, to] = ["a", name].map(|name| {
+                let mut options = fs::File::options();
+                let file = options.read(true).write(true);
+                file.open(mount.at.join(name)).unwrap()
+            });
+            let shared = bc_read::dedupe::dedupe_range(&from, &to, 0, 500_000).unwrap();
+            assert_eq!(shared, bc_read::dedupe::Deduped::Bytes(500_000));
+        }
+        assert_eq!(wasted(true), (0, 4));
+        assert_eq!(wasted(false), (0, 0));
+    });
+}
+
+/// What only one file of a group shares, it shares with others, which keep it.
+#[test]
+fn what_others_share_is_not_wasted() {
+    on_each(|mount| {
+        fs::create_dir(mount.at.join("group")).unwrap();
+        let content = noise(200_000, 4);
+        fs::write(mount.at.join("group/a"), &content).unwrap();
+        fs::write(mount.at.join("group/b"), &content).unwrap();
+        clone(mount, "group/a", "other.a");
+        let root = mount.at.join("group");
+        let one = 200_000_u64.next_multiple_of(4096);
+        assert_eq!(search(&list(&root), &Options::default()).wasted(), one);
+        clone(mount, "group/b", "other.b");
+        assert_eq!(search(&list(&root), &Options::default()).wasted(), 0);
+    });
+}
