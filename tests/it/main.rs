@@ -36,6 +36,7 @@ mod hostile_terminal;
 mod html;
 mod html_browser;
 mod html_integrity;
+mod inode_flags;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;

@@ -6,6 +6,7 @@ use crate::cache::{Cache, Location};
 use crate::prune::tests::images::{Mount, mount};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Copies a file so that both share their blocks.
@@ -24,6 +25,16 @@ fn noise(len: usize, seed: u32) -> Vec<u8> {
         (state >> 24) as u8
     };
     (0..len).map(|_| next()).collect()
+}
+
+/// Whether the clock is put forward is for one test at a time to say.
+static CLOCK: Mutex<()> = Mutex::new(());
+
+fn later<T>(work: impl FnOnce() -> T) -> T {
+    CLOCK_AHEAD_NS.store(3_600_000_000_000, Relaxed);
+    let result = work();
+    CLOCK_AHEAD_NS.store(0, Relaxed);
+    result
 }
 
 /// For each file system that can share extents.
@@ -55,6 +66,7 @@ fn algorithms() -> [Options; 2] {
 
 #[test]
 fn what_lies_in_one_place_is_read_once() {
+    let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     on_each(|mount| {
         let len = 3_000_000;
         fs::write(mount.at.join("a"), noise(len, 1)).unwrap();
@@ -80,10 +92,10 @@ fn what_lies_in_one_place_is_read_once() {
         for options in algorithms() {
             assert_eq!(found(&mount.at, &options), groups, "young");
             let young = search(&list(&mount.at), &options).stats.bytes_read;
-            CLOCK_AHEAD_NS.store(3_600_000_000_000, Relaxed);
-            assert_eq!(found(&mount.at, &options), groups, "old");
-            let old = search(&list(&mount.at), &options).stats.bytes_read;
-            CLOCK_AHEAD_NS.store(0, Relaxed);
+            let old = later(|| {
+                assert_eq!(found(&mount.at, &options), groups, "old");
+                search(&list(&mount.at), &options).stats.bytes_read
+            });
             let saved = young - old;
             assert!(saved >= 2 * len as u64, "{young} {old}");
         }
@@ -93,6 +105,7 @@ fn what_lies_in_one_place_is_read_once() {
 /// Where nearly all files have an equal they are read whole at once: then too.
 #[test]
 fn many_small_ones_are_read_once() {
+    let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     on_each(|mount| {
         let many = 1200;
         for index in 0..many {
@@ -110,9 +123,7 @@ fn many_small_ones_are_read_once() {
             workers: 2,
             ..Options::default()
         };
-        CLOCK_AHEAD_NS.store(3_600_000_000_000, Relaxed);
-        let scan = search(&listing, &options);
-        CLOCK_AHEAD_NS.store(0, Relaxed);
+        let scan = later(|| search(&listing, &options));
         assert_eq!(scan.groups().len(), many as usize);
         assert_eq!(scan.wasted(), 0);
         let all = u64::from(many) * 2 * 10_000;
