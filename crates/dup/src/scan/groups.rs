@@ -339,6 +339,11 @@ fn stays(context: &Context<'_>, candidate: u32) -> bool {
 fn wasted(context: &Context<'_>, group: &[u32], stays: &[bool]) -> u64 {
     let own = |nth: usize| u64::from(context.table.blocks(group[nth])) * 512;
     let go = || (0..group.len()).filter(|nth| !stays[*nth]);
+    if context.extents.is_empty() {
+        let all: u64 = go().map(own).sum();
+        let least = || go().map(own).min().unwrap_or(0);
+        return all - if stays.contains(&true) { 0 } else { least() };
+    }
     context.extents.with_shared(group, |spaces| {
         let mut shares = Shares::of(spaces.iter().copied());
         let all: u64 = go().map(|nth| own(nth) + shares.take(nth)).sum();

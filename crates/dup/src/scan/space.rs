@@ -34,6 +34,11 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
+    /// Whether no candidate is known to share anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.shared).is_empty()
+    }
+
     /// What each of these candidates takes, if it shares any of it.
     pub(crate) fn with_shared<T>(
         &self,

@@ -33,6 +33,11 @@ fn run_tool(program: &str, args: &[&str]) -> Result<(), String> {
 
 /// Mounts a new file system of this kind; or the reason why not.
 pub(crate) fn mount(kind: &str) -> Result<Mount, String> {
+    mount_with(kind, "loop")
+}
+
+/// The same with options of `mount(8)`, `loop` among them.
+pub(crate) fn mount_with(kind: &str, options: &str) -> Result<Mount, String> {
     if !bc_testkit::is_root() {
         return Err("needs root to mount".to_owned());
     }
@@ -44,6 +49,6 @@ pub(crate) fn mount(kind: &str) -> Result<Mount, String> {
     let image = image.to_str().ok_or("odd temporary directory")?;
     run_tool(&format!("mkfs.{kind}"), &["-q", image])?;
     let target = at.to_str().ok_or("odd temporary directory")?;
-    run_tool("mount", &["-o", "loop", image, target])?;
+    run_tool("mount", &["-o", options, image, target])?;
     Ok(Mount { at, _base: base })
 }

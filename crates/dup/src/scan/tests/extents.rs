@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cache::{Cache, Location};
-use crate::prune::tests::images::{Mount, mount};
+use crate::prune::tests::images::{Mount, mount, mount_with};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::PoisonError;
@@ -172,6 +172,45 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
         assert_eq!(wasted(true), (0, 4));
         assert_eq!(wasted(false), (0, 0));
     });
+}
+
+/// Two parts of one compressed extent: nothing in what `FIEMAP` says of them differs.
+#[test]
+fn parts_of_a_compressed_extent_are_not_one_content() {
+    let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let mount = match mount_with("btrfs", "loop,compress=zstd") {
+        Ok(mount) => mount,
+        Err(why) => return bc_testkit::left_out(&why),
+    };
+    let half = |byte: u8| [vec![b'x'; 8192], vec![byte; 57_344]].concat();
+    fs::write(mount.at.join("all"), [half(b'1'), half(b'2')].concat()).unwrap();
+    sync(&mount);
+    for (name, from) in [("one", 0), ("two", 65_536)] {
+        let part = format!("reflink {} {from} 0 65536", mount.at.join("all").display());
+        let status = Command::new("xfs_io")
+            .args(["-f", "-c", &part])
+            .arg(mount.at.join(name))
+            .stdout(std::process::Stdio::null())
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            return bc_testkit::left_out("not installed: xfs_io");
+        }
+    }
+    sync(&mount);
+    let extents = |name| {
+        let file = fs::File::open(mount.at.join(name)).unwrap();
+        bc_read::extents::extents(&file, bc_read::extents::Dirty::WriteOut).unwrap()
+    };
+    assert_eq!(extents("one"), extents("two"));
+    assert!(
+        extents("one")
+            .iter()
+            .all(bc_read::extents::Extent::is_encoded)
+    );
+    assert_eq!(fs::read(mount.at.join("two")).unwrap(), half(b'2'));
+    for options in algorithms() {
+        later(|| assert!(found(&mount.at, &options).is_empty()));
+    }
 }
 
 /// What only one file of a group shares, it shares with others, which keep it.
