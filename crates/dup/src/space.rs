@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use bc_fs::mount::{Answer, Disk, Traits, is_in_upper_layer};
 use bc_read::extents::{Dirty, Extent, extents, lengths_on_disk};
 use bc_walk::FileStat;
+use rustix::io::Errno;
 
 pub(crate) use shares::Shares;
 
@@ -34,29 +35,43 @@ pub(crate) struct Space {
 impl Space {
     /// Asks what an open file takes.
     pub(crate) fn of(file: impl AsFd, stat: &FileStat, traits: &Traits) -> Space {
-        Space::and_map(file, stat, traits, Dirty::Leave).0
+        let asked = Space::and_map(file, stat, traits, Dirty::Leave);
+        asked.map_or_else(|| Space::allocated(stat), |(space, _)| space)
     }
 
-    /// The same, and where its content lies, if that proves what it is.
+    /// All that is allocated.
+    pub(crate) fn allocated(stat: &FileStat) -> Space {
+        Space {
+            own: stat.blocks * 512,
+            ..Space::default()
+        }
+    }
+
+    /// Asks what an open file takes, and where its content lies, if that proves what it is. `None`
+    /// where the file system tells that of no file.
     pub(crate) fn and_map(
         file: impl AsFd,
         stat: &FileStat,
         traits: &Traits,
         dirty: Dirty,
-    ) -> (Space, Option<Map>) {
+    ) -> Option<(Space, Option<Map>)> {
         let file = file.as_fd();
         if traits.copy_up == Answer::Yes && !is_in_upper_layer(file) {
-            return (Space::default(), None);
+            return Some((Space::default(), None));
         }
-        let allocated = Space {
-            own: stat.blocks * 512,
-            ..Space::default()
-        };
         if traits.reflinks == Answer::No {
-            return (allocated, None);
+            return Some((Space::allocated(stat), None));
         }
-        let Ok(extents) = extents(file, dirty) else {
-            return (allocated, None);
+        let extents = match extents(file, dirty) {
+            Ok(extents) => extents,
+            Err(error) => {
+                let none = [Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS];
+                let errno = Errno::from_io_error(&error);
+                return match errno.is_some_and(|errno| none.contains(&errno)) {
+                    true => None,
+                    false => Some((Space::allocated(stat), None)),
+                };
+            }
         };
         let known = || lengths_on_disk(file, stat.id.ino).unwrap_or_default();
         let space = Space::from_extents(&extents, stat.stamp.size, traits.disk, known);
@@ -64,7 +79,7 @@ impl Space {
             Dirty::Leave => None,
             Dirty::WriteOut => Map::of(&extents, stat.stamp.size, traits.disk),
         };
-        (space, map)
+        Some((space, map))
     }
 
     fn from_extents(

@@ -363,7 +363,7 @@ pub struct Summary {
     /// Steps done, or that a dry run would do.
     pub changed: u64,
     /// Bytes of disk space freed: those of files whose last name went, less
-    /// what they shared with other files.
+    /// what they shared with other files, and less what an overlay took to copy kept files up.
     pub freed: u64,
     /// Of those, how many lost something that is not content.
     pub incomplete: u64,

@@ -31,12 +31,20 @@ pub(crate) struct Extents {
     shared: Mutex<HashMap<u32, Space>>,
     /// The first candidate that was seen with a map.
     maps: Mutex<HashMap<Map, u32>>,
+    /// Devices that tell of no file where it lies.
+    silent: Mutex<Vec<u64>>,
 }
 
 impl Extents {
     /// Whether no candidate is known to share anything.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.shared).is_empty()
+    }
+
+    /// Whether files of a device may take less than is allocated to them.
+    fn may_share(&self, dev: u64, traits: &Traits) -> bool {
+        (traits.reflinks != Answer::No || traits.copy_up == Answer::Yes)
+            && !lock(&self.silent).contains(&dev)
     }
 
     /// What each of these candidates takes, if it shares any of it.
@@ -90,11 +98,6 @@ impl<'a> Asker<'a> {
         self.mounts.of(stat.id.dev, || Some(file))
     }
 
-    /// Whether files may take less than is allocated to them.
-    fn may_share(traits: &Traits) -> bool {
-        traits.reflinks != Answer::No || traits.copy_up == Answer::Yes
-    }
-
     /// Finds out what an open candidate takes, if its file system makes that a question; gives
     /// the file that has its content.
     pub(crate) fn ask(
@@ -105,23 +108,28 @@ impl<'a> Asker<'a> {
         follow: Follow,
     ) -> Option<Follower> {
         let traits = self.traits(file, stat);
-        if !Asker::may_share(&traits) {
+        let (context, row) = (self.context, self.context.table.row(candidate));
+        let (extents, dev) = (&context.extents, stat.id.dev);
+        if !extents.may_share(dev, &traits) {
             return None;
         }
-        let (context, row) = (self.context, self.context.table.row(candidate));
         let leads = follow == Follow::Yes && traits.disk.is_some() && self.is_written(&stat.stamp);
         let dirty = if leads { Dirty::WriteOut } else { Dirty::Leave };
-        let (space, map) = Space::and_map(file, stat, &traits, dirty);
+        let asked = Space::and_map(file, stat, &traits, dirty);
+        let (space, map) = asked.unwrap_or_else(|| {
+            lock(&extents.silent).push(dev);
+            (Space::allocated(stat), None)
+        });
         context.table.set_own_blocks(row, space.own / 512);
         if space.shared.is_some() {
-            lock(&context.extents.shared).insert(candidate, space);
+            lock(&extents.shared).insert(candidate, space);
         }
         let map = map?;
         let listed = context.listing.meta(context.candidates.entry(candidate))?;
         if (listed.id, listed.stamp) != (stat.id, stat.stamp) || unchanged(file, stat).is_err() {
             return None;
         }
-        let leader = *lock(&context.extents.maps).entry(map).or_insert(candidate);
+        let leader = *lock(&extents.maps).entry(map).or_insert(candidate);
         (leader != candidate).then_some(Follower { candidate, leader })
     }
 
@@ -180,7 +188,7 @@ pub(crate) fn resolve(
         let file = std::os::fd::AsFd::as_fd(&file);
         let candidate = table.candidate(table.opened_by(entry));
         let traits = asker.traits(file, &stat);
-        let (_, map) = Space::and_map(file, &stat, &traits, Dirty::WriteOut);
+        let (_, map) = Space::and_map(file, &stat, &traits, Dirty::WriteOut)?;
         let listed = context.listing.meta(entry)?;
         let same = (listed.id, listed.stamp) == (stat.id, stat.stamp)
             && lock(&context.extents.maps).get(&map?) == Some(&candidate)
@@ -242,7 +250,8 @@ fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> 
             return false;
         };
         let dir = || context.listing.open_dir(context.listing.dir(*entry)).ok();
-        Asker::may_share(&mounts.of(id.dev, dir))
+        let traits = mounts.of(id.dev, dir);
+        context.extents.may_share(id.dev, &traits)
     };
     order::by_path(entries.filter(may_share), context.listing.len())
 }
