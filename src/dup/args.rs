@@ -188,7 +188,8 @@ Nothing below DIR of move:DIR is moved or kept instead of another, so a second r
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
     ///
-    /// hardlink: one file with several names; reflink: separate files that share their space (btrfs, XFS);
+    /// hardlink: one file with several names; reflink: separate files that share their space (btrfs, XFS; not
+    /// the smallest of btrfs, which take none);
     /// symlink: relative links to the kept file; delete: the other names go; move: they go to DIR, with
     /// their directories. What cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action)]
@@ -205,7 +206,7 @@ pub struct PruneArgs {
     /// Delete, move and make symbolic links on file systems without stable inode numbers too
     #[arg(long)]
     pub force: bool,
-    /// Link files although owner, mode, ACL or attributes differ
+    /// Link files although owner, mode, ACL, attributes or chattr's flags differ
     ///
     /// The kept file's are what all names have afterwards. A move to another file system goes on without
     /// what cannot be had there, and names it.

@@ -8,7 +8,7 @@ use bc_testkit::{Outcome, TestTree, is_root, left_out, tool};
 use crate::common::{BC, Bc};
 
 /// Why a script with these tools cannot be run.
-fn missing(tools: &[&str]) -> Option<String> {
+pub(crate) fn missing(tools: &[&str]) -> Option<String> {
     if !is_root() {
         return Some("mounting needs root".to_owned());
     }
@@ -19,7 +19,7 @@ fn missing(tools: &[&str]) -> Option<String> {
 
 /// Runs a shell script with mounts of its own in the tree's directory; `$BC` is
 /// the binary. A script ends with status 77 where the system cannot mount.
-fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
+pub(crate) fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
     let prelude = "set -eu; umask 022; M=$PWD/mnt; mkdir -p $M; ";
     let outcome = tree
         .run("unshare")

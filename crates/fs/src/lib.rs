@@ -7,12 +7,14 @@
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
 //! - [`streams`] opens the standard streams and knows which were closed.
+//! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
 //! - [`file_system_uuid`] names the file system that a file is on.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], `uuid` and where [`mount`] asks XFS alone.
+//! - Unsafe code stands in [`lease`], [`streams`], `uuid`, `inode_flags` and where [`mount`] asks
+//!   one file system alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -23,6 +25,7 @@
 
 pub mod atomic;
 mod escape;
+mod inode_flags;
 pub mod lease;
 pub mod mount;
 pub mod place;
@@ -32,5 +35,6 @@ pub mod streams;
 mod uuid;
 
 pub use escape::{Escaped, escape};
+pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};
 pub use uuid::file_system_uuid;

@@ -13,9 +13,13 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
+mod btrfs;
 mod info;
+mod layer;
 mod table;
 mod xfs;
+
+pub use layer::is_in_upper_layer;
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,6 +81,18 @@ pub enum Shows {
     Others,
 }
 
+/// A device, or several that count their bytes as one: where two files have an extent at the same
+/// place of equal disks, as `FIEMAP` tells it, they have the same bytes.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Disk(u128);
+
+impl Disk {
+    /// The disk of a file system that has one device number (`st_dev`) and one device.
+    pub fn of_device(dev: u64) -> Disk {
+        Disk(dev.into())
+    }
+}
+
 /// What is known of the file system that a file is on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -101,6 +117,9 @@ pub struct Traits {
     pub mtime_step_ns: u64,
     /// Whether files can share extents, and be made to by `FIDEDUPERANGE`.
     pub reflinks: Answer,
+    /// Which disk its extents are on; `None` where their places say nothing about other files.
+    /// The subvolumes of one file system have one.
+    pub disk: Option<Disk>,
     /// How many names a file can have.
     pub links: Links,
     /// Whether small files can lie in the metadata, where nothing is shared.
@@ -109,6 +128,8 @@ pub struct Traits {
     pub shows: Shows,
     /// Whether changing a file's metadata may copy its content.
     pub copy_up: Answer,
+    /// Whether it gives the blocks of removed files back a little later, in the background.
+    pub frees_later: bool,
     /// Whether two spellings can be one name.
     pub folds_case: Answer,
     /// Whether it is on another machine.
@@ -152,9 +173,16 @@ fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
 pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     let (magic, mut traits) = by_magic(&file)?;
     if table::is_xfs(magic)
-        && let Some(reflinks) = xfs::reflinks(&file)
+        && let Some(made) = xfs::made(&file)
     {
-        traits.reflinks = if reflinks { Answer::Yes } else { Answer::No };
+        traits.reflinks = if made.reflinks {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        traits.disk = (!made.realtime).then(|| Disk::of_device(dev));
+    } else if table::is_btrfs(magic) {
+        traits.disk = btrfs::fsid(&file).map(Disk);
     }
     let is_fuse = table::is_fuse(magic);
     if !is_fuse && traits.shows != Shows::Layers {

@@ -1,6 +1,6 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Batch, Digest, Kernels};
@@ -362,7 +362,10 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         true
     }
 
-    fn knows(&mut self, opened: &Opened) -> bool {
+    fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
+        if opened.stat.nlink < 2 {
+            return false;
+        }
         match self.links.claim(opened) {
             Claim::Read => return false,
             Claim::ReadFirst(id) => {

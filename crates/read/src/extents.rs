@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code)]
 
+mod btrfs;
+
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -42,12 +45,26 @@ struct Request {
 /// The size in the number is that of the header alone.
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<Head>(b'f', 11);
 
+/// `FIEMAP_FLAG_SYNC`.
+const SYNC: u32 = 0x0001;
+
 /// `FIEMAP_EXTENT_*` of `linux/fiemap.h`.
 const LAST: u32 = 0x0001;
 const UNKNOWN: u32 = 0x0002;
 const DELALLOC: u32 = 0x0004;
+const ENCODED: u32 = 0x0008;
 const INLINE: u32 = 0x0200;
+const MERGED: u32 = 0x1000;
 const SHARED: u32 = 0x2000;
+
+/// What to do about content that is not on the disk yet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Dirty {
+    /// Tell where the rest is.
+    Leave,
+    /// Write it first, and wait for that.
+    WriteOut,
+}
 
 /// One run of a file's bytes on its device.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,25 +74,57 @@ pub struct Extent {
     /// First byte on the device; `None` where it has no place of its own yet
     /// (not written out, or kept inside the inode).
     pub physical: Option<u64>,
-    /// Bytes.
+    /// Bytes of the file.
     pub length: u64,
     /// Whether another file uses the same blocks.
     pub shared: bool,
+    flags: u32,
+}
+
+impl Extent {
+    /// Whether the bytes lie in the metadata, and take no block.
+    pub fn is_inline(&self) -> bool {
+        self.flags & INLINE != 0
+    }
+
+    /// Whether the blocks hold the bytes in another form, compressed say: they may be fewer, and
+    /// this run may be any part of what they hold.
+    pub fn is_encoded(&self) -> bool {
+        self.flags & ENCODED != 0
+    }
+
+    /// Whether the blocks at its place hold its bytes as they are, from the first on.
+    pub fn is_plain(&self) -> bool {
+        self.flags & !(MERGED | SHARED) == 0 && self.physical.is_some()
+    }
+}
+
+/// How many bytes of a Btrfs disk each extent of the file with this inode number takes, by its
+/// place: of encoded ones this differs from [`Extent::length`].
+///
+/// # Errors
+/// `EPERM` for anybody but root; `ENOTTY` on other file systems.
+pub fn lengths_on_disk(file: impl AsFd, ino: u64) -> io::Result<BTreeMap<u64, u64>> {
+    Ok(btrfs::on_disk(file, ino)?)
 }
 
 /// The file's extents in order.
 ///
 /// # Errors
 /// As `ioctl(FS_IOC_FIEMAP)`: `EOPNOTSUPP` where the file system cannot tell.
-pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
+pub fn extents(file: impl AsFd, dirty: Dirty) -> io::Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = 0;
+    let mut flags = match dirty {
+        Dirty::Leave => 0,
+        Dirty::WriteOut => SYNC,
+    };
     loop {
         let mut request = Request {
             head: Head {
                 start,
                 length: u64::MAX - start,
-                flags: 0,
+                flags: std::mem::take(&mut flags),
                 mapped: 0,
                 count: AT_ONCE as u32,
                 reserved: 0,
@@ -103,6 +152,7 @@ pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
             physical: (raw.flags & (UNKNOWN | DELALLOC | INLINE) == 0).then_some(raw.physical),
             length: raw.length,
             shared: raw.flags & SHARED != 0,
+            flags: raw.flags & !LAST,
         }));
         match mapped.last() {
             Some(last) if last.flags & LAST == 0 && last.length > 0 => {
@@ -131,7 +181,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 10_000]).unwrap();
         file.sync_all().unwrap();
-        match extents(&file) {
+        match extents(&file, Dirty::Leave) {
             Ok(found) => {
                 let length: u64 = found.iter().map(|extent| extent.length).sum();
                 assert!(length >= 10_000, "{found:?}");

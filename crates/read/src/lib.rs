@@ -106,7 +106,7 @@ mod types;
 mod uring;
 mod watch;
 
-pub use open::open_checked;
+pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
 pub use steady::{is_fresh, read_fresh};

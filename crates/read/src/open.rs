@@ -31,16 +31,12 @@ const FLAGS: OFlags = OFlags::RDONLY
 /// `open` and `stat` as the system gives them; kind `NotRegular` for anything
 /// but a regular file, `Changed` for another file than the walked one.
 pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-    let mut opener = Opener::new(listing);
-    let dir = opener.dir(entry)?;
-    let file = opener.open(&dir, entry)?;
-    let stat = verify(listing, entry, &file)?;
-    Ok((file, stat))
+    Opener::new(listing).open_checked(entry)
 }
 
-/// Opens a worker's files: keeps the last few directories, and remembers what
+/// Opens many entries, one after the other: keeps the last few directories, and remembers what
 /// the system refuses.
-pub(crate) struct Opener<'a> {
+pub struct Opener<'a> {
     listing: &'a Listing,
     dirs: Vec<(DirId, Rc<OwnedFd>)>,
     noatime: OFlags,
@@ -62,13 +58,25 @@ pub(crate) enum Cached {
 }
 
 impl<'a> Opener<'a> {
-    pub(crate) fn new(listing: &'a Listing) -> Opener<'a> {
+    /// For entries of this listing, best in path order.
+    pub fn new(listing: &'a Listing) -> Opener<'a> {
         Opener {
             listing,
             dirs: Vec::with_capacity(KEPT),
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
         }
+    }
+
+    /// As [`open_checked`](fn@open_checked).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
+        let dir = self.dir(entry)?;
+        let file = self.open(&dir, entry)?;
+        let stat = verify(self.listing, entry, &file)?;
+        Ok((file, stat))
     }
 
     /// The directory that holds `entry`.

@@ -1,6 +1,8 @@
 //! What goes into the pump and comes out of it: options, the consumer's side
 //! of the contract, and the counts at the end.
 
+use std::os::fd::BorrowedFd;
+
 use bc_walk::{EntryId, Error, FileStat};
 
 /// Which way the bytes come in.
@@ -169,11 +171,11 @@ pub trait Consumer {
         false
     }
 
-    /// Whether the content of a file with several names that was just opened is
-    /// known, or will be, from another name: then it is not read, the consumer
-    /// has taken care of it, and neither `begin` nor `finish` follows.
-    fn knows(&mut self, opened: &Opened) -> bool {
-        let _ = opened;
+    /// Whether the content of a file that was just opened, as `file`, is known, or will be, from
+    /// another name or another file: then it is not read, the consumer has taken care of it, and
+    /// neither `begin` nor `finish` follows.
+    fn knows(&mut self, opened: &Opened, file: BorrowedFd<'_>) -> bool {
+        let _ = (opened, file);
         false
     }
 

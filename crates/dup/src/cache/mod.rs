@@ -135,12 +135,15 @@ impl Cache {
         &self.messages
     }
 
-    /// Puts into the context's table what is known. Gives the candidates whose
-    /// whole digest is.
-    pub(crate) fn recall(&mut self, context: &Context<'_>) -> Vec<u32> {
+    /// Puts into the context's table what is known. Gives the number of candidates
+    /// whose whole digest is.
+    ///
+    /// Blocks come back as they were: where files can share some, which leaves all times as they
+    /// are, the search asks again.
+    pub(crate) fn recall(&mut self, context: &Context<'_>) -> u64 {
         self.recalled = vec![None; context.candidates.len()];
         if !self.usable {
-            return Vec::new();
+            return 0;
         }
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
         let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
@@ -153,7 +156,7 @@ impl Cache {
         }
         wanted.sort_unstable();
         let algorithm = context.options.algorithm;
-        let mut found = Vec::new();
+        let mut found = 0;
         let recalled = &mut self.recalled;
         let result = store::load(&self.place, algorithm, &wanted, |candidate, record| {
             if stamp(candidate) != Some(record.stamp) {
@@ -168,7 +171,7 @@ impl Cache {
             if record.scope.has_whole() {
                 let digest = Digest::new(&record.digest[..algorithm.digest_len()]);
                 context.table.set_whole(row, &digest);
-                found.push(candidate);
+                found += 1;
             }
         });
         let result = result.and_then(|()| {
@@ -186,7 +189,6 @@ impl Cache {
         if let Err(failure) = result {
             self.note(failure);
         }
-        found.sort_unstable();
         found
     }
 

@@ -1,11 +1,13 @@
 //! The proofs that must hold before anything is changed: the name still leads
 //! to the scanned file in the scanned state, and its bytes are the keeper's.
 
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_fs::mount::{Answer, Shows};
 use bc_pool::Cancel;
@@ -35,6 +37,8 @@ pub(crate) struct Held {
     pub(crate) protected: bool,
     /// Whether `file` has a read lease.
     pub(crate) leased: bool,
+    /// Once asked; to change them moves the ctime.
+    pub(crate) flags: OnceCell<InodeFlags>,
 }
 
 /// Whether writers of a file will be noticed.
@@ -80,6 +84,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
         settled: false,
         leased: false,
         protected: file.protected,
+        flags: OnceCell::new(),
     };
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);
@@ -137,6 +142,7 @@ impl Held {
             settled: false,
             leased: false,
             protected: false,
+            flags: OnceCell::new(),
         })
     }
 
@@ -286,6 +292,15 @@ impl Held {
         Metadata::read(&self.file, &self.stat, self.atime_ns)
     }
 
+    /// What `chattr` sets, and the encryption.
+    pub(crate) fn flags(&self) -> Result<&InodeFlags, Skip> {
+        if let Some(flags) = self.flags.get() {
+            return Ok(flags);
+        }
+        let flags = sys::inode_flags(&self.file)?;
+        Ok(self.flags.get_or_init(|| flags))
+    }
+
     /// The absolute path, as the kernel knows the directory.
     pub(crate) fn real_path(&self) -> Option<Vec<u8>> {
         let mut path = sys::real_path(&self.dir)?;
@@ -386,21 +401,4 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
 /// directory.
 pub(crate) fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
     shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
-}
-
-/// Bytes that the file's blocks take on disk and no other file shares, where
-/// the file system can tell.
-pub(crate) fn own_bytes(file: &OwnedFd, stat: &FileStat) -> u64 {
-    let allocated = stat.blocks * 512;
-    match bc_read::extents::extents(file) {
-        Ok(extents) => {
-            let shared: u64 = extents
-                .iter()
-                .filter(|extent| extent.shared)
-                .map(|extent| extent.length)
-                .sum();
-            allocated.saturating_sub(shared)
-        }
-        Err(_) => allocated,
-    }
 }

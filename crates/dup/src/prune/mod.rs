@@ -11,6 +11,7 @@ mod claim;
 mod copy;
 mod delete;
 mod fail;
+mod freed;
 mod guard;
 mod hardlink;
 pub(crate) mod journal;
@@ -36,7 +37,7 @@ mod undo;
 mod views;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use journal::{Journal, JournalError};
 pub(crate) use plan::split;

@@ -149,7 +149,7 @@ impl Run<'_> {
         target: &Held,
         to: &[u8],
         number: Option<u64>,
-        state: &mut State,
+        state: &mut State<'_>,
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;

@@ -5,6 +5,7 @@ use bc_digest::Digest;
 use bc_walk::FileStat;
 use rustix::io::Errno;
 
+use super::freed::Stock;
 use super::guard::{self, Held, Watched};
 use super::plan::FileRef;
 use super::run::{Force, Owners, Run, State};
@@ -16,7 +17,7 @@ pub(super) struct Ready {
     pub(super) held: Held,
     pub(super) digest: Digest,
     pub(super) links_left: u64,
-    pub(super) freed: u64,
+    pub(super) stock: Stock,
 }
 
 impl Run<'_> {
@@ -25,7 +26,7 @@ impl Run<'_> {
         &mut self,
         keeper: &mut Held,
         file: &FileRef,
-        state: &mut State,
+        state: &mut State<'_>,
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
         let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
@@ -45,9 +46,15 @@ impl Run<'_> {
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }
+        if *kind == StepKind::Reflink && state.ledger.is_reflinked(held.stat.id) {
+            return Err(Skip::AlreadyShared.into());
+        }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
         self.able(&held, kind)?;
+        if *kind == StepKind::Reflink {
+            self.shareable(keeper, &held)?;
+        }
         // The kernel compares what it is to share under its own lock, and the target is opened for
         // writing then, which a lease of ours would hold up.
         if *kind != StepKind::Reflink {
@@ -60,18 +67,13 @@ impl Run<'_> {
         }
         let left = state.links.get(&held.stat.id).copied();
         let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
-        let freed = match kind {
-            StepKind::Move(_) => 0,
-            StepKind::Reflink => guard::own_bytes(&held.file, &held.stat),
-            _ if links_left == 0 => guard::own_bytes(&held.file, &held.stat),
-            _ => 0,
-        };
+        let stock = self.take_stock(keeper, &held, kind, &mut state.ledger);
         state.entries.insert(entry);
         Ok(Ready {
             held,
             digest,
             links_left,
-            freed,
+            stock,
         })
     }
 
@@ -102,8 +104,15 @@ impl Run<'_> {
         let options = self.options;
         let across = keeper.stat.id.dev != held.stat.id.dev;
         let same_metadata = || -> Result<(), Skip> {
+            let (kept, flags) = (keeper.flags()?, held.flags()?);
+            if !kept.same_encryption(flags) {
+                return Err(Skip::EncryptionDiffers);
+            }
             if options.metadata == Owners::Ignore {
                 return Ok(());
+            }
+            if let Some(what) = flags.difference(kept) {
+                return Err(Skip::MetadataDiffers(what));
             }
             match keeper.metadata()?.difference(&held.metadata()?) {
                 Some(what) => Err(Skip::MetadataDiffers(what)),

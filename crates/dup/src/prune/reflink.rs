@@ -3,7 +3,7 @@
 
 use bc_pool::Cancel;
 use bc_read::dedupe::{Deduped, dedupe_range};
-use bc_read::extents::{Extent, extents};
+use bc_read::extents::{Dirty, Extent, extents};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
@@ -71,7 +71,10 @@ pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), S
 
 /// Whether both files use the same blocks for everything.
 pub(crate) fn shared(keeper: &Held, target: &Held) -> bool {
-    match (extents(&keeper.file), extents(&target.file)) {
+    match (
+        extents(&keeper.file, Dirty::Leave),
+        extents(&target.file, Dirty::Leave),
+    ) {
         (Ok(one), Ok(other)) => {
             let whole = |list: &[Extent]| list.iter().all(|extent| extent.physical.is_some());
             let places = |list: &[Extent]| -> Vec<(u64, Option<u64>, u64)> {

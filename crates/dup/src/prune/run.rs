@@ -10,6 +10,7 @@ use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
 use super::claim::{self, Blocked};
+use super::freed::Ledger;
 use super::guard::{self, Held};
 use super::journal::Journal;
 use super::moving::Unfinished;
@@ -148,6 +149,7 @@ pub fn prune(
         unfinished: None,
         taken: HashSet::new(),
         placed: HashMap::new(),
+        copied_up: 0,
         places: Places::new(&options.references, &options.action, cancel),
     };
     for mut group in groups {
@@ -172,6 +174,7 @@ pub fn prune(
         (run.observer)(Event::Journal(&skip));
         run.summary.skip(&skip);
     }
+    run.summary.freed = run.summary.freed.saturating_sub(run.copied_up);
     run.summary
 }
 
@@ -189,6 +192,8 @@ pub(super) struct Run<'a> {
     pub(super) taken: HashSet<Vec<u8>>,
     /// The files there, and what they were before: a copy is another one.
     pub(super) placed: HashMap<Identity, Identity>,
+    /// Bytes that an overlay took to copy kept files into its upper layer.
+    pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// Of the file systems met.
@@ -207,7 +212,7 @@ pub(super) struct Run<'a> {
 
 /// What this run did to the files of one group.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct State<'g> {
     /// States that our own changes left files in.
     pub(super) stamps: HashMap<Identity, Stamp>,
     /// Names left of files that a dry run would have taken names from.
@@ -219,6 +224,8 @@ pub(super) struct State {
     pub(super) pending: u64,
     /// The file whose name arrived last on another file system, and where.
     pub(super) arrived: Option<(Identity, Arrived)>,
+    /// What space it gave back.
+    pub(super) ledger: Ledger<'g>,
 }
 
 impl Run<'_> {
@@ -226,7 +233,11 @@ impl Run<'_> {
         let inodes = self.options.rules.order(group);
         let Some(best) = inodes.first() else { return };
         let had_reference = best.protected;
-        let mut state = State::default();
+        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let mut state = State {
+            ledger: Ledger::new(files.collect()),
+            ..State::default()
+        };
         let mut keeper = None;
         let mut unusable = HashSet::new();
         for inode in &inodes {
@@ -331,7 +342,7 @@ impl Run<'_> {
 
     /// Deals with one target; gives it back where it has to be the keeper from
     /// here on.
-    fn target(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State) -> Option<Held> {
+    fn target(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State<'_>) -> Option<Held> {
         let kind = match &self.options.action {
             Action::Hardlink => StepKind::Hardlink,
             Action::Reflink => StepKind::Reflink,
@@ -374,7 +385,7 @@ impl Run<'_> {
         keeper: &mut Held,
         ready: &mut Ready,
         kind: &StepKind,
-        state: &mut State,
+        state: &mut State<'_>,
     ) -> Result<Outcome, Skip> {
         let id = ready.held.stat.id;
         if !matches!(kind, StepKind::Reflink) {
@@ -389,7 +400,8 @@ impl Run<'_> {
             if let StepKind::Move(to) = kind {
                 self.taken.insert(to.clone());
             }
-            return Ok(Outcome::Would { freed: ready.freed });
+            let freed = self.book(ready, kind, keeper, &mut state.ledger);
+            return Ok(Outcome::Would { freed });
         }
         settle(keeper)?;
         self.keep_off(&ready.held)?;
@@ -447,8 +459,9 @@ impl Run<'_> {
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));
         }
-        let freed = ready.freed;
-        acted.map(|()| Outcome::Done { freed, lost })
+        acted?;
+        let freed = self.book(ready, kind, keeper, &mut state.ledger);
+        Ok(Outcome::Done { freed, lost })
     }
 
     /// Claims the target's directory for a temporary name; a move does so for

@@ -2,10 +2,9 @@
 //! rules leave to act on, and the disk space that goes with them. Nothing is
 //! compared yet, so a run may find reasons to do less.
 
-use std::collections::HashMap;
-
+use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::FileStat;
 
 use super::guard;
 use super::plan::{FileRef, Group};
@@ -13,6 +12,7 @@ use super::protect::Places;
 use super::run::Options;
 use super::step::Action;
 use super::sys::{self, Access};
+use crate::space::{Shares, Space};
 
 /// The figures of a run that is planned.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -30,13 +30,14 @@ pub struct Stake {
 /// found to be, or cannot be opened, do not count. Ends early when cancelled.
 pub fn at_stake(groups: &[Group], options: &Options, cancel: &Cancel) -> Stake {
     let mut places = Places::new(&options.references, &options.action, cancel);
+    let mut mounts = Mounts::default();
     let mut stake = Stake::default();
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
         let mut group = group.clone();
         places.sort_out(&mut group);
         // Nothing is asked before it is agreed to.
         drop(places.take_open());
-        let (files, bytes) = of_group(&group, options);
+        let (files, bytes) = of_group(&group, options, &mut mounts);
         stake.files += files;
         stake.bytes += bytes;
         stake.groups += u64::from(files > 0);
@@ -44,41 +45,51 @@ pub fn at_stake(groups: &[Group], options: &Options, cancel: &Cancel) -> Stake {
     stake
 }
 
-fn of_group(group: &Group, options: &Options) -> (u64, u64) {
+fn of_group(group: &Group, options: &Options, mounts: &mut Mounts) -> (u64, u64) {
     let inodes = options.rules.order(group);
     let Some(kept) = inodes.first() else {
         return (0, 0);
     };
     let keeper = &group.files[kept.names[0]];
-    let mut taken: HashMap<Identity, (u64, Own)> = HashMap::new();
-    for inode in &inodes {
-        for target in inode.names.iter().map(|index| &group.files[*index]) {
-            if options.rules.acts_on(inode, keeper, target)
-                && let Some(own) = own(target)
-            {
-                taken.entry(inode.id).or_insert((0, own)).0 += 1;
-            }
+    let mut look = |index: &usize| Some((*index, find(&group.files[*index], mounts)?));
+    let found: Vec<Vec<(usize, Found)>> = inodes
+        .iter()
+        .map(|inode| inode.names.iter().filter_map(&mut look).collect())
+        .collect();
+    let spaces = found.iter().map(|names| Some(&names.first()?.1.space));
+    let mut shares = Shares::of(spaces);
+    let moved = matches!(options.action, Action::Move(_));
+    let (mut files, mut bytes) = (0, 0);
+    for (nth, (inode, found)) in inodes.iter().zip(&found).enumerate() {
+        let Some((_, file)) = found.first() else {
+            continue;
+        };
+        let acted = |(index, _): &&(usize, Found)| {
+            let target = &group.files[*index];
+            options.rules.acts_on(inode, keeper, target)
+        };
+        let names = found.iter().filter(acted).count() as u64;
+        files += names;
+        if names > 0 && (moved || names >= file.links) {
+            bytes += file.space.own + shares.take(nth);
         }
     }
-    let moved = matches!(options.action, Action::Move(_));
-    taken.values().fold((0, 0), |(files, bytes), (names, own)| {
-        let goes = moved || *names >= own.links;
-        (files + names, bytes + if goes { own.bytes } else { 0 })
-    })
+    (files, bytes)
 }
 
-/// What is gone when a file is.
-struct Own {
+/// A file that is what it was found to be.
+struct Found {
     links: u64,
-    bytes: u64,
+    space: Space,
 }
 
-fn own(file: &FileRef) -> Option<Own> {
+fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
     let (dir, name) = guard::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
     let stat = FileStat::from(&sys::stat(&opened).ok()?);
-    (stat.id == file.id && stat.stamp == file.stamp).then(|| Own {
+    let traits = mounts.of(stat.id.dev, || Some(&opened));
+    (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
         links: stat.nlink,
-        bytes: guard::own_bytes(&opened, &stat),
+        space: Space::of(&opened, &stat, &traits),
     })
 }

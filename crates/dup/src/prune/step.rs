@@ -154,6 +154,8 @@ pub enum Skip {
     AlreadyLinked,
     /// The blocks are shared already.
     AlreadyShared,
+    /// There are no blocks that could be shared and given back, for this reason.
+    NotShareable(&'static str),
     /// This directory entry was reached before under another path.
     SameName,
     /// It is in the directory that files are moved to.
@@ -183,6 +185,8 @@ pub enum Skip {
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
     MetadataDiffers(&'static str),
+    /// Whoever reads the one need not have the key to read the other.
+    EncryptionDiffers,
     /// A copy could not be given this, and it would be lost.
     MetadataLost(String),
     /// Deleting is unsafe where the system cannot tell files apart.
@@ -238,6 +242,7 @@ impl Skip {
             self,
             Skip::AlreadyLinked
                 | Skip::AlreadyShared
+                | Skip::NotShareable(_)
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
@@ -250,6 +255,7 @@ impl Skip {
         match self {
             Skip::AlreadyLinked => "already linked",
             Skip::AlreadyShared => "already shared",
+            Skip::NotShareable(_) => "nothing to share",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
             Skip::Protected => "below a reference",
@@ -262,6 +268,7 @@ impl Skip {
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
+            Skip::EncryptionDiffers => "different encryption",
             Skip::MetadataLost(_) => "metadata not kept",
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists(_) => "destination exists",
@@ -290,6 +297,7 @@ impl fmt::Display for Skip {
         match self {
             Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
+            Skip::NotShareable(why) => write!(f, "nothing to share: {why}"),
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
@@ -306,6 +314,9 @@ impl fmt::Display for Skip {
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
+            Skip::EncryptionDiffers => {
+                f.write_str("encrypted otherwise than the kept file, or only one of them is")
+            }
             Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
             Skip::UnstableInodes => {
                 f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
@@ -354,7 +365,7 @@ pub struct Summary {
     /// Steps done, or that a dry run would do.
     pub changed: u64,
     /// Bytes of disk space freed: those of files whose last name went, less
-    /// what they shared with other files.
+    /// what they shared with other files, and less what an overlay took to copy kept files up.
     pub freed: u64,
     /// Of those, how many lost something that is not content.
     pub incomplete: u64,

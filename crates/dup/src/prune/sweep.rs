@@ -15,7 +15,7 @@ use super::{claim, delete, leftover};
 impl Run<'_> {
     /// A regular file that a killed run left under a temporary name: removed
     /// like a duplicate that is deleted.
-    pub(super) fn left_over(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State) {
+    pub(super) fn left_over(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State<'_>) {
         let step = self.step(StepKind::Leftover, file, keeper);
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
@@ -29,7 +29,7 @@ impl Run<'_> {
         &mut self,
         keeper: &mut Held,
         file: &FileRef,
-        state: &mut State,
+        state: &mut State<'_>,
     ) -> Result<Outcome, Skip> {
         let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
         let stamp = if file.id == keeper.stat.id {
@@ -48,7 +48,7 @@ impl Run<'_> {
             self.watch(&mut held)?;
             self.compare(keeper, &held)?;
             if held.stat.nlink == 1 {
-                freed = guard::own_bytes(&held.file, &held.stat);
+                freed = self.space(&held).own;
             }
         }
         if leftover::is_seen(file.name()) {

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
 use rustix::fs::{
@@ -230,6 +231,11 @@ pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
         .stx_attributes_mask
         .contains(StatxAttributes::MOUNT_ROOT);
     told.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// See [`InodeFlags::of`].
+pub(crate) fn inode_flags(file: impl AsFd) -> Result<InodeFlags> {
+    call("get flags", || InodeFlags::of(&file))
 }
 
 /// What the file system is known for.

@@ -82,7 +82,7 @@ impl fmt::Display for Unable {
 /// What a run found out.
 #[derive(Default)]
 pub(super) struct Abilities {
-    mounts: Mounts,
+    pub(super) mounts: Mounts,
     /// Devices that turned out to be unable to do what this run does.
     refused: HashSet<u64>,
     told: HashSet<Unable>,

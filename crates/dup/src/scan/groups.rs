@@ -9,6 +9,7 @@ use bc_walk::{EntryId, Error, Listing};
 use super::candidates::Candidates;
 use super::pass::Context;
 use super::{HardLinks, Span, Stats};
+use crate::space::Shares;
 use crate::subtrees::Marks;
 
 /// Groups of candidates, in two arrays.
@@ -176,7 +177,7 @@ struct Summary {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     candidate: u32,
-    /// Blocks of 512 bytes that removing its listed names would free.
+    /// Blocks of 512 bytes that removing its listed names would free by itself.
     own: u32,
 }
 
@@ -187,8 +188,9 @@ pub struct Group<'a> {
     pub size: u64,
     /// Digest of the content.
     pub digest: Digest,
-    /// Bytes of disk that giving up all but one file would free: none for a
-    /// file that has names elsewhere, nothing that files share.
+    /// Bytes of disk that giving up all but one file can free: of what several of them share, once;
+    /// none for a reference's file or one that has names elsewhere, nor of what files elsewhere
+    /// share.
     pub wasted: u64,
     members: &'a [Member],
     scan: &'a Scan,
@@ -199,7 +201,7 @@ pub struct Group<'a> {
 pub struct File<'a> {
     /// Its names in path order; at least one.
     pub names: &'a [EntryId],
-    /// Bytes of disk that removing all these names would free.
+    /// Bytes of disk that removing all these names would free; none for a reference's file.
     pub own: u64,
 }
 
@@ -273,9 +275,11 @@ pub(crate) fn finish(
     let mut all: Vec<Member> = Vec::with_capacity(found.members.len());
     for group in found.groups() {
         let start = all.len();
-        all.extend(group.iter().map(|one| Member {
+        let stays: Vec<bool> = group.iter().map(|one| stays(context, *one)).collect();
+        let wasted = wasted(context, group, &stays);
+        all.extend(group.iter().zip(stays).map(|(one, stays)| Member {
             candidate: *one,
-            own: own(context, *one),
+            own: if stays { 0 } else { context.table.blocks(*one) },
         }));
         let members = &mut all[start..];
         members.sort_unstable_by_key(|member| {
@@ -286,7 +290,7 @@ pub(crate) fn finish(
             .map(|member| candidates.entry(member.candidate))
             .min();
         order.push((
-            wasted(context, members),
+            wasted,
             first.unwrap_or(EntryId(0)),
             start as u32,
             members.len() as u32,
@@ -321,27 +325,35 @@ pub(crate) fn finish(
     }
 }
 
-/// Blocks that removing all listed names of a file would free: none while it
-/// has others.
-fn own(context: &Context<'_>, candidate: u32) -> u32 {
+/// Whether a file stays although all its listed names but a reference's are given up: because it
+/// has others, or is a reference's.
+fn stays(context: &Context<'_>, candidate: u32) -> bool {
     let names = context.candidates.names(candidate);
     let nlink = context.listing.meta(names[0]).map_or(0, |meta| meta.nlink);
-    if nlink > names.len() as u64 {
-        0
-    } else {
-        context.table.blocks(candidate)
-    }
+    let references = &context.references;
+    let reference = |name: &EntryId| references.contains(context.listing, *name);
+    nlink > names.len() as u64 || !references.is_empty() && names.iter().any(reference)
 }
 
-/// Bytes that keeping one file would free: the one kept is one with names
-/// elsewhere, which would free nothing, or else the largest.
-fn wasted(context: &Context<'_>, members: &[Member]) -> u64 {
-    let all: u64 = members.iter().map(|member| u64::from(member.own)).sum();
-    let elsewhere = |member: &Member| member.own == 0 && context.table.blocks(member.candidate) > 0;
-    let kept = if members.iter().any(elsewhere) {
-        0
-    } else {
-        members.iter().map(|member| member.own).max().unwrap_or(0)
-    };
-    (all - u64::from(kept)) * 512
+/// Bytes that are freed if all files go that can, but for the one that costs least to keep.
+fn wasted(context: &Context<'_>, group: &[u32], stays: &[bool]) -> u64 {
+    let own = |nth: usize| u64::from(context.table.blocks(group[nth])) * 512;
+    let go = || (0..group.len()).filter(|nth| !stays[*nth]);
+    if context.extents.is_empty() {
+        let all: u64 = go().map(own).sum();
+        let least = || go().map(own).min().unwrap_or(0);
+        return all - if stays.contains(&true) { 0 } else { least() };
+    }
+    context.extents.with_shared(group, |spaces| {
+        let mut shares = Shares::of(spaces.iter().copied());
+        let all: u64 = go().map(|nth| own(nth) + shares.take(nth)).sum();
+        let kept = match stays.contains(&true) {
+            true => 0,
+            false => go()
+                .map(|nth| own(nth) + shares.held_by(nth))
+                .min()
+                .unwrap_or(0),
+        };
+        all - kept
+    })
 }

@@ -193,16 +193,15 @@ pub fn scan(
         table: Table::new(&candidates, listing.len(), options.algorithm.digest_len()),
         candidates: &candidates,
         prefixes: Mutex::default(),
+        extents: space::Extents::default(),
         references: options.references.mark(listing),
         options,
         cancel,
         progress,
     };
-    let from_cache = match &mut cache {
-        Some(cache) => cache.recall(&context),
-        None => Vec::new(),
-    };
-    stats.remembered = from_cache.len() as u64;
+    if let Some(cache) = &mut cache {
+        stats.remembered = cache.recall(&context);
+    }
     let sized = Instant::now();
 
     // What is to be remembered has to be proven, all of it.
@@ -222,7 +221,7 @@ pub fn scan(
     if options.proof == Proof::Bytes {
         done.merge(verify::compare(&context, &mut found)?);
     }
-    space::settle(&context, &found, &from_cache);
+    space::settle(&context, &found)?;
     stats.bytes_read = done.read.bytes;
     stats.backend = done.read.backend;
     stats.times = [sized - begun, first - sized, first.elapsed()];
@@ -348,7 +347,9 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
+    let followers = rounds::set_followers_aside(context, &mut in_rounds, &mut at_once)?;
     let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::Now)?;
     done.merge(rounds::read(context, &in_rounds)?);
+    done.merge(rounds::read_left(context, followers)?);
     Ok(done)
 }

@@ -1,6 +1,7 @@
 //! One pass over some candidates: every worker pumps files through two
 //! batches of hashers, one for digests of whole files, one for fast hashes.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,6 +13,7 @@ use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
 use super::rounds::Prefixes;
+use super::space::{self, Asker, Extents, Follow, Follower};
 use super::table::{Table, word};
 use super::{Options, Progress, order};
 use crate::subtrees::Marks;
@@ -58,6 +60,8 @@ pub(crate) struct Context<'a> {
     pub(crate) table: Table,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
+    /// What is known of where files lie on disk.
+    pub(crate) extents: Extents,
     /// Which entries are references'.
     pub(crate) references: Marks,
     pub(crate) options: &'a Options,
@@ -72,6 +76,8 @@ pub(crate) struct Done {
     pub(crate) failures: Vec<(EntryId, Error)>,
     /// Files of which the digest of the whole was taken.
     pub(crate) whole: u64,
+    /// Files that were not read because others lie in the same place.
+    followers: Vec<Follower>,
 }
 
 impl Done {
@@ -79,6 +85,7 @@ impl Done {
         self.read.merge(other.read);
         self.failures.extend(other.failures);
         self.whole += other.whole;
+        self.followers.extend(other.followers);
     }
 }
 
@@ -107,12 +114,35 @@ impl Context<'_> {
     }
 
     /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. Whole digests take a
-    /// proof now.
+    /// proof now. Of those that lie in one place on disk one is read whole.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
         limit: u64,
         proof: Proof,
+    ) -> Result<Done, WorkerPanic> {
+        let mut done = self.read_some(candidates, limit, proof, Follow::Yes)?;
+        let followers = std::mem::take(&mut done.followers);
+        let left = space::resolve(self, followers)?;
+        done.merge(self.read_each(left.into_iter(), limit)?);
+        Ok(done)
+    }
+
+    /// Reads `candidates` up to `limit` bytes whole, whatever lies in one place.
+    pub(crate) fn read_each(
+        &self,
+        candidates: impl Iterator<Item = u32>,
+        limit: u64,
+    ) -> Result<Done, WorkerPanic> {
+        self.read_some(candidates, limit, Proof::Now, Follow::No)
+    }
+
+    fn read_some(
+        &self,
+        candidates: impl Iterator<Item = u32>,
+        limit: u64,
+        proof: Proof,
+        follow: Follow,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
         if plan.is_empty() {
@@ -127,6 +157,8 @@ impl Context<'_> {
                 context: self,
                 limit,
                 proof,
+                follow,
+                asker: Asker::new(self),
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
                 slots: Vec::new(),
@@ -166,6 +198,8 @@ struct Worker<'a> {
     context: &'a Context<'a>,
     limit: u64,
     proof: Proof,
+    follow: Follow,
+    asker: Asker<'a>,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
@@ -226,6 +260,13 @@ impl Worker<'_> {
         }
     }
 
+    fn count_file(&mut self) {
+        self.files += 1;
+        if self.files == 64 {
+            self.publish();
+        }
+    }
+
     fn publish(&mut self) {
         let progress = self.context.progress;
         progress
@@ -259,6 +300,30 @@ impl Consumer for Worker<'_> {
 
     fn proof(&self) -> Proof {
         self.proof
+    }
+
+    fn knows(&mut self, opened: &Opened, file: BorrowedFd<'_>) -> bool {
+        let size = opened.stat.stamp.size;
+        // Where only the smallest are read whole, most of them have no equal.
+        let few = self.limit <= u64::from(START);
+        if few || self.proof == Proof::Later || Part::up_to(self.limit, size) == Part::Fast {
+            return false;
+        }
+        let table = &self.context.table;
+        let row = table.opened_by(opened.entry);
+        let candidate = table.candidate(row);
+        // One that was put off is asked for again.
+        if table.has_own_blocks(candidate) {
+            return false;
+        }
+        let Some(follower) = self.asker.ask(file, &opened.stat, candidate, self.follow) else {
+            return false;
+        };
+        self.done.followers.push(follower);
+        let planned = &self.context.progress.planned_bytes;
+        planned.fetch_sub(to_read(self.limit, size), Relaxed);
+        self.count_file();
+        true
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
@@ -324,10 +389,7 @@ impl Consumer for Worker<'_> {
                 }
             }
         }
-        self.files += 1;
-        if self.files == 64 {
-            self.publish();
-        }
+        self.count_file();
     }
 }
 

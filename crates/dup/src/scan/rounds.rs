@@ -1,7 +1,7 @@
 //! Whole digests of large files, in rounds: a group of which the first
 //! mebibyte differs is not read to its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use bc_read::{Consumer, Feed, Opened, Want};
 use bc_walk::{EntryId, Error};
 
 use super::pass::{Context, Done};
+use super::space::{self, Follow, Follower};
 
 /// Files above this are read in rounds.
 pub(crate) const LARGE: u64 = 1 << 20;
@@ -52,6 +53,50 @@ pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, W
             break;
         }
     }
+    Ok(done)
+}
+
+/// Takes those files out of the groups that lie where others of them do, and what is left of a
+/// group to be compared with nothing, which is to be read `at_once`. Gives those that were taken.
+pub(crate) fn set_followers_aside(
+    context: &Context<'_>,
+    groups: &mut Vec<Vec<u32>>,
+    at_once: &mut Vec<u32>,
+) -> Result<Vec<Follower>, WorkerPanic> {
+    let table = &context.table;
+    let members = groups.iter().flatten().copied();
+    let unknown: Vec<u32> = members.filter(|one| !table.has_whole(*one)).collect();
+    let followers = space::survey(context, &unknown, Follow::Yes)?;
+    if followers.is_empty() {
+        return Ok(followers);
+    }
+    let following: HashSet<u32> = followers.iter().map(|one| one.candidate).collect();
+    let leading: HashSet<u32> = followers.iter().map(|one| one.leader).collect();
+    groups.retain_mut(|group| {
+        group.retain(|one| !following.contains(one));
+        let alone = group.len() < 2 && group.iter().all(|one| leading.contains(one));
+        if alone {
+            at_once.extend(group.iter().filter(|one| !table.has_whole(**one)));
+        }
+        !alone
+    });
+    Ok(followers)
+}
+
+/// Gives the files that were set aside their digests, and reads what the rounds left undone: files
+/// that differ from all others but those that follow them, and those whose place proves nothing.
+pub(crate) fn read_left(
+    context: &Context<'_>,
+    followers: Vec<Follower>,
+) -> Result<Done, WorkerPanic> {
+    let table = &context.table;
+    let mut leaders: Vec<u32> = followers.iter().map(|follower| follower.leader).collect();
+    leaders.sort_unstable();
+    leaders.dedup();
+    leaders.retain(|one| !table.has_whole(*one) && !table.failed(*one));
+    let mut done = context.read_each(leaders.into_iter(), u64::MAX)?;
+    let left = space::resolve(context, followers)?;
+    done.merge(context.read_each(left.into_iter(), u64::MAX)?);
     Ok(done)
 }
 

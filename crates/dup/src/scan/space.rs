@@ -1,50 +1,257 @@
-//! What each file of a group takes on disk for itself: its blocks, without
-//! extents that it shares with other files where the file system can share.
+//! What the files of a group take on disk, and which of them have one content because they have
+//! one place there: asked where a file system can share extents, of descriptors that are open
+//! anyway where there are such.
 
-use bc_fs::mount::{Answer, Mounts};
-use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bc_fs::mount::{Answer, Mounts, Traits};
+use bc_pool::dispatch::Effort;
+use bc_pool::{Cursor, WorkerPanic};
+use bc_read::extents::Dirty;
+use bc_read::{Opener, unchanged};
+use bc_walk::{EntryId, FileStat, Stamp};
 
 use super::groups::Found;
+use super::order;
 use super::pass::Context;
+use crate::space::{Map, Space};
 
-/// Subtracts shared extents from the blocks of the groups' members, but for
-/// `known` ones (sorted), whose numbers came from the cache already so.
-pub(crate) fn settle(context: &Context<'_>, found: &Found, known: &[u32]) {
-    let mut mounts = Mounts::default();
-    // Devices that have no answer: asking each file would only cost an open.
-    let mut silent: Vec<u64> = Vec::new();
-    for one in &found.members {
-        if known.binary_search(one).is_ok() || context.cancel.is_cancelled() {
-            continue;
-        }
-        let entry = context.candidates.entry(*one);
-        let Some(meta) = context.listing.meta(entry) else {
-            continue;
-        };
-        let dir = || context.listing.open_dir(context.listing.dir(entry)).ok();
-        let dev = meta.id.dev;
-        if silent.contains(&dev) || mounts.of(dev, dir).reflinks == Answer::No {
-            continue;
-        }
-        let Ok((file, stat)) = bc_read::open_checked(context.listing, entry) else {
-            continue;
-        };
-        match bc_read::extents::extents(&file) {
-            Ok(extents) => {
-                let shared: u64 = extents
-                    .iter()
-                    .filter(|extent| extent.shared)
-                    .map(|extent| extent.length)
-                    .sum();
-                let own = stat.blocks.saturating_sub(shared / 512);
-                context.table.set_blocks(context.table.row(*one), own);
-            }
-            Err(error) => {
-                let errno = Errno::from_io_error(&error);
-                if matches!(errno, Some(Errno::OPNOTSUPP | Errno::NOTTY)) {
-                    silent.push(dev);
-                }
-            }
+/// What a younger file holds may not be on the disk yet, and to have it written would take more
+/// time than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and
+/// looks every 5.
+const WRITTEN_NS: i64 = 60_000_000_000;
+
+/// What was found out so far, by all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    /// Of candidates that share extents with other files.
+    shared: Mutex<HashMap<u32, Space>>,
+    /// The first candidate that was seen with a map.
+    maps: Mutex<HashMap<Map, u32>>,
+    /// Devices that tell of no file where it lies.
+    silent: Mutex<Vec<u64>>,
+}
+
+impl Extents {
+    /// Whether no candidate is known to share anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.shared).is_empty()
+    }
+
+    /// Whether files of a device may take less than is allocated to them.
+    fn may_share(&self, dev: u64, traits: &Traits) -> bool {
+        (traits.reflinks != Answer::No || traits.copy_up == Answer::Yes)
+            && !lock(&self.silent).contains(&dev)
+    }
+
+    /// What each of these candidates takes, if it shares any of it.
+    pub(crate) fn with_shared<T>(
+        &self,
+        candidates: &[u32],
+        f: impl FnOnce(&[Option<&Space>]) -> T,
+    ) -> T {
+        let shared = lock(&self.shared);
+        let spaces: Vec<Option<&Space>> = candidates.iter().map(|one| shared.get(one)).collect();
+        f(&spaces)
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file, and the one that has the same content if that is what it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Follower {
+    pub(crate) candidate: u32,
+    pub(crate) leader: u32,
+}
+
+/// Whether a file may be taken for equal to another without being read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Follow {
+    Yes,
+    No,
+}
+
+/// One worker's questions.
+pub(crate) struct Asker<'a> {
+    context: &'a Context<'a>,
+    mounts: Mounts,
+    now_ns: i64,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn new(context: &'a Context<'a>) -> Asker<'a> {
+        Asker {
+            context,
+            mounts: Mounts::default(),
+            now_ns: now_ns(),
         }
     }
+
+    /// What is known of the file system of an open file.
+    fn traits(&mut self, file: BorrowedFd<'_>, stat: &FileStat) -> Traits {
+        self.mounts.of(stat.id.dev, || Some(file))
+    }
+
+    /// Finds out what an open candidate takes, if its file system makes that a question; gives
+    /// the file that has its content.
+    pub(crate) fn ask(
+        &mut self,
+        file: BorrowedFd<'_>,
+        stat: &FileStat,
+        candidate: u32,
+        follow: Follow,
+    ) -> Option<Follower> {
+        let traits = self.traits(file, stat);
+        let (context, row) = (self.context, self.context.table.row(candidate));
+        let (extents, dev) = (&context.extents, stat.id.dev);
+        if !extents.may_share(dev, &traits) {
+            return None;
+        }
+        let leads = follow == Follow::Yes && traits.disk.is_some() && self.is_written(&stat.stamp);
+        let dirty = if leads { Dirty::WriteOut } else { Dirty::Leave };
+        let asked = Space::and_map(file, stat, &traits, dirty);
+        let (space, map) = asked.unwrap_or_else(|| {
+            lock(&extents.silent).push(dev);
+            (Space::allocated(stat), None)
+        });
+        context.table.set_own_blocks(row, space.own / 512);
+        if space.shared.is_some() {
+            lock(&extents.shared).insert(candidate, space);
+        }
+        let map = map?;
+        let listed = context.listing.meta(context.candidates.entry(candidate))?;
+        if (listed.id, listed.stamp) != (stat.id, stat.stamp) || unchanged(file, stat).is_err() {
+            return None;
+        }
+        let leader = *lock(&extents.maps).entry(map).or_insert(candidate);
+        (leader != candidate).then_some(Follower { candidate, leader })
+    }
+
+    /// Whether a file of this stamp can be expected to be on the disk whole.
+    fn is_written(&self, stamp: &Stamp) -> bool {
+        let newest = self.now_ns.saturating_sub(WRITTEN_NS);
+        stamp.mtime_ns.max(stamp.ctime_ns) < newest
+    }
+}
+
+fn now_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ns = now.map_or(0, |since| since.as_nanos() as i64);
+    #[cfg(test)]
+    let ns = ns + super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
+    ns
+}
+
+/// Asks what the members of the groups take, where that was not asked yet.
+pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerPanic> {
+    let unknown = |one: &u32| !context.table.has_own_blocks(*one);
+    let unknown: Vec<u32> = found.members.iter().copied().filter(unknown).collect();
+    survey(context, &unknown, Follow::No)?;
+    Ok(())
+}
+
+/// Asks what these candidates take; gives those that have the content of another.
+pub(crate) fn survey(
+    context: &Context<'_>,
+    candidates: &[u32],
+    follow: Follow,
+) -> Result<Vec<Follower>, WorkerPanic> {
+    let asked = |asker: &mut Asker<'_>, opener: &mut Opener<'_>, entry| {
+        // Without an answer the file is read, and fails again if it fails.
+        let (file, stat) = opener.open_checked(entry).ok()?;
+        let file = std::os::fd::AsFd::as_fd(&file);
+        let table = &context.table;
+        asker.ask(file, &stat, table.candidate(table.opened_by(entry)), follow)
+    };
+    each(context, candidates, asked)
+}
+
+/// Gives the followers the digests of those they follow. What is in doubt is left, and given back:
+/// a file that could not be read, that has changed, or that has moved on the disk since.
+pub(crate) fn resolve(
+    context: &Context<'_>,
+    followers: Vec<Follower>,
+) -> Result<Vec<u32>, WorkerPanic> {
+    let table = &context.table;
+    let mut leaders: Vec<u32> = followers.iter().map(|follower| follower.leader).collect();
+    leaders.sort_unstable();
+    leaders.dedup();
+    leaders.retain(|leader| table.has_whole(*leader) && !table.failed(*leader));
+    let stays = |asker: &mut Asker<'_>, opener: &mut Opener<'_>, entry| {
+        let (file, stat) = opener.open_checked(entry).ok()?;
+        let file = std::os::fd::AsFd::as_fd(&file);
+        let candidate = table.candidate(table.opened_by(entry));
+        let traits = asker.traits(file, &stat);
+        let (_, map) = Space::and_map(file, &stat, &traits, Dirty::WriteOut)?;
+        let listed = context.listing.meta(entry)?;
+        let same = (listed.id, listed.stamp) == (stat.id, stat.stamp)
+            && lock(&context.extents.maps).get(&map?) == Some(&candidate)
+            && unchanged(file, &stat).is_ok();
+        same.then_some(candidate)
+    };
+    let mut proven = each(context, &leaders, stays)?;
+    proven.sort_unstable();
+    let mut left = Vec::new();
+    for Follower { candidate, leader } in followers {
+        if proven.binary_search(&leader).is_ok() {
+            table.set_whole(table.row(candidate), &table.digest(leader));
+        } else {
+            left.push(candidate);
+        }
+    }
+    Ok(left)
+}
+
+/// Does something with each of these candidates that are on file systems that may share, on as
+/// many threads as that is worth.
+fn each<T: Send>(
+    context: &Context<'_>,
+    candidates: &[u32],
+    work: impl Fn(&mut Asker<'_>, &mut Opener<'_>, EntryId) -> Option<T> + Sync,
+) -> Result<Vec<T>, WorkerPanic> {
+    let entries = on_sharing_mounts(context, candidates);
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = context.options.workers.clamp(1, entries.len());
+    let effort = Effort::of(entries.len() as u64, 0);
+    let workers = context.options.start.workers(most, effort);
+    let cursor = Cursor::new(entries.len(), workers);
+    let results = bc_pool::run(workers, |_| {
+        let mut asker = Asker::new(context);
+        let mut opener = Opener::new(context.listing);
+        let mut results = Vec::new();
+        while let Some(range) = cursor.next() {
+            for entry in &entries[range] {
+                if context.cancel.is_cancelled() {
+                    return results;
+                }
+                results.extend(work(&mut asker, &mut opener, *entry));
+            }
+        }
+        results
+    })?;
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// The entries that open these candidates, in path order, less those of file systems that are
+/// known to share nothing: they need not be opened to be told.
+fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> {
+    let mut mounts = Mounts::default();
+    let entries = candidates.iter().map(|one| context.candidates.entry(*one));
+    let may_share = |entry: &EntryId| {
+        let Some(id) = context.listing.identity(*entry) else {
+            return false;
+        };
+        let dir = || context.listing.open_dir(context.listing.dir(*entry)).ok();
+        let traits = mounts.of(id.dev, dir);
+        context.extents.may_share(id.dev, &traits)
+    };
+    order::by_path(entries.filter(may_share), context.listing.len())
 }

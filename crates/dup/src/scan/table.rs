@@ -14,6 +14,7 @@ use super::candidates::Candidates;
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
+const SPACE: u8 = 8;
 
 /// Where a candidate is in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,7 +47,7 @@ pub(crate) struct Table {
     whole: Vec<AtomicU64>,
     width: usize,
     digest_len: usize,
-    /// Allocated blocks of 512 bytes, or what of them no other file shares.
+    /// Allocated blocks of 512 bytes; once that was asked, what of them no other file uses.
     blocks: Vec<AtomicU32>,
 }
 
@@ -173,10 +174,28 @@ impl Table {
         self.blocks[self.row(candidate).index()].load(Relaxed)
     }
 
+    /// Takes note of what is allocated, if it is not known what of that no other file uses.
     /// Saturates at 2 TiB.
     pub(crate) fn set_blocks(&self, row: Row, blocks: u64) {
+        if self.known[row.index()].load(Relaxed) & SPACE == 0 {
+            self.store_blocks(row, blocks);
+        }
+    }
+
+    /// Takes note of what no other file uses.
+    pub(crate) fn set_own_blocks(&self, row: Row, blocks: u64) {
+        self.store_blocks(row, blocks);
+        self.note(row, SPACE);
+    }
+
+    fn store_blocks(&self, row: Row, blocks: u64) {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
         self.blocks[row.index()].store(blocks, Relaxed);
+    }
+
+    /// Whether it was asked what no other file uses.
+    pub(crate) fn has_own_blocks(&self, candidate: u32) -> bool {
+        self.has(candidate, SPACE)
     }
 }
 

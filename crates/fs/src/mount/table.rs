@@ -18,10 +18,12 @@ pub(super) const UNKNOWN: Traits = Traits {
     ctime: Ctime::Unknown,
     mtime_step_ns: 2 * SECOND,
     reflinks: Unknown,
+    disk: None,
     links: Links::Unknown,
     inline: Unknown,
     shows: Shows::Others,
     copy_up: Unknown,
+    frees_later: false,
     folds_case: Unknown,
     network: Unknown,
     read_only: false,
@@ -79,9 +81,14 @@ const FUSE: Traits = Traits {
 
 const FUSE_MAGIC: u32 = 0x6573_5546;
 const XFS_MAGIC: u32 = 0x5846_5342;
+const BTRFS_MAGIC: u32 = 0x9123_683e;
 
 pub(super) fn is_fuse(magic: u32) -> bool {
     magic == FUSE_MAGIC
+}
+
+pub(super) fn is_btrfs(magic: u32) -> bool {
+    magic == BTRFS_MAGIC
 }
 
 pub(super) fn is_xfs(magic: u32) -> bool {
@@ -98,12 +105,13 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // seconds; inline_data and casefold are features (Documentation/filesystems/ext4).
     (0x0000_ef53, Traits { mtime_step_ns: SECOND, links: Links::UpTo(65_000), inline: Unknown,
         folds_case: Unknown, ..named("ext4", DISK) }),
-    // XFS_MAXLINK in fs/xfs/libxfs/xfs_format.h; reflink=1 is mkfs.xfs(8)'s default, not a must.
-    (XFS_MAGIC, Traits { reflinks: Unknown, links: Links::UpTo(0x7fff_ffff), folds_case: Unknown,
-        ..named("XFS", DISK) }),
+    // XFS_MAXLINK in fs/xfs/libxfs/xfs_format.h; reflink=1 is mkfs.xfs(8)'s default, not a must;
+    // xfs_inodegc_worker() in fs/xfs/xfs_icache.c.
+    (XFS_MAGIC, Traits { reflinks: Unknown, links: Links::UpTo(0x7fff_ffff), frees_later: true,
+        folds_case: Unknown, ..named("XFS", DISK) }),
     // BTRFS_LINK_MAX in include/uapi/linux/btrfs_tree.h; btrfs(5): a device number for each
     // subvolume, files below max_inline in the metadata tree.
-    (0x9123_683e, Traits { plain: No, reflinks: Yes, links: Links::UpTo(65_535), inline: Yes,
+    (BTRFS_MAGIC, Traits { plain: No, reflinks: Yes, links: Links::UpTo(65_535), inline: Yes,
         ..named("Btrfs", DISK) }),
     // fs/bcachefs: subvolumes, inline data, case folding by directory.
     (0xca45_1a4e, Traits { plain: No, reflinks: Yes, inline: Yes, folds_case: Unknown,
@@ -230,8 +238,8 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
     // fuseiso(1): numbered at lookup, times as on the image.
     (b"fuse.fuseiso", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
         network: No, ..named("fuseiso", FUSE) }),
-    // unionfs(8): numbered at lookup, times of the branches.
-    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: Ctime::Real, network: No,
+    // unionfs(8): numbered at lookup, times of the branches; with `-o cow` files are copied up.
+    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: Ctime::Real, copy_up: Yes, network: No,
         ..named("unionfs", FUSE) }),
     // mergerfs' documentation, "inodecalc": hashes of path or of number and device; times of
     // the branches.

@@ -1,4 +1,4 @@
-//! Whether an XFS file system was made with shared extents: `xfs_info` asks the same way.
+//! What an XFS file system was made with, shared extents for one: `xfs_info` asks the same way.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,9 @@ use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 #[repr(C)]
 struct Geometry {
     numbers: [u32; 8],
-    blocks: [u64; 4],
+    data_blocks: u64,
+    realtime_blocks: u64,
+    blocks: [u64; 2],
     uuid: [u8; 16],
     stripe: [u32; 2],
     version: i32,
@@ -24,12 +26,22 @@ const XFS_IOC_FSGEOMETRY_V4: Opcode = opcode::read::<Geometry>(b'X', 124);
 /// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
 const REFLINK: u32 = 1 << 20;
 
+/// What it was made with.
+pub(super) struct Made {
+    pub(super) reflinks: bool,
+    /// Whether it is on two devices, which count their blocks alike.
+    pub(super) realtime: bool,
+}
+
 /// `None` where the file's descriptor does not say (`O_PATH`).
-pub(super) fn reflinks(file: impl AsFd) -> Option<bool> {
+pub(super) fn made(file: impl AsFd) -> Option<Made> {
     // SAFETY: the request reads nothing from and writes one `xfs_fsop_geom_v4` to memory,
     // whose size is part of the request's number, so the kernel agrees on it or refuses.
     let geometry = unsafe { ioctl(file, Getter::<XFS_IOC_FSGEOMETRY_V4, Geometry>::new()) };
-    geometry.ok().map(|found| found.flags & REFLINK != 0)
+    geometry.ok().map(|found| Made {
+        reflinks: found.flags & REFLINK != 0,
+        realtime: found.realtime_blocks > 0,
+    })
 }
 
 #[cfg(test)]

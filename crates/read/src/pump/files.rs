@@ -1,7 +1,7 @@
 //! One file's way through a slot: open, prove, read, finish. Each step is a
 //! plain call or goes through the ring.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use bc_walk::{EntryId, Error};
@@ -136,7 +136,7 @@ impl<C: Consumer> Pump<'_, C> {
         let size = stat.stamp.size;
         let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
-        if opened.stat.nlink > 1 && self.consumer.knows(&opened) {
+        if self.consumer.knows(&opened, file.as_fd()) {
             self.stats.files += 1;
             return self.not_read(slot, file);
         }

@@ -4,6 +4,7 @@
 mod actions;
 mod crash;
 mod faults;
+pub(crate) mod images;
 mod locks;
 mod moves;
 mod open;

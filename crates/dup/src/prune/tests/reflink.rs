@@ -1,50 +1,9 @@
 //! reflink on real file systems that can: images mounted through a loop
 //! device, where this is root and the tools are there.
 
+use super::images::mount;
 use super::*;
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
-
-/// A mounted image, unmounted on drop.
-struct Mount {
-    at: PathBuf,
-    _base: TestTree,
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
-    }
-}
-
-fn run_tool(program: &str, args: &[&str]) -> Result<(), String> {
-    let output = Command::new(program)
-        .args(args)
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        let text = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{program}: {}", text.trim()))
-    }
-}
-
-fn mount(kind: &str) -> Result<Mount, String> {
-    if !bc_testkit::is_root() {
-        return Err("needs root to mount".to_owned());
-    }
-    let base = TestTree::new();
-    let image = base.scratch("image");
-    let at = base.path().to_owned();
-    let file = fs::File::create(&image).map_err(|error| error.to_string())?;
-    file.set_len(400 << 20).map_err(|error| error.to_string())?;
-    let image = image.to_str().ok_or("odd temporary directory")?;
-    run_tool(&format!("mkfs.{kind}"), &["-q", image])?;
-    let target = at.to_str().ok_or("odd temporary directory")?;
-    run_tool("mount", &["-o", "loop", image, target])?;
-    Ok(Mount { at, _base: base })
-}
 
 #[test]
 fn btrfs() {
@@ -90,7 +49,7 @@ fn shares_blocks_on(kind: &str) {
     );
     let extents = |name: &str| {
         let file = fs::File::open(mounted.at.join(name)).unwrap();
-        bc_read::extents::extents(&file).unwrap()
+        bc_read::extents::extents(&file, bc_read::extents::Dirty::Leave).unwrap()
     };
     assert_eq!(extents("one"), extents("two"));
     assert!(extents("one").iter().all(|extent| extent.shared));

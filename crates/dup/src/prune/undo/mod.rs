@@ -227,6 +227,7 @@ impl Found {
             atime_ns: 0,
             settled: false,
             leased: false,
+            flags: std::cell::OnceCell::new(),
             protected: false,
         })
     }

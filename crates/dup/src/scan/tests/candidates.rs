@@ -128,6 +128,7 @@ fn digests_that_begin_alike_are_told_apart() {
         listing: &listing,
         table: Table::new(&candidates, listing.len(), 16),
         prefixes: Mutex::default(),
+        extents: space::Extents::default(),
         references: Default::default(),
         candidates: &candidates,
         options: &options,

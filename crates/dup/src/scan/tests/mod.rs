@@ -3,6 +3,7 @@
 
 mod cache;
 mod candidates;
+mod extents;
 mod hostile;
 mod large;
 mod reference;
@@ -10,12 +11,16 @@ mod reference;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicI64;
 
 use bc_pool::Cancel;
 use bc_testkit::TestTree;
 use bc_walk::{Listing, Metadata, walk};
 
 use super::*;
+
+/// How much later than it is the search takes it to be, so that young files are old.
+pub(super) static CLOCK_AHEAD_NS: AtomicI64 = AtomicI64::new(0);
 
 pub(super) fn list(root: &Path) -> Listing {
     list_roots(&[root])
