@@ -106,13 +106,13 @@ impl Context<'_> {
         workers
     }
 
-    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. Whole digests take a
-    /// proof now.
+    /// Reads `candidates`: whole up to `limit` bytes, which is proven at the end, and the `ends` of
+    /// larger ones, which are proven then, or later.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
         limit: u64,
-        proof: Proof,
+        ends: Proof,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
         if plan.is_empty() {
@@ -126,7 +126,7 @@ impl Context<'_> {
             let mut worker = Worker {
                 context: self,
                 limit,
-                proof,
+                ends,
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
                 slots: Vec::new(),
@@ -165,7 +165,7 @@ impl Context<'_> {
 struct Worker<'a> {
     context: &'a Context<'a>,
     limit: u64,
-    proof: Proof,
+    ends: Proof,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
@@ -195,6 +195,10 @@ impl Worker<'_> {
         if self.bytes >= PUBLISH_BYTES {
             self.publish();
         }
+    }
+
+    fn part(&self, entry: EntryId) -> Part {
+        Part::up_to(self.limit, self.context.listing.size(entry).unwrap_or(0))
     }
 
     fn batch(&mut self, part: Part) -> &mut Batch {
@@ -250,20 +254,22 @@ impl Consumer for Worker<'_> {
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
-        let size = self.context.listing.size(entry).unwrap_or(0);
-        match Part::up_to(self.limit, size) {
-            Part::Fast => ends(size),
+        match self.part(entry) {
+            Part::Fast => ends(self.context.listing.size(entry).unwrap_or(0)),
             Part::Whole => Want::Whole,
         }
     }
 
-    fn proof(&self) -> Proof {
-        self.proof
+    fn proof(&self, entry: EntryId) -> Proof {
+        match self.part(entry) {
+            Part::Fast => self.ends,
+            Part::Whole => Proof::AtEnd,
+        }
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
         // Of another size than listed it is read for nothing: `finish` refuses it.
-        let part = Part::up_to(self.limit, opened.stat.stamp.size);
+        let part = self.part(opened.entry);
         self.slots[slot] = part;
         self.ahead[slot] = 0;
         match part {
@@ -288,7 +294,8 @@ impl Consumer for Worker<'_> {
         let context = self.context;
         let row = context.table.opened_by(entry);
         let result = result.and_then(|opened| {
-            if self.proof == Proof::Now {
+            // The pump has looked, if not at files that it proved before it read them.
+            if self.slots[slot] == Part::Whole || self.ends != Proof::Later {
                 context.unchanged(&opened)?;
             }
             Ok(opened)
