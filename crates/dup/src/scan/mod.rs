@@ -28,7 +28,7 @@ use crate::cache::Cache;
 use crate::subtrees::Subtrees;
 use candidates::Candidates;
 pub(crate) use pass::Context;
-use pass::{Done, Part};
+use pass::{Done, How, Part};
 pub(crate) use rounds::{LARGE, Prefixes};
 use sample::Sample;
 use table::Table;
@@ -252,30 +252,38 @@ fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
     let sample = Sample::draw(groups);
-    let mut done = read_unknown(context, sample.members(), least, ends)?;
-    let limit = sample.whole_up_to(context).max(least);
-    let repeated = sample.repeated(context, limit);
+    let how = How {
+        limit: Sample::limit(context.options.algorithm).max(least),
+        ends,
+        both: true,
+    };
+    let mut done = read_unknown(context, sample.members(), how)?;
+    let how = How {
+        limit: sample.whole_up_to(context).max(least),
+        both: false,
+        ..how
+    };
+    let repeated = sample.repeated(context, how.limit);
     context.progress.planned.fetch_add(repeated, Relaxed);
-    done.merge(read_unknown(context, sample.rest(), limit, ends)?);
+    done.merge(read_unknown(context, sample.rest(), how)?);
     Ok((done, repeated))
 }
 
-/// Reads what is not known yet of these candidates: files up to `limit` whole, the ends of others.
+/// Reads what is not known yet of these candidates.
 fn read_unknown(
     context: &Context<'_>,
     candidates: impl Iterator<Item = u32>,
-    limit: u64,
-    ends: bc_read::Proof,
+    how: How,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
     let unknown = candidates.filter(|one| {
-        let known = match Part::up_to(limit, context.size(*one)) {
+        let known = match Part::up_to(how.limit, context.size(*one)) {
             Part::Whole => table.has_whole(*one),
             Part::Fast => table.has_fast(*one),
         };
         !known && !table.failed(*one)
     });
-    context.read(unknown, limit, ends)
+    context.read(unknown, how)
 }
 
 /// Reads to the end what the fast hashes left equal.
@@ -297,7 +305,12 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
-    let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::AtEnd)?;
+    let how = How {
+        limit: u64::MAX,
+        ends: bc_read::Proof::AtEnd,
+        both: false,
+    };
+    let mut done = context.read(at_once.into_iter(), how)?;
     done.merge(rounds::read(context, &in_rounds)?);
     Ok(done)
 }

@@ -51,6 +51,28 @@ impl Part {
     }
 }
 
+/// How much is read of candidates, and how sure that is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Files of at most so many bytes are read whole, which is proven at the end.
+    pub(crate) limit: u64,
+    /// When it is proven that the ends are those of the file that was listed.
+    pub(crate) ends: Proof,
+    /// Whether the fast hash of files that are read whole is taken as well, if that is of their
+    /// start alone.
+    pub(crate) both: bool,
+}
+
+/// The fast hash of a file that is read whole.
+#[derive(Clone, Copy, Debug)]
+enum Head {
+    /// It is of so many bytes, none of which are here yet.
+    Of(usize),
+    Known(u64),
+    /// It is not wanted, or would be of more than the first piece.
+    Unknown,
+}
+
 /// What all passes share.
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
@@ -106,27 +128,27 @@ impl Context<'_> {
         workers
     }
 
-    /// Reads `candidates`: whole up to `limit` bytes, which is proven at the end, and the `ends` of
-    /// larger ones, which are proven then, or later.
+    /// Reads `candidates`, as much of each as `how` says.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
-        limit: u64,
-        ends: Proof,
+        how: How,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
         if plan.is_empty() {
             return Ok(Done::default());
         }
         let sizes = plan.entries().iter().map(|entry| self.listing.size(*entry));
-        let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0))).sum();
+        let bytes = sizes
+            .map(|size| to_read(how.limit, size.unwrap_or(0)))
+            .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,
-                limit,
-                ends,
+                how,
+                heads: Vec::new(),
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
                 slots: Vec::new(),
@@ -164,12 +186,13 @@ impl Context<'_> {
 
 struct Worker<'a> {
     context: &'a Context<'a>,
-    limit: u64,
-    ends: Proof,
+    how: How,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
     slots: Vec<Part>,
+    /// Of the files in the slots that are read whole, where both digests are wanted.
+    heads: Vec<Head>,
     done: Done,
     /// Not yet in the shared counters, which are kept out of the way of files.
     files: u64,
@@ -198,7 +221,10 @@ impl Worker<'_> {
     }
 
     fn part(&self, entry: EntryId) -> Part {
-        Part::up_to(self.limit, self.context.listing.size(entry).unwrap_or(0))
+        Part::up_to(
+            self.how.limit,
+            self.context.listing.size(entry).unwrap_or(0),
+        )
     }
 
     fn batch(&mut self, part: Part) -> &mut Batch {
@@ -230,6 +256,20 @@ impl Worker<'_> {
         }
     }
 
+    /// Takes the fast hashes of files of which the first piece is here.
+    fn see_heads(&mut self, feeds: &[Feed<'_>]) {
+        for feed in feeds {
+            let head = &mut self.heads[feed.slot];
+            if let Head::Of(len) = *head {
+                let hash = |start| word(bc_digest::hash(Algorithm::Xxh3, start).as_bytes());
+                *head = feed
+                    .data
+                    .get(..len)
+                    .map_or(Head::Unknown, |start| Head::Known(hash(start)));
+            }
+        }
+    }
+
     fn publish(&mut self) {
         let progress = self.context.progress;
         progress
@@ -250,6 +290,7 @@ impl Consumer for Worker<'_> {
         self.whole.reserve(slots);
         self.fast.reserve(slots);
         self.slots.resize(slots, Part::Fast);
+        self.heads.resize(slots, Head::Unknown);
         self.ahead.resize(slots, 0);
     }
 
@@ -262,7 +303,7 @@ impl Consumer for Worker<'_> {
 
     fn proof(&self, entry: EntryId) -> Proof {
         match self.part(entry) {
-            Part::Fast => self.ends,
+            Part::Fast => self.how.ends,
             Part::Whole => Proof::AtEnd,
         }
     }
@@ -272,6 +313,13 @@ impl Consumer for Worker<'_> {
         let part = self.part(opened.entry);
         self.slots[slot] = part;
         self.ahead[slot] = 0;
+        let size = opened.stat.stamp.size;
+        self.heads[slot] = match part {
+            Part::Whole if self.how.both && size <= MIDDLE => {
+                Head::Of(size.min(START.into()) as usize)
+            }
+            _ => Head::Unknown,
+        };
         match part {
             Part::Fast => self.fast.begin(slot),
             Part::Whole => self.whole.begin(slot),
@@ -280,6 +328,9 @@ impl Consumer for Worker<'_> {
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         let before = consumed.len();
+        if self.how.both {
+            self.see_heads(feeds);
+        }
         if let [feed] = feeds {
             // Hashes that take one file at a time, as most searches use: once per small file.
             self.batch(self.slots[feed.slot])
@@ -295,7 +346,7 @@ impl Consumer for Worker<'_> {
         let row = context.table.opened_by(entry);
         let result = result.and_then(|opened| {
             // The pump has looked, if not at files that it proved before it read them.
-            if self.slots[slot] == Part::Whole || self.ends != Proof::Later {
+            if self.slots[slot] == Part::Whole || self.how.ends != Proof::Later {
                 context.unchanged(&opened)?;
             }
             Ok(opened)
@@ -307,7 +358,7 @@ impl Consumer for Worker<'_> {
             }
             Ok(opened) => {
                 context.table.set_blocks(row, opened.stat.blocks);
-                let read = to_read(self.limit, opened.stat.stamp.size);
+                let read = to_read(self.how.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(self.ahead[slot]);
                 match self.slots[slot] {
                     Part::Fast => {
@@ -319,6 +370,9 @@ impl Consumer for Worker<'_> {
                     Part::Whole => {
                         if let Some(digest) = first(self.whole.digests(slot)) {
                             context.table.set_whole(row, &digest);
+                        }
+                        if let Head::Known(hash) = self.heads[slot] {
+                            context.table.set_fast(row, hash);
                         }
                         self.done.whole += 1;
                     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use bc_digest::Algorithm;
 
 use super::groups::worth;
-use super::pass::{Context, START};
+use super::pass::Context;
 use super::rounds::LARGE;
 
 /// Candidates whose fast hashes decide how the others are read. Their whole
@@ -23,8 +23,7 @@ const SAMPLE: usize = 512;
 /// of its files are taken. If each of these has one equal, eight pairs are expected among them.
 const ROOTS: usize = 4;
 
-/// Of fewer candidates there is no sample: small ones are proven in the first read, which costs
-/// them some 50 µs together.
+/// Fewer candidates are all read as a sample is: that takes less than a millisecond.
 const FEW: usize = 256;
 
 /// Some of the candidates.
@@ -80,8 +79,14 @@ impl Sample {
         self.others.iter().chain(parts).cloned().flatten()
     }
 
-    /// How many of the sample are read again, whole, if files of up to `limit` bytes are: the ends
-    /// of some cannot be compared with all of others.
+    /// Up to which size the sample is read whole, without knowing whether that pays.
+    pub(super) fn limit(algorithm: Algorithm) -> u64 {
+        // What it costs in vain is less than the second open that it may save.
+        (reopening(algorithm) / 3.0) as u64
+    }
+
+    /// How many of the sample are read again if files of up to `limit` bytes are read whole: the
+    /// ends of some cannot be compared with all of others.
     pub(super) fn repeated(&self, context: &Context<'_>, limit: u64) -> u64 {
         let table = &context.table;
         let parts = self.parts.iter();
@@ -95,7 +100,7 @@ impl Sample {
     /// Up to which size files are best read whole at once, by what was read of the sample.
     pub(super) fn whole_up_to(&self, context: &Context<'_>) -> u64 {
         if self.whole.is_empty() && self.parts.is_empty() {
-            return u64::from(START);
+            return Sample::limit(context.options.algorithm);
         }
         let mut strata = Vec::new();
         let taken: usize = self.whole.iter().map(ExactSizeIterator::len).sum();
@@ -144,11 +149,11 @@ fn mix(number: u32) -> u64 {
 /// was read.
 fn classes(context: &Context<'_>, members: impl Iterator<Item = u32>) -> (usize, Vec<usize>) {
     let table = &context.table;
-    let mut read: Vec<([u64; 5], u32)> = members
+    let mut read: Vec<([u64; 4], u32)> = members
         .filter(|one| !table.failed(*one))
-        .map(|one| {
-            let [a, b, c, d] = table.whole(one);
-            ([table.fast(one), a, b, c, d], one)
+        .map(|one| match table.has_whole(one) {
+            true => (table.whole(one), one),
+            false => ([table.fast(one), 0, 0, 0], one),
         })
         .collect();
     read.sort_unstable();

@@ -6,6 +6,7 @@ mod candidates;
 mod hostile;
 mod large;
 mod reference;
+mod sample;
 
 use std::ffi::OsString;
 use std::fs;
