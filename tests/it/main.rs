@@ -53,6 +53,7 @@ mod prune_journals;
 mod readme_integrity;
 mod shapes;
 mod signals;
+mod system_calls;
 mod terminal;
 mod tour;
 mod undo_reused_inodes;
