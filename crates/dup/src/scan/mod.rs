@@ -257,7 +257,7 @@ fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64
         ends,
         both: true,
     };
-    let mut done = read_unknown(context, sample.members(), how)?;
+    let mut done = read_unknown(context, sample.groups(), sample.parts(), how)?;
     let how = How {
         limit: sample.whole_up_to(context).max(least),
         both: false,
@@ -265,25 +265,37 @@ fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64
     };
     let repeated = sample.repeated(context, how.limit);
     context.progress.planned.fetch_add(repeated, Relaxed);
-    done.merge(read_unknown(context, sample.rest(), how)?);
+    done.merge(read_unknown(context, sample.rest(), &[], how)?);
     Ok((done, repeated))
 }
 
-/// Reads what is not known yet of these candidates.
+/// Reads what is not known yet of these size groups and of the others' members.
 fn read_unknown(
     context: &Context<'_>,
-    candidates: impl Iterator<Item = u32>,
+    groups: impl Iterator<Item = Range<u32>>,
+    parts: &[(Range<u32>, Vec<u32>)],
     how: How,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let unknown = candidates.filter(|one| {
-        let known = match Part::up_to(how.limit, context.size(*one)) {
-            Part::Whole => table.has_whole(*one),
-            Part::Fast => table.has_fast(*one),
-        };
-        !known && !table.failed(*one)
-    });
-    context.read(unknown, how)
+    let mut unknown = Vec::new();
+    // To look up a size is a wait for memory: once for a group.
+    let mut add = |one: u32, members: &mut dyn Iterator<Item = u32>| {
+        let part = Part::up_to(how.limit, context.size(one));
+        unknown.extend(members.filter(|one| {
+            let known = match part {
+                Part::Whole => table.has_whole(*one),
+                Part::Fast => table.has_fast(*one),
+            };
+            !known && !table.failed(*one)
+        }));
+    };
+    for mut group in groups {
+        add(group.start, &mut group);
+    }
+    for (group, members) in parts {
+        add(group.start, &mut members.iter().copied());
+    }
+    context.read(unknown.into_iter(), how)
 }
 
 /// Reads to the end what the fast hashes left equal.

@@ -67,16 +67,20 @@ impl Sample {
         }
     }
 
-    /// What was taken.
-    pub(super) fn members(&self) -> impl Iterator<Item = u32> + '_ {
-        let parts = self.parts.iter().flat_map(|(_, members)| members);
-        self.whole.iter().cloned().flatten().chain(parts.copied())
+    /// The size groups that were taken whole.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.whole.iter().cloned()
     }
 
-    /// The groups that are not known to their last member.
-    pub(super) fn rest(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The others of which some members were taken.
+    pub(super) fn parts(&self) -> &[(Range<u32>, Vec<u32>)] {
+        &self.parts
+    }
+
+    /// The size groups that were not taken, or not whole.
+    pub(super) fn rest(&self) -> impl Iterator<Item = Range<u32>> + '_ {
         let parts = self.parts.iter().map(|(group, _)| group);
-        self.others.iter().chain(parts).cloned().flatten()
+        self.others.iter().chain(parts).cloned()
     }
 
     /// Up to which size the sample is read whole, without knowing whether that pays.
@@ -259,12 +263,13 @@ mod tests {
             (vec![1_000_000, 2, 2], 3000, 5000),
         ] {
             let sample = of(&sizes);
-            let members: Vec<u32> = sample.members().collect();
-            let count = members.len();
+            let parts = sample.parts().iter().flat_map(|(_, members)| members);
+            let taken: Vec<u32> = sample.groups().flatten().chain(parts.copied()).collect();
+            let count = taken.len();
             assert!((least..=most).contains(&count), "{count} of {sizes:?}");
             // Each candidate is in the sample, in the rest, or as part of a large group in both.
             let all: u32 = sizes.iter().sum();
-            let mut seen: Vec<u32> = sample.rest().chain(members).collect();
+            let mut seen: Vec<u32> = sample.rest().flatten().chain(taken).collect();
             seen.sort_unstable();
             seen.dedup();
             assert!(seen.into_iter().eq(0..all), "{sizes:?}");
