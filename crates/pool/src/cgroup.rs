@@ -129,6 +129,8 @@ fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
