@@ -61,6 +61,7 @@ mod readme_integrity;
 mod shapes;
 mod signals;
 mod strace;
+mod system_calls;
 mod terminal;
 mod tour;
 mod undo_reused_inodes;

@@ -1,7 +1,8 @@
 //! How many CPUs the control groups of this process allow: `cpu.max` of version 2 and the
 //! CFS quota of version 1, the smallest on the way up from our own group.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Where one hierarchy is mounted and which part of it we are in.
@@ -21,12 +22,21 @@ enum Version {
 /// The CPU time allowed, in CPUs: `Some(1.5)` is 150 ms in each 100 ms. `None`: no limit,
 /// or none that can be read.
 pub(crate) fn quota() -> Option<f64> {
-    let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let memberships = read(Path::new("/proc/self/cgroup"))?;
+    let mounts = read(Path::new("/proc/self/mountinfo"))?;
     groups(&memberships, &mounts)
         .iter()
         .filter_map(smallest_on_the_way_up)
         .reduce(f64::min)
+}
+
+/// The text of a file that the kernel makes up, which tells no size: read with one call for most,
+/// because the kernel makes it up again for each.
+fn read(path: &Path) -> Option<String> {
+    const ROOM: usize = 16 << 10;
+    let mut text = String::with_capacity(ROOM);
+    File::open(path).ok()?.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn smallest_on_the_way_up(group: &Group) -> Option<f64> {
@@ -43,7 +53,7 @@ fn smallest_on_the_way_up(group: &Group) -> Option<f64> {
 }
 
 fn quota_of(version: Version, directory: &Path) -> Option<f64> {
-    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    let read = |name: &str| read(&directory.join(name));
     match version {
         Version::Two => parse_cpu_max(&read("cpu.max")?),
         Version::One => parse_cfs(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
@@ -119,6 +129,8 @@ fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -22,13 +22,14 @@
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular
 //!   file and, where the listing has metadata, the one that was walked; unless the consumer has
-//!   put that off ([`Proof::Later`]).
+//!   put that off ([`Proof::Later`]), or wants it shown at the end, together with the state that was
+//!   listed ([`Proof::AtEnd`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.
 //! - A file is finished without error only after it was read to its end
 //!   unchanged: in one read call that returned less than was asked for, or with
-//!   a second `fstat` that equals the first.
+//!   a second `fstat` that equals the first, or what was listed.
 //! - Of a file that was written to within the last two seconds, or in the future, what is fed is
 //!   one state: it was read under a read lease (`F_SETLEASE`) that nobody broke, or twice with the
 //!   same result; unless changes are allowed or proof is put off.

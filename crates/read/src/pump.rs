@@ -2,6 +2,7 @@
 
 mod files;
 mod fresh;
+mod shortage;
 
 use std::collections::VecDeque;
 

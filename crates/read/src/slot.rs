@@ -7,6 +7,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::Buffer;
+use crate::open::verify;
 use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::types::{Feed, Opened, Trust, Want};
@@ -32,6 +33,8 @@ pub(crate) struct Active {
     pub(crate) opened: Opened,
     /// Whether an `fstat` has shown what `file` is.
     pub(crate) proven: bool,
+    /// Whether it takes one more at the end; see [`Proof::AtEnd`](crate::Proof::AtEnd).
+    pub(crate) confirm: bool,
     pub(crate) progress: Progress,
     pub(crate) file: Option<OwnedFd>,
     pub(crate) buffer: Option<Buffer>,
@@ -79,6 +82,7 @@ impl Active {
         Active {
             opened,
             proven,
+            confirm: false,
             want,
             watch: Watch::Off,
             bytes: 0,
@@ -197,6 +201,24 @@ impl Active {
         } else {
             Err(Error::of_kind(path(), "read", ErrorKind::Changed))
         }
+    }
+
+    /// Proves, after the last read, that the file is the one that was listed, in the state that was
+    /// listed.
+    pub(crate) fn confirm(&mut self, listing: &Listing, trust: Trust) -> Result<(), Error> {
+        let entry = self.opened.entry;
+        let now = verify(listing, entry, self.file())?;
+        if now.stamp != self.opened.stat.stamp || !self.enough(trust) {
+            return Err(Error::of_kind(
+                listing.path(entry),
+                "read",
+                ErrorKind::Changed,
+            ));
+        }
+        self.opened.stat = now;
+        self.proven = true;
+        self.confirm = false;
+        Ok(())
     }
 
     /// Whether more has come of a file that the kernel makes up than anybody can

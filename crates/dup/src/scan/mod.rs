@@ -6,6 +6,7 @@ mod groups;
 mod order;
 mod pass;
 mod rounds;
+mod sample;
 mod space;
 mod table;
 mod verify;
@@ -27,8 +28,9 @@ use crate::cache::Cache;
 use crate::subtrees::Subtrees;
 use candidates::Candidates;
 pub(crate) use pass::Context;
-use pass::{Done, Part};
+use pass::{Done, How, Part};
 pub(crate) use rounds::{LARGE, Prefixes};
+use sample::Sample;
 use table::Table;
 
 pub use groups::{File, Group, Scan};
@@ -159,16 +161,6 @@ pub fn memory(listing: &Listing) -> u64 {
     listing.memory() + (listing.len() * STATE) as u64
 }
 
-/// Candidates whose fast hashes decide how the others are read. Their whole
-/// size groups are taken, evenly over all sizes. They lie all over the tree,
-/// so each costs the opening of a directory as well: no more than it takes.
-const SAMPLE: usize = 512;
-
-/// When this share of a sample has an equal, in percent, files that fit a
-/// slot are read whole at once. A second open costs about as much as reading
-/// three times what the file has on average, on the trees measured.
-const WHOLE_FROM: usize = 30;
-
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
@@ -205,16 +197,16 @@ pub fn scan(
     let sized = Instant::now();
 
     // What is to be remembered has to be proven, all of it.
-    let proof = match cache {
-        Some(_) => bc_read::Proof::Now,
+    let ends = match cache {
+        Some(_) => bc_read::Proof::AtEnd,
         None => bc_read::Proof::Later,
     };
-    let mut done = first_reads(&context, proof)?;
-    stats.fast_hashed = done.read.files;
+    let (mut done, repeated) = first_reads(&context, ends)?;
+    stats.fast_hashed = done.read.files.saturating_sub(repeated);
     let first = Instant::now();
     let so_far = groups::equal_so_far(&context)?;
     let second = full_reads(&context, &so_far)?;
-    stats.full_hashed = second.whole;
+    stats.full_hashed = second.whole + repeated;
     done.merge(second);
     let mut found = groups::equal(&context, &so_far);
     drop(so_far);
@@ -237,15 +229,18 @@ pub fn scan(
 
 /// The first read of every candidate: how much of it is decided by a sample.
 ///
-/// Where few are equal, those are read again in any case, so that proofs may be put off until then:
-/// `proof`. What is put off is only to tell files apart. One that has been written to or replaced
-/// since it was listed, and now differs from all others, goes unnoticed, as it would if it had a
-/// size of its own; one that has come to be equal does not.
-fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, WorkerPanic> {
-    // Where a whole digest costs no more than a fast hash, files of which all
-    // is read are done with at once.
-    let start = match (context.options.algorithm, proof) {
-        (Algorithm::Xxh3 | Algorithm::Xxh128, bc_read::Proof::Now) => u64::from(pass::START),
+/// The proof of what is read of the ends may be put off: `ends`. That is only to tell files apart.
+/// One that has been written to or replaced since it was listed, and now differs from all others,
+/// goes unnoticed, as it would if it had a size of its own; one that has come to be equal does not.
+/// What is read whole is final, and proven at its end.
+///
+/// Gives how many files were read twice for that as well.
+fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64), WorkerPanic> {
+    // Where a proof is due in any case, and a whole digest costs no more than a fast hash, files
+    // of which all is read are done with at once.
+    let least = match (context.options.algorithm, ends) {
+        (_, bc_read::Proof::Later) => 0,
+        (Algorithm::Xxh3 | Algorithm::Xxh128, _) => u64::from(pass::START),
         _ => 0,
     };
     let groups: Vec<Range<u32>> = context
@@ -255,77 +250,51 @@ fn first_reads(context: &Context<'_>, proof: bc_read::Proof) -> Result<Done, Wor
         .collect();
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
-    let (sample, rest) = sample(groups, count);
-    let mut done = read_groups(context, &sample, start, proof)?;
-    let (limit, proof) = match share_equal(context, &sample) {
-        WHOLE_FROM.. => (context.options.read.slot_size as u64, bc_read::Proof::Now),
-        _ => (start, proof),
+    let sample = Sample::draw(groups);
+    let how = How {
+        limit: Sample::limit(context.options.algorithm).max(least),
+        ends,
+        both: true,
     };
-    done.merge(read_groups(context, &rest, limit, proof)?);
-    Ok(done)
+    let mut done = read_unknown(context, sample.groups(), sample.parts(), how)?;
+    let how = How {
+        limit: sample.whole_up_to(context).max(least),
+        both: false,
+        ..how
+    };
+    let repeated = sample.repeated(context, how.limit);
+    context.progress.planned.fetch_add(repeated, Relaxed);
+    done.merge(read_unknown(context, sample.rest(), &[], how)?);
+    Ok((done, repeated))
 }
 
-/// Takes every so-many-th group; none if the whole is not much larger.
-fn sample(groups: Vec<Range<u32>>, count: usize) -> (Vec<Range<u32>>, Vec<Range<u32>>) {
-    let wanted = SAMPLE.min(count / 8);
-    if wanted < SAMPLE / 4 {
-        return (Vec::new(), groups);
-    }
-    let stride = (count / wanted).max(1);
-    let mut taken = 0;
-    let mut seen = 0;
-    groups.into_iter().partition(|group| {
-        seen += group.len();
-        let take = taken * stride < seen && taken + group.len() <= 2 * wanted;
-        if take {
-            taken += group.len();
-        }
-        take
-    })
-}
-
-/// How many files of the sample have an equal, in percent; 0 without a sample.
-fn share_equal(context: &Context<'_>, sample: &[Range<u32>]) -> usize {
-    let table = &context.table;
-    let mut all = 0;
-    let mut equal = 0;
-    let mut hashes = Vec::new();
-    for group in sample {
-        hashes.clear();
-        hashes.extend(
-            group
-                .clone()
-                .filter(|one| !table.failed(*one))
-                .map(|one| (table.fast(one), table.whole(one))),
-        );
-        hashes.sort_unstable();
-        all += hashes.len();
-        equal += hashes
-            .chunk_by(|a, b| a == b)
-            .filter(|run| run.len() > 1)
-            .map(<[_]>::len)
-            .sum::<usize>();
-    }
-    (equal * 100).checked_div(all).unwrap_or(0)
-}
-
-/// Reads what is not known yet of the groups' candidates: files up to `limit`
-/// whole, the ends of others.
-fn read_groups(
+/// Reads what is not known yet of these size groups and of the others' members.
+fn read_unknown(
     context: &Context<'_>,
-    groups: &[Range<u32>],
-    limit: u64,
-    proof: bc_read::Proof,
+    groups: impl Iterator<Item = Range<u32>>,
+    parts: &[(Range<u32>, Vec<u32>)],
+    how: How,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
     let mut unknown = Vec::new();
-    for group in groups {
-        match Part::up_to(limit, context.size(group.start)) {
-            Part::Whole => unknown.extend(group.clone().filter(|one| !table.has_whole(*one))),
-            Part::Fast => unknown.extend(group.clone().filter(|one| !table.has_fast(*one))),
-        }
+    // To look up a size is a wait for memory: once for a group.
+    let mut add = |one: u32, members: &mut dyn Iterator<Item = u32>| {
+        let part = Part::up_to(how.limit, context.size(one));
+        unknown.extend(members.filter(|one| {
+            let known = match part {
+                Part::Whole => table.has_whole(*one),
+                Part::Fast => table.has_fast(*one),
+            };
+            !known && !table.failed(*one)
+        }));
+    };
+    for mut group in groups {
+        add(group.start, &mut group);
     }
-    context.read(unknown.into_iter(), limit, proof)
+    for (group, members) in parts {
+        add(group.start, &mut members.iter().copied());
+    }
+    context.read(unknown.into_iter(), how)
 }
 
 /// Reads to the end what the fast hashes left equal.
@@ -348,7 +317,12 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
     let followers = rounds::set_followers_aside(context, &mut in_rounds, &mut at_once)?;
-    let mut done = context.read(at_once.into_iter(), u64::MAX, bc_read::Proof::Now)?;
+    let how = How {
+        limit: u64::MAX,
+        ends: bc_read::Proof::AtEnd,
+        both: false,
+    };
+    let mut done = context.read(at_once.into_iter(), how)?;
     done.merge(rounds::read(context, &in_rounds)?);
     done.merge(rounds::read_left(context, followers)?);
     Ok(done)

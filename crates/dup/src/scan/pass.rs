@@ -53,6 +53,28 @@ impl Part {
     }
 }
 
+/// How much is read of candidates, and how sure that is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Files of at most so many bytes are read whole, which is proven at the end.
+    pub(crate) limit: u64,
+    /// When it is proven that the ends are those of the file that was listed.
+    pub(crate) ends: Proof,
+    /// Whether the fast hash of files that are read whole is taken as well, if that is of their
+    /// start alone.
+    pub(crate) both: bool,
+}
+
+/// The fast hash of a file that is read whole.
+#[derive(Clone, Copy, Debug)]
+enum Head {
+    /// It is of so many bytes, none of which are here yet.
+    Of(usize),
+    Known(u64),
+    /// It is not wanted, or would be of more than the first piece.
+    Unknown,
+}
+
 /// What all passes share.
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
@@ -113,18 +135,17 @@ impl Context<'_> {
         workers
     }
 
-    /// Reads `candidates`: whole up to `limit` bytes, the ends of larger ones. Whole digests take a
-    /// proof now. Of those that lie in one place on disk one is read whole.
+    /// Reads `candidates`, as much of each as `how` says. Of those that lie in one place on disk one
+    /// is read whole.
     pub(crate) fn read(
         &self,
         candidates: impl Iterator<Item = u32>,
-        limit: u64,
-        proof: Proof,
+        how: How,
     ) -> Result<Done, WorkerPanic> {
-        let mut done = self.read_some(candidates, limit, proof, Follow::Yes)?;
+        let mut done = self.read_some(candidates, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
         let left = space::resolve(self, followers)?;
-        done.merge(self.read_each(left.into_iter(), limit)?);
+        done.merge(self.read_each(left.into_iter(), how.limit)?);
         Ok(done)
     }
 
@@ -134,14 +155,18 @@ impl Context<'_> {
         candidates: impl Iterator<Item = u32>,
         limit: u64,
     ) -> Result<Done, WorkerPanic> {
-        self.read_some(candidates, limit, Proof::Now, Follow::No)
+        let how = How {
+            limit,
+            ends: Proof::AtEnd,
+            both: false,
+        };
+        self.read_some(candidates, how, Follow::No)
     }
 
     fn read_some(
         &self,
         candidates: impl Iterator<Item = u32>,
-        limit: u64,
-        proof: Proof,
+        how: How,
         follow: Follow,
     ) -> Result<Done, WorkerPanic> {
         let plan = self.plan(candidates);
@@ -149,14 +174,16 @@ impl Context<'_> {
             return Ok(Done::default());
         }
         let sizes = plan.entries().iter().map(|entry| self.listing.size(*entry));
-        let bytes = sizes.map(|size| to_read(limit, size.unwrap_or(0))).sum();
+        let bytes = sizes
+            .map(|size| to_read(how.limit, size.unwrap_or(0)))
+            .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
         let done = bc_pool::run(workers, |_| {
             let mut worker = Worker {
                 context: self,
-                limit,
-                proof,
+                how,
+                heads: Vec::new(),
                 follow,
                 asker: Asker::new(self),
                 whole: Batch::new(&[self.options.algorithm], self.options.kernels),
@@ -196,14 +223,15 @@ impl Context<'_> {
 
 struct Worker<'a> {
     context: &'a Context<'a>,
-    limit: u64,
-    proof: Proof,
+    how: How,
     follow: Follow,
     asker: Asker<'a>,
     whole: Batch,
     fast: Batch,
     /// What each slot's file is read for.
     slots: Vec<Part>,
+    /// Of the files in the slots that are read whole, where both digests are wanted.
+    heads: Vec<Head>,
     done: Done,
     /// Not yet in the shared counters, which are kept out of the way of files.
     files: u64,
@@ -229,6 +257,13 @@ impl Worker<'_> {
         if self.bytes >= PUBLISH_BYTES {
             self.publish();
         }
+    }
+
+    fn part(&self, entry: EntryId) -> Part {
+        Part::up_to(
+            self.how.limit,
+            self.context.listing.size(entry).unwrap_or(0),
+        )
     }
 
     fn batch(&mut self, part: Part) -> &mut Batch {
@@ -267,6 +302,20 @@ impl Worker<'_> {
         }
     }
 
+    /// Takes the fast hashes of files of which the first piece is here.
+    fn see_heads(&mut self, feeds: &[Feed<'_>]) {
+        for feed in feeds {
+            let head = &mut self.heads[feed.slot];
+            if let Head::Of(len) = *head {
+                let hash = |start| word(bc_digest::hash(Algorithm::Xxh3, start).as_bytes());
+                *head = feed
+                    .data
+                    .get(..len)
+                    .map_or(Head::Unknown, |start| Head::Known(hash(start)));
+            }
+        }
+    }
+
     fn publish(&mut self) {
         let progress = self.context.progress;
         progress
@@ -287,26 +336,29 @@ impl Consumer for Worker<'_> {
         self.whole.reserve(slots);
         self.fast.reserve(slots);
         self.slots.resize(slots, Part::Fast);
+        self.heads.resize(slots, Head::Unknown);
         self.ahead.resize(slots, 0);
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
-        let size = self.context.listing.size(entry).unwrap_or(0);
-        match Part::up_to(self.limit, size) {
-            Part::Fast => ends(size),
+        match self.part(entry) {
+            Part::Fast => ends(self.context.listing.size(entry).unwrap_or(0)),
             Part::Whole => Want::Whole,
         }
     }
 
-    fn proof(&self) -> Proof {
-        self.proof
+    fn proof(&self, entry: EntryId) -> Proof {
+        match self.part(entry) {
+            Part::Fast => self.how.ends,
+            Part::Whole => Proof::AtEnd,
+        }
     }
 
     fn knows(&mut self, opened: &Opened, file: BorrowedFd<'_>) -> bool {
         let size = opened.stat.stamp.size;
         // Where only the smallest are read whole, most of them have no equal.
-        let few = self.limit <= u64::from(START);
-        if few || self.proof == Proof::Later || Part::up_to(self.limit, size) == Part::Fast {
+        let few = self.how.limit <= u64::from(START);
+        if few || self.part(opened.entry) == Part::Fast {
             return false;
         }
         let table = &self.context.table;
@@ -321,14 +373,14 @@ impl Consumer for Worker<'_> {
         };
         self.done.followers.push(follower);
         let planned = &self.context.progress.planned_bytes;
-        planned.fetch_sub(to_read(self.limit, size), Relaxed);
+        planned.fetch_sub(to_read(self.how.limit, size), Relaxed);
         self.count_file();
         true
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
         // Of another size than listed it is read for nothing: `finish` refuses it.
-        let part = Part::up_to(self.limit, opened.stat.stamp.size);
+        let part = self.part(opened.entry);
         self.slots[slot] = part;
         // Of a file that was not finished and begins again.
         let void = std::mem::take(&mut self.ahead[slot]);
@@ -336,6 +388,13 @@ impl Consumer for Worker<'_> {
             self.publish();
             self.context.progress.bytes.fetch_sub(void, Relaxed);
         }
+        let size = opened.stat.stamp.size;
+        self.heads[slot] = match part {
+            Part::Whole if self.how.both && size <= MIDDLE => {
+                Head::Of(size.min(START.into()) as usize)
+            }
+            _ => Head::Unknown,
+        };
         match part {
             Part::Fast => self.fast.begin(slot),
             Part::Whole => self.whole.begin(slot),
@@ -344,6 +403,9 @@ impl Consumer for Worker<'_> {
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         let before = consumed.len();
+        if self.how.both {
+            self.see_heads(feeds);
+        }
         if let [feed] = feeds {
             // Hashes that take one file at a time, as most searches use: once per small file.
             self.batch(self.slots[feed.slot])
@@ -359,7 +421,8 @@ impl Consumer for Worker<'_> {
         let row = context.table.opened_by(entry);
         let ahead = std::mem::take(&mut self.ahead[slot]);
         let result = result.and_then(|opened| {
-            if self.proof == Proof::Now {
+            // The pump has looked, if not at files that it proved before it read them.
+            if self.slots[slot] == Part::Whole || self.how.ends != Proof::Later {
                 context.unchanged(&opened)?;
             }
             Ok(opened)
@@ -371,7 +434,7 @@ impl Consumer for Worker<'_> {
             }
             Ok(opened) => {
                 context.table.set_blocks(row, opened.stat.blocks);
-                let read = to_read(self.limit, opened.stat.stamp.size);
+                let read = to_read(self.how.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(ahead);
                 match self.slots[slot] {
                     Part::Fast => {
@@ -383,6 +446,9 @@ impl Consumer for Worker<'_> {
                     Part::Whole => {
                         if let Some(digest) = first(self.whole.digests(slot)) {
                             context.table.set_whole(row, &digest);
+                        }
+                        if let Head::Known(hash) = self.heads[slot] {
+                            context.table.set_fast(row, hash);
                         }
                         self.done.whole += 1;
                     }

@@ -113,6 +113,12 @@ impl<'a> Asker<'a> {
         if !extents.may_share(dev, &traits) {
             return None;
         }
+        // What was given may be what is listed, and not proven.
+        let stat = &FileStat::from(&rustix::fs::fstat(file).ok()?);
+        let listed = context.listing.meta(context.candidates.entry(candidate))?;
+        if (listed.id, listed.stamp) != (stat.id, stat.stamp) {
+            return None;
+        }
         let leads = follow == Follow::Yes && traits.disk.is_some() && self.is_written(&stat.stamp);
         let dirty = if leads { Dirty::WriteOut } else { Dirty::Leave };
         let asked = Space::and_map(file, stat, &traits, dirty);
@@ -125,8 +131,7 @@ impl<'a> Asker<'a> {
             lock(&extents.shared).insert(candidate, space);
         }
         let map = map?;
-        let listed = context.listing.meta(context.candidates.entry(candidate))?;
-        if (listed.id, listed.stamp) != (stat.id, stat.stamp) || unchanged(file, stat).is_err() {
+        if unchanged(file, stat).is_err() {
             return None;
         }
         let leader = *lock(&extents.maps).entry(map).or_insert(candidate);

@@ -2,7 +2,6 @@
 //! plain call or goes through the ring.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
@@ -10,7 +9,7 @@ use rustix::io::Errno;
 use super::Pump;
 use crate::buffer::{Buffer, Pool};
 use crate::close::close;
-use crate::open::{Cached, as_listed, verify};
+use crate::open::{Cached, verify};
 use crate::plan::Length;
 use crate::progress::{Progress, Step};
 use crate::queue::{Call, Way};
@@ -88,42 +87,10 @@ impl<C: Consumer> Pump<'_, C> {
         Ok(None)
     }
 
-    /// How many slots should be filled before the consumer is called.
-    pub(super) fn enough(&self, width: usize) -> usize {
-        if self.is_short() { 1 } else { width }
-    }
-
-    /// Whether files have to be closed before others can be opened.
-    pub(super) fn is_short(&self) -> bool {
-        self.short && self.free.len() < self.slots.len()
-    }
-
-    /// Whether an open that failed with `errno` is worth another try once a
-    /// descriptor has become free: by one of this worker's own files or kept
-    /// directories, or for a second by another worker's. The slot of the failed open counts as used.
-    fn defers(&mut self, errno: Option<i32>) -> bool {
-        let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
-        if !short.contains(&errno) {
-            return false;
-        }
-        self.short = true;
-        if self.free.len() + 1 < self.slots.len() {
-            return true;
-        }
-        self.waits += 1;
-        // Where one descriptor is all there is, a directory takes it each time.
-        if !self.opener.release() || self.waits > 1 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.waits < 1000
-    }
-
     /// A file was opened for `slot`: proves what it is and begins to read.
     fn opened(&mut self, slot: usize, entry: EntryId, want: Want, file: OwnedFd) -> Start {
-        let listed = match self.consumer.proof() {
-            Proof::Now => None,
-            Proof::Later => as_listed(self.listing, entry),
-        };
+        let proof = self.consumer.proof(entry);
+        let listed = self.unproven(proof, entry);
         let proven = listed.is_none();
         let stat = match listed.map_or_else(|| verify(self.listing, entry, &file), Ok) {
             Ok(stat) => stat,
@@ -148,6 +115,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, proven, want, progress, file);
         active.length = length;
+        active.confirm = !proven && proof == Proof::AtEnd;
         if proven {
             self.watch(&mut active);
         }
@@ -231,6 +199,12 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         self.stats.bytes += n as u64;
         match active.took(n) {
+            Step::Last | Step::LastIfSame if active.confirm => {
+                if let Err(error) = active.confirm(self.listing, self.options.sizes) {
+                    self.conclude(slot, active, Some(error));
+                    return Start::Done;
+                }
+            }
             Step::Last if matches!(active.watch, Watch::Off) => {}
             Step::LastIfSame if !active.proven && active.progress.exact() => {}
             step => {
@@ -260,8 +234,12 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             };
             if active.progress.nothing() {
-                active.end = true;
-                self.ready.push(slot);
+                if active.confirm {
+                    self.stepped(slot, Step::Last);
+                } else {
+                    active.end = true;
+                    self.ready.push(slot);
+                }
                 return Start::Done;
             }
             active.ask(self.chunk);
@@ -364,21 +342,22 @@ impl<C: Consumer> Pump<'_, C> {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
-        match step {
+        let (listing, trust) = (self.listing, self.options.sizes);
+        let proof = match step {
             Step::More => return true,
-            Step::Full => {}
-            Step::Last => active.end = true,
-            Step::LastIfSame if !active.proven && active.progress.exact() => active.end = true,
+            Step::Full => Ok(()),
+            Step::Last | Step::LastIfSame if active.confirm => active.confirm(listing, trust),
+            Step::Last => Ok(()),
+            Step::LastIfSame if !active.proven && active.progress.exact() => Ok(()),
             // Shown by more than its stamp.
-            Step::LastIfSame if !matches!(active.watch, Watch::Off) => active.end = true,
-            Step::LastIfSame => match active.unchanged(self.listing, self.options.sizes) {
-                Ok(()) => active.end = true,
-                Err(error) => {
-                    self.finish(slot, Some(error));
-                    return false;
-                }
-            },
+            Step::LastIfSame if !matches!(active.watch, Watch::Off) => Ok(()),
+            Step::LastIfSame => active.unchanged(listing, trust),
+        };
+        if let Err(error) = proof {
+            self.finish(slot, Some(error));
+            return false;
         }
+        active.end = step != Step::Full;
         self.ready.push(slot);
         false
     }

@@ -8,10 +8,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Pump;
 use crate::close::close;
+use crate::open::as_listed;
 use crate::progress::Step;
 use crate::slot::{Active, Slot, is_made_up};
 use crate::steady::{Readings, Verdict, take_lease};
-use crate::types::{Changed, Consumer, Want};
+use crate::types::{Changed, Consumer, Proof, Want};
 use crate::watch::{Summed, Unsettled, Watch};
 
 impl<C: Consumer> Pump<'_, C> {
@@ -34,6 +35,20 @@ impl<C: Consumer> Pump<'_, C> {
                 sum: Xxh3::new(),
             })),
         };
+    }
+
+    /// What the listing says of a file whose proof is put off.
+    pub(super) fn unproven(&mut self, proof: Proof, entry: EntryId) -> Option<FileStat> {
+        let listed = match proof {
+            Proof::Now => None,
+            Proof::Later | Proof::AtEnd => as_listed(self.listing, entry),
+        }?;
+        // One look at the end shows nothing of a write that began just before the listing.
+        let now = proof == Proof::AtEnd
+            && (self.options.changed == Changed::Allow
+                || self.clock.is_fresh(&listed.stamp)
+                || self.is_known(entry));
+        (!now).then_some(listed)
     }
 
     /// What is known of a file that was read before, if it was.

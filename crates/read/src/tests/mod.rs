@@ -151,6 +151,8 @@ struct Recorder<'a> {
     want: Want,
     proof: Proof,
     slots: usize,
+    /// As it was begun last.
+    begun: HashMap<EntryId, Opened>,
     /// By slot.
     open: HashMap<usize, Reading>,
     done: HashMap<EntryId, Result<(Opened, Vec<u8>), Error>>,
@@ -180,6 +182,7 @@ impl<'a> Recorder<'a> {
             want: Want::Whole,
             proof: Proof::Now,
             slots: 0,
+            begun: HashMap::new(),
             open: HashMap::new(),
             done: HashMap::new(),
             order: Vec::new(),
@@ -230,12 +233,13 @@ impl Consumer for Recorder<'_> {
         self.want
     }
 
-    fn proof(&self) -> Proof {
+    fn proof(&self, _: EntryId) -> Proof {
         self.proof
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
         assert!(slot < self.slots);
+        self.begun.insert(opened.entry, opened.clone());
         let reading = Reading {
             entry: opened.entry,
             bytes: Vec::new(),

@@ -1,4 +1,4 @@
-//! Files whose proof is put off: what is refused all the same.
+//! Files whose proof is put off: what is refused all the same, and what at the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use bc_testkit::TestTree;
 use bc_walk::{EntryId, ErrorKind, Listing, Metadata};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
-use super::{Recorder, age, bytes, each_backend, options, read_all, walk};
+use super::{CLOCK_AHEAD_NS, Recorder, age, bytes, each_backend, options, read_all, walk};
 use crate::{Choice, Options, Proof, Want};
 
 const SLOT: usize = 4096;
@@ -21,9 +21,9 @@ fn in_slots(backend: Choice) -> Options {
     }
 }
 
-fn later() -> Recorder<'static> {
+fn with(proof: Proof) -> Recorder<'static> {
     Recorder {
-        proof: Proof::Later,
+        proof,
         ..Recorder::new(1)
     }
 }
@@ -40,7 +40,11 @@ fn three(len: usize) -> (TestTree, Listing) {
 }
 
 fn read(listing: &Listing, backend: Choice) -> Recorder<'static> {
-    let mut recorder = later();
+    read_with(Proof::Later, listing, backend)
+}
+
+fn read_with(proof: Proof, listing: &Listing, backend: Choice) -> Recorder<'static> {
+    let mut recorder = with(proof);
     read_all(listing, &in_slots(backend), &mut recorder);
     assert_eq!(recorder.done.len(), 3);
     recorder
@@ -84,7 +88,7 @@ fn a_part_is_read_without_a_proof() {
     for (want, expected) in wants {
         each_backend(|backend| {
             let (_tree, listing) = three(3 * SLOT);
-            let mut recorder = later();
+            let mut recorder = with(Proof::Later);
             recorder.want = want;
             read_all(&listing, &in_slots(backend), &mut recorder);
             for content in recorder.contents(&listing) {
@@ -190,6 +194,157 @@ fn without_metadata_there_is_a_proof() {
         let recorder = read(&listing, backend);
         for (opened, _) in recorder.done.values().map(|done| done.as_ref().unwrap()) {
             assert!(opened.stat.blocks > 0, "by fstat");
+        }
+    });
+}
+
+/// Lengths that take one piece, one that just does not, and several.
+const LENGTHS: [usize; 5] = [1, 100, SLOT - 1, SLOT, 3 * SLOT + 5];
+
+#[test]
+fn a_proof_at_the_end_is_of_the_descriptor_that_was_read() {
+    for len in LENGTHS {
+        each_backend(|backend| {
+            let (tree, listing) = three(len);
+            let recorder = read_with(Proof::AtEnd, &listing, backend);
+            let contents = recorder.contents(&listing);
+            for (entry, name) in listing.ids().zip(["a", "b", "c"]) {
+                assert!(contents[entry.0 as usize] == fs::read(tree.join(name)).unwrap());
+                let (opened, _) = recorder.done[&entry].as_ref().unwrap();
+                assert_eq!(opened.stat.meta(), listing.meta(entry).unwrap());
+                assert!(opened.stat.blocks > 0, "by fstat");
+                assert_eq!(recorder.begun[&entry].stat.blocks, 0, "not yet");
+            }
+        });
+    }
+}
+
+#[test]
+fn parts_are_proven_at_the_end_too() {
+    let range = |offset, len| Want::Range { offset, len };
+    for want in [
+        Want::Ends { len: 100 },
+        range(0, 100),
+        range(50, 0),
+        range(1 << 20, 9),
+    ] {
+        each_backend(|backend| {
+            let (tree, listing) = three(3 * SLOT);
+            replace(&tree.join("b"), &bytes(3 * SLOT, 1));
+            let mut recorder = with(Proof::AtEnd);
+            recorder.want = want;
+            read_all(&listing, &in_slots(backend), &mut recorder);
+            assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{want:?}");
+            for entry in [0, 2] {
+                let (opened, _) = recorder.done[&EntryId(entry)].as_ref().unwrap();
+                assert!(opened.stat.blocks > 0, "{want:?}");
+            }
+        });
+    }
+}
+
+/// Another file of the same content and times in its place while it is read, and back again
+/// afterwards: by name and by directory.
+#[test]
+fn a_file_swapped_for_the_read_and_back_is_refused() {
+    for len in LENGTHS {
+        each_backend(|backend| {
+            let (tree, _) = three(len);
+            for side in ["here/f", "there/f"] {
+                tree.write(side, bytes(len, 9));
+                age(&tree.join(side));
+            }
+            let swap = || {
+                fs::rename(tree.join("here"), tree.join("aside")).unwrap();
+                fs::rename(tree.join("there"), tree.join("here")).unwrap();
+                fs::rename(tree.join("aside"), tree.join("there")).unwrap();
+            };
+            let root = walk(tree.path(), Metadata::Basic);
+            let listed = root
+                .ids()
+                .find(|id| root.path(*id).ends_with(b"here/f"))
+                .unwrap();
+            swap();
+            let mut back = false;
+            let mut recorder = with(Proof::AtEnd).with_hook(|_| {
+                if !std::mem::replace(&mut back, true) {
+                    swap();
+                }
+            });
+            let plan = crate::Plan::new(vec![listed], 1);
+            let cancel = bc_pool::Cancel::new();
+            crate::pump(&root, &plan, &in_slots(backend), &cancel, &mut recorder);
+            assert_eq!(recorder.error(listed.0).kind(), ErrorKind::Changed);
+        });
+    }
+}
+
+#[test]
+fn a_write_after_the_listing_is_refused_at_the_end() {
+    for len in LENGTHS {
+        each_backend(|backend| {
+            let (tree, listing) = three(len);
+            // In place, the same bytes and the same modification time.
+            fs::write(tree.join("b"), bytes(len, 1)).unwrap();
+            age(&tree.join("b"));
+            let recorder = read_with(Proof::AtEnd, &listing, backend);
+            assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{len}");
+            assert!(recorder.done[&EntryId(0)].is_ok());
+        });
+    }
+}
+
+#[test]
+fn a_write_between_two_pieces_is_refused_at_the_end() {
+    each_backend(|backend| {
+        let (tree, listing) = three(3 * SLOT);
+        let mut written = false;
+        let mut recorder = with(Proof::AtEnd).with_hook(|_| {
+            if !std::mem::replace(&mut written, true) {
+                for name in ["a", "b", "c"] {
+                    fs::write(tree.join(name), [0; 3 * SLOT]).unwrap();
+                }
+            }
+        });
+        read_all(&listing, &in_slots(backend), &mut recorder);
+        for entry in 0..3 {
+            assert_eq!(recorder.error(entry).kind(), ErrorKind::Changed);
+        }
+    });
+}
+
+#[test]
+fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
+    each_backend(|backend| {
+        let (tree, listing) = three(100);
+        for name in ["a", "b", "c"] {
+            fs::remove_file(tree.join(name)).unwrap();
+        }
+        fs::create_dir(tree.join("a")).unwrap();
+        mkfifoat(CWD, tree.join("b"), Mode::from_raw_mode(0o644)).unwrap();
+        tree.write("c", bytes(99, 2));
+        age(&tree.join("c"));
+        let recorder = read_with(Proof::AtEnd, &listing, backend);
+        assert_eq!(recorder.error(0).kind(), ErrorKind::NotRegular);
+        assert_eq!(recorder.error(1).kind(), ErrorKind::NotRegular);
+        assert_eq!(recorder.error(2).kind(), ErrorKind::Changed);
+    });
+}
+
+/// One look at its end shows nothing of a write that began just before the listing.
+#[test]
+fn a_fresh_file_is_proven_now() {
+    each_backend(|backend| {
+        CLOCK_AHEAD_NS.set(0);
+        let tree = TestTree::new();
+        for name in ["a", "b", "c"] {
+            tree.write(name, "content");
+        }
+        let listing = walk(tree.path(), Metadata::Basic);
+        let recorder = read_with(Proof::AtEnd, &listing, backend);
+        for entry in listing.ids() {
+            assert!(recorder.begun[&entry].stat.blocks > 0, "by fstat");
+            assert!(recorder.done[&entry].is_ok());
         }
     });
 }

@@ -7,6 +7,7 @@ mod extents;
 mod hostile;
 mod large;
 mod reference;
+mod sample;
 
 use std::ffi::OsString;
 use std::fs;

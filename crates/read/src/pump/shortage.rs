@@ -1,0 +1,40 @@
+//! What to do while the process has no descriptor left for one more file.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::Pump;
+use crate::types::Consumer;
+
+impl<C: Consumer> Pump<'_, C> {
+    /// How many slots should be filled before the consumer is called.
+    pub(super) fn enough(&self, width: usize) -> usize {
+        if self.is_short() { 1 } else { width }
+    }
+
+    /// Whether files have to be closed before others can be opened.
+    pub(super) fn is_short(&self) -> bool {
+        self.short && self.free.len() < self.slots.len()
+    }
+
+    /// Whether an open that failed with `errno` is worth another try once a
+    /// descriptor has become free: by one of this worker's own files or kept
+    /// directories, or for a second by another worker's. The slot of the failed open counts as used.
+    pub(super) fn defers(&mut self, errno: Option<i32>) -> bool {
+        let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+        if !short.contains(&errno) {
+            return false;
+        }
+        self.short = true;
+        if self.free.len() + 1 < self.slots.len() {
+            return true;
+        }
+        self.waits += 1;
+        // Where one descriptor is all there is, a directory takes it each time.
+        if !self.opener.release() || self.waits > 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.waits < 1000
+    }
+}
