@@ -52,8 +52,8 @@ const SAVES_AVX512: u64 = SAVES_AVX | 0b1110_0000;
 fn ask() -> Features {
     // SAFETY: every x86-64 processor has CPUID, and leaf 0 says which others there are.
     let (highest, one) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
-    // SAFETY: as above; a leaf beyond the highest one would give another leaf's answer.
     let seven = match highest {
+        // SAFETY: as above; a leaf beyond the highest one would give another leaf's answer.
         7.. => unsafe { __cpuid_count(7, 0).ebx },
         _ => 0,
     };

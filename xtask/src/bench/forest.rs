@@ -167,7 +167,7 @@ fn name(nth: u64) -> String {
 
 /// At most 48 bytes, which ext4 keeps in the inode (`-O inline_data`).
 fn content(nth: u64) -> String {
-    if nth % EMPTY == 0 {
+    if nth.is_multiple_of(EMPTY) {
         return String::new();
     }
     let same_as = if nth % EQUAL == 2 { nth - 1 } else { nth };

@@ -53,11 +53,11 @@ fn each<P: Sync, S>(
     })
 }
 
-fn read(buffer: &mut Vec<u8>, path: &CStr) -> rustix::io::Result<()> {
+fn read(buffer: &mut [u8], path: &CStr) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = openat(CWD, path, flags, Mode::empty())?;
     // A short read of a regular file is its end.
-    while rustix::io::read(&file, &mut buffer[..])? == READ {}
+    while rustix::io::read(&file, &mut *buffer)? == READ {}
     Ok(())
 }
 
