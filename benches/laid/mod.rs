@@ -1,5 +1,9 @@
 //! The tree that the benches of walk, read, search and manifest work on, and how criterion times
 //! them: few samples, as each is milliseconds of system calls.
+#![allow(
+    dead_code,
+    reason = "each bench is a program of its own and uses a part"
+)]
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -165,7 +165,11 @@ fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
     )?;
     writeln!(
         out,
-        "| `$BIG`, `$SMALL`, `$TEN` | a file of 1 GiB; a file of 100 bytes; ten files of 4 KiB |\n"
+        "| `$BIG`, `$SMALL`, `$TEN` | a file of 1 GiB; a file of 100 bytes; ten files of 4 KiB |"
+    )?;
+    writeln!(
+        out,
+        "| `$SHAPE`, `$SHAPELIST` | the shape of work that the row names; its files in path order |\n"
     )
 }
 
@@ -207,7 +211,8 @@ fn lines(row: &Row) -> Vec<(String, String)> {
     let times = format!("{ratio:.2}×, {pairs:.2}×");
     let share = format!("{:.2} of, {:.2} of", 1.0 / ratio, 1.0 / pairs);
     if row.targets.is_empty() {
-        return vec![(times, " |".to_owned())];
+        let ratio = if row.is_floor() { share } else { times };
+        return vec![(ratio, " |".to_owned())];
     }
     let line = |(target, note): &(Target, String)| {
         let met = if target.met(ratio) {
