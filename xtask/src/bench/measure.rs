@@ -59,6 +59,12 @@ impl Bench {
             .is_none_or(|word| name.contains(word.as_str()))
     }
 
+    /// Whether a row of a job may have been asked for.
+    pub(crate) fn wanted_job(&self, job: &str) -> bool {
+        let named = |word: &String| word.starts_with(job);
+        self.wanted(job) || self.only.as_ref().is_some_and(named)
+    }
+
     /// Times ours and theirs in turn; a failure is a row not run, with its reason.
     pub(crate) fn compare(&mut self, pair: &Pair<'_>) -> Result<()> {
         self.compare_to(pair, &[]).map(drop)

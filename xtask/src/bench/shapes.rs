@@ -141,7 +141,7 @@ fn laid(
 ) -> Result<()> {
     let title = |job: &Job| format!("{name}, {}", job.what);
     // A word of the peer's name alone would ask for every shape.
-    if !jobs.iter().any(|job| bench.wanted(&title(job))) {
+    if !jobs.iter().any(|job| bench.wanted_job(&title(job))) {
         return Ok(());
     }
     let root = bench.shape.clone();
@@ -198,7 +198,7 @@ fn run(bench: &mut Bench, title: &str, job: &Job) -> Result<()> {
 /// 35,000 pairs are linked; each run gets them anew.
 fn links(bench: &mut Bench) -> Result<()> {
     let job = "35,000 pairs, hard links";
-    if !bench.wanted(job) {
+    if !bench.wanted_job(job) {
         return Ok(());
     }
     let root = bench.shape.clone();
