@@ -25,6 +25,15 @@ impl Args {
         }
     }
 
+    /// Takes the first word if it is this one.
+    pub(crate) fn takes(&mut self, word: &str) -> bool {
+        let is_it = self.left.first().is_some_and(|first| first == word);
+        if is_it {
+            self.left.remove(0);
+        }
+        is_it
+    }
+
     /// Takes the option `name` (given with its dashes), if it is there, and its value.
     pub(crate) fn option(&mut self, name: &str) -> Result<Option<String>> {
         for at in 0..self.left.len() {

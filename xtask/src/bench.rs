@@ -6,6 +6,7 @@ mod chart;
 mod cold;
 mod dup;
 mod files;
+mod forest;
 mod hash;
 mod integrity;
 mod kernels;
@@ -16,12 +17,16 @@ mod memory;
 mod peers;
 mod readme;
 mod record;
+mod scale;
+mod scale_jobs;
+mod shapes;
+mod targets;
 mod walk;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::{correctness, sh};
@@ -33,10 +38,10 @@ pub(crate) use walk::run as walk;
 /// Pairs of runs of a quick row.
 const RUNS: u64 = 7;
 
-/// Targets of one row, each with a word about what it is against or when it holds.
-type Targets = &'static [(Target, &'static str)];
-
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
+    if args.takes("scale") {
+        return scale::run(args);
+    }
     let runs = usize::try_from(args.number("--runs", RUNS)?)?.max(1);
     let tree = args.option("--dir")?;
     let copies = args.option("--copies")?;
@@ -44,14 +49,15 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let folder = args.option("--record")?;
     let resume = args.flag("--resume");
     let large = args.flag("--large");
+    let scratch = args.option("--scratch")?;
     let recorded = !args.flag("--no-record") && only.is_none();
     let area = args.word().unwrap_or_else(|| "all".to_owned());
     if area == "draw" {
         return draw(&args.rest()?);
     }
     args.done()?;
-    if !["hash", "dup", "integrity", "all"].contains(&area.as_str()) {
-        bail!("bench needs one of hash, dup, integrity, all, draw, not {area:?}");
+    if !["hash", "dup", "integrity", "shapes", "all"].contains(&area.as_str()) {
+        bail!("bench needs one of hash, dup, integrity, shapes, all, draw, scale, not {area:?}");
     }
     let tree = tree.map_or_else(|| sh::dataset("linux"), PathBuf::from);
     if !tree.is_dir() {
@@ -67,6 +73,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let mut bench = Bench::new(&area, runs, tree.canonicalize()?, only)?;
     bench.copies = copies.canonicalize().ok();
     bench.place = place;
+    if let Some(scratch) = scratch {
+        bench.shape =
+            std::path::absolute(scratch)?.join(format!("bc-shape-{}", std::process::id()));
+    }
     if resume {
         bench.resume()?;
     }
@@ -115,6 +125,12 @@ pub(crate) struct Bench {
     /// Where our programs are.
     release: PathBuf,
     peaks: Vec<(String, f64)>,
+    /// Where one shape of work at a time is laid.
+    shape: PathBuf,
+    /// A command that makes ready what a timed one will change; its time does not count.
+    prepare: Option<String>,
+    /// Bytes of the tree's files.
+    bytes: u64,
 }
 
 impl Bench {
@@ -136,14 +152,8 @@ impl Bench {
             let name = program.file_name().expect("a program has a name");
             std::fs::copy(program, release.join(name))?;
         }
-        let mut find = Command::new("find");
-        find.current_dir(&tree).args([".", "-type", "f", "-print0"]);
-        // In path order, as bc reads them.
-        let list = sh::stdout(&mut find)?;
-        let mut paths: Vec<&[u8]> = list.split_inclusive(|&b| b == 0).collect();
-        paths.sort_unstable();
-        std::fs::write(scratch.join("list"), paths.concat())?;
-        let mut record = record::begin(area, runs, &tree, paths.len());
+        let (files, bytes) = list_files(&tree, &scratch.join("list"))?;
+        let mut record = record::begin(area, runs, &tree, files);
         record.load_before = load_before;
         Ok(Bench {
             record,
@@ -154,9 +164,12 @@ impl Bench {
             tree,
             copies: None,
             only,
+            shape: scratch.join("shape"),
             scratch,
             release,
             peaks: Vec::new(),
+            prepare: None,
+            bytes,
         })
     }
 
@@ -175,6 +188,9 @@ impl Bench {
         }
         if area == "integrity" || all {
             integrity::rows(self)?;
+        }
+        if area == "shapes" || all {
+            shapes::rows(self)?;
         }
         if hash || all {
             memory::hash(self)?;
@@ -251,9 +267,17 @@ impl Bench {
         self.save()
     }
 
-    /// The variables of the commands.
-    fn variables(&self) -> [(&'static str, PathBuf); 9] {
+    /// Writes the paths of all files below `tree` to a list in the scratch folder.
+    fn list_files(&self, tree: &Path, name: &str) -> Result<()> {
+        list_files(tree, &self.scratch.join(name)).map(drop)
+    }
+
+    /// The variables of the commands, a name before those that are its beginning.
+    fn variables(&self) -> [(&'static str, PathBuf); 12] {
         [
+            ("$SHAPELIST", self.scratch.join("shapelist")),
+            ("$SHAPE", self.shape.clone()),
+            ("$BYTES", PathBuf::from(self.bytes.to_string())),
             ("$TREE", self.tree.clone()),
             ("$COPIES", self.copies.clone().unwrap_or_default()),
             ("$LIST", self.scratch.join("list")),
@@ -265,4 +289,24 @@ impl Bench {
             ("$N", PathBuf::from(self.threads.to_string())),
         ]
     }
+}
+
+/// Writes the paths of all files below `tree` to `list`, in path order, as bc reads them, each with a
+/// NUL behind it; gives their number and their bytes.
+fn list_files(tree: &Path, list: &Path) -> Result<(usize, u64)> {
+    let mut find = Command::new("find");
+    find.current_dir(tree)
+        .args([".", "-type", "f", "-printf", "%p\\0%s\\0"]);
+    let found = sh::stdout(&mut find)?;
+    let mut paths = Vec::new();
+    let mut bytes = 0;
+    let mut fields = found.split_inclusive(|&b| b == 0);
+    while let (Some(path), Some(size)) = (fields.next(), fields.next()) {
+        paths.push(path);
+        let size = String::from_utf8_lossy(&size[..size.len() - 1]);
+        bytes += size.parse::<u64>().context("find's %s")?;
+    }
+    paths.sort_unstable();
+    std::fs::write(list, paths.concat()).with_context(|| list.display().to_string())?;
+    Ok((paths.len(), bytes))
 }

@@ -1,5 +1,8 @@
 //! The floor program: what the bare system calls cost, with nothing done to the data. It runs as a
-//! process of its own so that whole processes are compared, and as a release build.
+//! process of its own so that whole processes are compared, and as a release build. What each job
+//! cannot do without is written down beside the targets of `bench/targets.rs`.
+
+mod content;
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -13,21 +16,22 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, opena
 
 use crate::args::Args;
 
-/// Paths a thread takes at a time: few enough that no thread ends late, many enough that the
-/// shared counter is no matter.
-const BATCH: usize = 64;
-
-/// One read of this size takes nearly every file of a source tree whole.
-const READ: usize = 128 * 1024;
-
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let words = args.all();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["read", root, list, threads] => {
+        [job @ ("read" | "dup" | "link"), root, list, threads] => {
             let list = std::fs::read(list).with_context(|| list.to_owned())?;
             std::env::set_current_dir(root).with_context(|| root.to_owned())?;
-            read_all(&list, threads.parse()?)?;
+            let (list, threads) = (content::paths(&list)?, threads.parse()?);
+            match job {
+                "read" => content::read_all(&list, threads)?,
+                "dup" => content::read_where_sizes_repeat(&list, threads)?,
+                _ => content::link_pairs(&list, threads)?,
+            }
+        }
+        ["lanes", algorithm, bytes, threads] => {
+            content::lanes(algorithm, bytes.parse()?, threads.parse()?)?;
         }
         ["walk", root, threads] => {
             std::env::set_current_dir(root).with_context(|| root.to_owned())?;
@@ -38,34 +42,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             walk(threads.parse()?, Stat::Take)?;
         }
         ["peak", file, program, ref arguments @ ..] => return peak(file, program, arguments),
-        _ => bail!("floor: read ROOT LIST THREADS | walk|statx ROOT THREADS | peak FILE COMMAND"),
+        _ => bail!(
+            "floor: read|dup|link ROOT LIST THREADS | walk|statx ROOT THREADS | lanes ALG BYTES \
+             THREADS | peak FILE COMMAND"
+        ),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Opens, reads and closes every path of a NUL-separated list.
-fn read_all(list: &[u8], threads: usize) -> Result<()> {
-    let paths: Vec<&CStr> = list
-        .split_inclusive(|&b| b == 0)
-        .map(CStr::from_bytes_with_nul)
-        .collect::<Result<_, _>>()
-        .context("the list does not end its paths with NUL")?;
-    let next = AtomicUsize::new(0);
-    in_threads(threads, || {
-        let mut buffer = vec![0_u8; READ];
-        loop {
-            let from = next.fetch_add(BATCH, Ordering::Relaxed);
-            if from >= paths.len() {
-                return Ok(());
-            }
-            for path in &paths[from..paths.len().min(from + BATCH)] {
-                let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                let file = openat(CWD, *path, flags, Mode::empty())?;
-                // A short read of a regular file is its end.
-                while rustix::io::read(&file, &mut buffer[..])? == READ {}
-            }
-        }
-    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,6 @@ mod bench;
 mod correctness;
 mod datasets;
 mod dist;
-mod entries;
 mod floor;
 mod isa;
 mod package;
@@ -29,15 +28,17 @@ cargo xtask COMMAND
   correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
       compare the release binary with the installed reference tools on directories or datasets
       (synth, hostile and, if laid, linux); exit 1 on any difference
-  bench [hash|dup|integrity|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
-      [--record D] [--resume] [--large]
+  bench [hash|dup|integrity|shapes|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
+      [--record D] [--resume] [--large] [--scratch D]
       time bc against its peers and against the floor program, in pairs; all writes
       benches/record and README's table. --record: a trial, written to D. --resume: goes on with
-      an interrupted run of the same day. --large: the large dataset's memory, too
+      an interrupted run of the same day. --large: the large dataset's memory, too.
+      --scratch: where the shapes of work are laid, one at a time (1.4 GB)
   bench draw RECORD.json
       a record's Markdown, charts and README's table again from its figures
-  entries [--counts N,N,...] [--dir D] [--bc FILE]
-      time and peak memory of bc integrity over trees of very many entries, made on a tmpfs
+  bench scale [--files N,N,...] [--layout tree|flat|deep] [--dir D] [--only WORD] [--bc FILE]
+      [--record FILE]
+      time and peak memory of every job over trees of very many tiny files, made below --dir
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
@@ -54,7 +55,8 @@ cargo xtask COMMAND
       packs every crate and builds and tests the packages outside the workspace
 
 programs that bench and correctness start themselves:
-  floor read ROOT LIST THREADS | floor walk|statx ROOT THREADS | floor peak FILE COMMAND...
+  floor read|dup|link ROOT LIST THREADS | floor walk|statx ROOT THREADS
+  floor lanes ALGORITHM BYTES THREADS | floor peak FILE COMMAND...
   walk names|stat ROOT THREADS
 ";
 
@@ -64,7 +66,6 @@ fn main() -> ExitCode {
         Some("datasets") => datasets::run(args),
         Some("correctness") => correctness::run(args),
         Some("bench") => bench::run(args),
-        Some("entries") => entries::run(args),
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),

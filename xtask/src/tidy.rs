@@ -126,7 +126,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "xtask",
         licence: GPL,
-        may_use: &["bc-testkit", "bc-walk", "bc-pool"],
+        may_use: &["bc-digest", "bc-testkit", "bc-walk", "bc-pool"],
     },
 ];
 

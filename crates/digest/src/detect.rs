@@ -4,6 +4,8 @@
 use std::sync::OnceLock;
 
 use crate::Algorithm;
+#[cfg(target_arch = "x86_64")]
+use crate::cpuid;
 use crate::lanes::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 
 /// The instruction sets that hashing may use.
@@ -151,26 +153,19 @@ impl Kernels {
     }
 }
 
-// `is_x86_feature_detected!` reports AVX and AVX-512 only if XCR0 says that the operating system
-// saves the upper halves, the mask registers and the upper sixteen registers.
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2")
+    cpuid::features().avx2
 }
 
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512dq")
+    cpuid::features().avx512
 }
 
 #[cfg(target_arch = "x86_64")]
 fn has_sha_ni() -> bool {
-    is_x86_feature_detected!("sha")
-        && is_x86_feature_detected!("ssse3")
-        && is_x86_feature_detected!("sse4.1")
+    cpuid::features().sha_ni
 }
 
 #[cfg(target_arch = "x86_64")]

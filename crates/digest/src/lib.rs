@@ -45,6 +45,8 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 mod detect;
 mod digest;
 mod hasher;

@@ -4,11 +4,10 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 
+use super::Bench;
 use super::hash::title;
 use super::measure::{Cache, Pair};
-use super::{Bench, Target, Targets};
 use crate::sh;
-use Target::{AtLeast, AtMost};
 
 /// Size of the large file in bytes.
 const BIG: u64 = 1 << 30;
@@ -24,21 +23,16 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 }
 
 fn large(bench: &mut Bench) -> Result<()> {
-    let rows: &[(&str, &str, &str, Targets)] = &[
-        (
-            "sha256",
-            "openssl",
-            "openssl dgst -sha256 $BIG",
-            &[(AtLeast(1.0), "")],
-        ),
-        ("sha256", "sha256sum", "sha256sum $BIG", &[]),
-        ("xxh128", "cat", "cat $BIG", &[(AtMost(1.15), "cat")]),
-        ("xxh128", "xxhsum", "xxhsum -H2 $BIG", &[]),
-        ("blake3", "b3sum", "b3sum $BIG", &[(AtLeast(1.0), "")]),
-        ("blake2b", "b2sum", "b2sum $BIG", &[]),
-        ("md5", "openssl", "openssl dgst -md5 $BIG", &[]),
-        ("sha1", "openssl", "openssl dgst -sha1 $BIG", &[]),
-        ("sha512", "openssl", "openssl dgst -sha512 $BIG", &[]),
+    let rows: &[(&str, &str, &str)] = &[
+        ("sha256", "openssl", "openssl dgst -sha256 $BIG"),
+        ("sha256", "sha256sum", "sha256sum $BIG"),
+        ("xxh128", "cat", "cat $BIG"),
+        ("xxh128", "xxhsum", "xxhsum -H2 $BIG"),
+        ("blake3", "b3sum", "b3sum $BIG"),
+        ("blake2b", "b2sum", "b2sum $BIG"),
+        ("md5", "openssl", "openssl dgst -md5 $BIG"),
+        ("sha1", "openssl", "openssl dgst -sha1 $BIG"),
+        ("sha512", "openssl", "openssl dgst -sha512 $BIG"),
     ];
     if !rows.iter().any(|(algorithm, tool, ..)| {
         bench.wanted(&format!("{} of a 1 GiB file / {tool}", title(algorithm)))
@@ -56,13 +50,12 @@ fn large(bench: &mut Bench) -> Result<()> {
         }
         file.sync_all()?;
     }
-    for (algorithm, tool, command, targets) in rows {
+    for (algorithm, tool, command) in rows {
         bench.compare(&Pair {
             job: format!("{} of a 1 GiB file", title(algorithm)),
             ours: &format!("bc hash --type={algorithm} $BIG"),
             theirs: command,
             tool: &[tool],
-            targets,
             cache: Cache::Warm,
             pairs: 0,
         })?;
@@ -79,22 +72,15 @@ fn ten(bench: &mut Bench) -> Result<()> {
         std::fs::write(folder.join(number.to_string()), [number; 4096])?;
         paths.push(format!("$TEN/{number}"));
     }
-    for (theirs, targets) in [
-        (
-            format!("sha256sum {}", paths.join(" ")),
-            &[(AtLeast(1.0), "one process")][..],
-        ),
-        (
-            "for f in \"$TEN\"/*; do sha256sum \"$f\"; done".to_owned(),
-            &[],
-        ),
+    for theirs in [
+        format!("sha256sum {}", paths.join(" ")),
+        "for f in \"$TEN\"/*; do sha256sum \"$f\"; done".to_owned(),
     ] {
         bench.compare(&Pair {
             job: "SHA-256 of ten small files".to_owned(),
             ours: "bc hash $TEN",
             theirs: &theirs,
             tool: &["sha256sum"],
-            targets,
             cache: Cache::Warm,
             pairs: START_UPS,
         })?;
@@ -109,7 +95,6 @@ fn start_up(bench: &mut Bench) -> Result<()> {
         ours: "bc hash $SMALL",
         theirs: "sha256sum $SMALL",
         tool: &["sha256sum"],
-        targets: &[(AtMost(1.5), "")],
         cache: Cache::Warm,
         pairs: START_UPS,
     })

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 
+use super::Bench;
 use super::measure::{Cache, Pair};
-use super::{Bench, Target, Targets, machine};
-use Target::{AtLeast, AtMost};
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     bench.area = "hash";
@@ -38,57 +37,31 @@ fn tree(bench: &mut Bench) -> Result<()> {
         ours: "bc hash --type=xxh128 $TREE",
         theirs: floor,
         tool: &["xtask"],
-        targets: &[
-            (AtMost(1.3), "the floor: open, read, close"),
-            (AtMost(1.15), "stretch"),
-        ],
         cache: Cache::Warm,
         pairs: 9,
     })?;
-    let sha_ni = machine::has_flag("sha_ni");
-    let openssl: Targets = match (machine::has_flag("avx512f"), sha_ni) {
-        (true, true) => &[
-            (AtLeast(1.4), "SHA-NI stream a thread"),
-            (AtLeast(5.5), "set without SHA-NI"),
-        ],
-        (true, false) => &[(AtLeast(5.5), "AVX-512")],
-        (false, true) => &[(AtLeast(1.4), "SHA-NI stream a thread")],
-        (false, false) => &[],
-    };
-    let sha256sum: Targets = if machine::has_flag("avx512f") {
-        &[(AtLeast(9.0), "AVX-512"), (AtLeast(12.0), "stretch")]
-    } else {
-        &[(AtLeast(4.0), "AVX2")]
-    };
-    let hashdeep: Targets = if machine::has_flag("avx512f") {
-        &[(AtLeast(8.0), "AVX-512")]
-    } else {
-        &[]
-    };
-    let none: Targets = &[];
-    let rows: &[(&str, &str, &str, Targets)] = &[
-        ("xxh128", "xxhsum", "xxhsum -H2", &[(AtLeast(2.4), "")]),
-        ("sha256", "sha256sum", "sha256sum", sha256sum),
-        ("sha256", "openssl", "openssl dgst -sha256", openssl),
-        ("md5", "md5sum", "md5sum", &[(AtLeast(4.0), "")]),
-        ("sha1", "sha1sum", "sha1sum", &[(AtLeast(4.0), "")]),
-        ("sha512", "sha512sum", "sha512sum", &[(AtLeast(3.0), "")]),
-        ("blake2b", "b2sum", "b2sum", &[(AtLeast(1.5), "")]),
-        ("blake3", "b3sum", "b3sum", none),
-        ("xxh3", "xxhsum", "xxhsum -H3", none),
-        ("xxh64", "xxhsum", "xxhsum -H1", none),
-        ("sha224", "sha224sum", "sha224sum", none),
-        ("sha384", "sha384sum", "sha384sum", none),
-        ("sha512-256", "openssl", "openssl dgst -sha512-256", none),
-        ("crc32c", "rhash", "rhash --crc32c --simple", none),
+    let rows: &[(&str, &str, &str)] = &[
+        ("xxh128", "xxhsum", "xxhsum -H2"),
+        ("sha256", "sha256sum", "sha256sum"),
+        ("sha256", "openssl", "openssl dgst -sha256"),
+        ("md5", "md5sum", "md5sum"),
+        ("sha1", "sha1sum", "sha1sum"),
+        ("sha512", "sha512sum", "sha512sum"),
+        ("blake2b", "b2sum", "b2sum"),
+        ("blake3", "b3sum", "b3sum"),
+        ("xxh3", "xxhsum", "xxhsum -H3"),
+        ("xxh64", "xxhsum", "xxhsum -H1"),
+        ("sha224", "sha224sum", "sha224sum"),
+        ("sha384", "sha384sum", "sha384sum"),
+        ("sha512-256", "openssl", "openssl dgst -sha512-256"),
+        ("crc32c", "rhash", "rhash --crc32c --simple"),
     ];
-    for (algorithm, tool, command, targets) in rows {
+    for (algorithm, tool, command) in rows {
         bench.compare(&Pair {
             job: format!("{} of the tree", title(algorithm)),
             ours: &format!("bc hash --type={algorithm} $TREE"),
             theirs: &xargs(command),
             tool: &[tool],
-            targets,
             cache: Cache::Warm,
             pairs: 0,
         })?;
@@ -98,16 +71,14 @@ fn tree(bench: &mut Bench) -> Result<()> {
         ours: "bc hash --type=sha256 $TREE",
         theirs: "hashdeep -r -l -j$N -c sha256 $TREE",
         tool: &["hashdeep"],
-        targets: hashdeep,
         cache: Cache::Warm,
         pairs: 0,
     })?;
     bench.compare(&Pair {
         job: "SHA-256 of the tree".to_owned(),
         ours: "bc hash --type=sha256 $TREE",
-        theirs: "xtask floor read $TREE $LIST $N",
+        theirs: "xtask floor read $TREE $LIST $N && xtask floor lanes sha256 $BYTES $N",
         tool: &["xtask"],
-        targets: &[],
         cache: Cache::Warm,
         pairs: 0,
     })?;
@@ -116,7 +87,6 @@ fn tree(bench: &mut Bench) -> Result<()> {
         ours: "bc hash --type=sha256 --io=uring $TREE",
         theirs: "bc hash --type=sha256 --io=sync $TREE",
         tool: &["bc"],
-        targets: &[],
         cache: Cache::Warm,
         pairs: 0,
     })
@@ -127,14 +97,12 @@ fn threads(bench: &mut Bench) -> Result<()> {
     if bench.threads < 2 {
         return bench.left_out("1 to N threads", "one CPU");
     }
-    let wanted = 0.9 * bench.threads as f64;
     for algorithm in ["sha256", "xxh128", "blake3"] {
         bench.compare(&Pair {
             job: format!("{}, N threads against 1", title(algorithm)),
             ours: &format!("bc hash --type={algorithm} --threads=$N $TREE"),
             theirs: &format!("bc hash --type={algorithm} --threads=1 $TREE"),
             tool: &["bc"],
-            targets: &[(AtLeast(wanted), "")],
             cache: Cache::Warm,
             pairs: 0,
         })?;
@@ -144,7 +112,6 @@ fn threads(bench: &mut Bench) -> Result<()> {
         ours: "xtask floor read $TREE $LIST $N",
         theirs: "xtask floor read $TREE $LIST 1",
         tool: &["xtask"],
-        targets: &[],
         cache: Cache::Warm,
         pairs: 0,
     })

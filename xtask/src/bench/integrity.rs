@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 
+use super::Bench;
 use super::measure::{Cache, Pair};
-use super::{Bench, Target};
-use Target::{AtLeast, AtMost};
 
 /// What mtree records to hold the same facts as our manifest.
 const MTREE: &str = "mtree -c -k type,size,mode,uid,gid,time,nlink,link,sha256 -p $TREE";
@@ -17,7 +16,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         ours: sha256,
         theirs: "hashdeep -r -l -j$N -c sha256 $TREE",
         tool: &["hashdeep"],
-        targets: &[(AtLeast(8.0), "")],
         cache: Cache::Warm,
         pairs: 0,
     })?;
@@ -26,7 +24,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         ours: sha256,
         theirs: MTREE,
         tool: &["mtree", "mtree-netbsd", "bmtree"],
-        targets: &[(AtLeast(13.0), "")],
         cache: Cache::Warm,
         pairs: 0,
     })?;
@@ -35,10 +32,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         ours: "bc integrity manifest --algorithm=xxh128 --output=$SCRATCH/manifest $TREE",
         theirs: "xtask floor statx $TREE $N && xtask floor read $TREE $LIST $N",
         tool: &["xtask"],
-        targets: &[(
-            AtMost(1.4),
-            "both floors: statx walk, then open, read, close",
-        )],
         cache: Cache::Warm,
         pairs: 9,
     })?;
@@ -53,7 +46,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         ours: verify,
         theirs: sha256,
         tool: &["bc"],
-        targets: &[],
         cache: Cache::Warm,
         pairs: 0,
     })?;
@@ -73,7 +65,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             ours,
             theirs: "xtask floor statx $TREE $N",
             tool: &["xtask"],
-            targets: &[],
             cache: Cache::Warm,
             pairs: 9,
         })?;

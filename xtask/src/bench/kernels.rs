@@ -1,12 +1,11 @@
 //! SHA-256 of a tree with one instruction set at a time, through the example of bc-hash that can
-//! choose: what other CPUs would see, and what the targets set on other CPUs compare with.
+//! choose: what other CPUs would see.
 
 use anyhow::Result;
 
 use super::hash::xargs;
 use super::measure::{Cache, Pair};
-use super::{Bench, Target, Targets, machine};
-use Target::AtLeast;
+use super::{Bench, machine};
 
 /// OpenSSL's own switch: bit 29 of the second word of CPU capabilities is SHA-NI.
 const MASKED: &str = "OPENSSL_ia32cap=:~0x20000000";
@@ -16,14 +15,13 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     let openssl = xargs("openssl dgst -sha256");
     let masked = openssl.replace("| xargs", &format!("| {MASKED} xargs"));
     let sha256sum = xargs("sha256sum");
-    let rows: &[(&str, &str, &str, &str, &str, Targets)] = &[
+    let rows: &[(&str, &str, &str, &str, &str)] = &[
         (
             "SHA-256, AVX2 only",
             "avx2",
             "avx2",
             &sha256sum,
             "sha256sum",
-            &[(AtLeast(4.0), "AVX2")],
         ),
         (
             "SHA-256, SHA-NI only",
@@ -31,7 +29,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             "sha-ni",
             "hash_tree stream sha256 $TREE",
             "hash_tree",
-            &[(AtLeast(1.4), "one SHA-NI stream a thread, same reader")],
         ),
         (
             "SHA-256, SHA-NI only",
@@ -39,7 +36,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             "sha-ni",
             &openssl,
             "openssl",
-            &[(AtLeast(1.4), "one SHA-NI stream a process")],
         ),
         (
             "SHA-256, AVX-512 without SHA-NI, openssl without SHA-NI",
@@ -47,7 +43,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             "avx512",
             &masked,
             "openssl",
-            &[(AtLeast(5.5), "as the target was set")],
         ),
         (
             "SHA-256, AVX-512 without SHA-NI",
@@ -55,10 +50,9 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             "avx512",
             &sha256sum,
             "sha256sum",
-            &[(AtLeast(9.0), "AVX-512"), (AtLeast(12.0), "stretch")],
         ),
     ];
-    for (job, flag, kernels, theirs, tool, targets) in rows {
+    for (job, flag, kernels, theirs, tool) in rows {
         if !machine::has_flag(flag) {
             if bench.wanted(job) {
                 bench.left_out(job, &format!("this CPU has no {flag}"))?;
@@ -70,7 +64,6 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
             ours: &format!("hash_tree {kernels} sha256 $TREE"),
             theirs,
             tool: &[tool],
-            targets,
             cache: Cache::Warm,
             pairs: 0,
         })?;

@@ -39,25 +39,13 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
         record.runs
     )?;
     writeln!(out, "{}.\n", record.score())?;
-    writeln!(
-        out,
-        "| # | job | against | ours | theirs | ratio | pairs | target | |"
-    )?;
-    writeln!(out, "|--:|---|---|--:|--:|--:|--:|---|---|")?;
-    for (at, row) in record.rows.iter().enumerate() {
-        for (line, target) in lines(row) {
-            writeln!(
-                out,
-                "| {} | {} | {} | {} | {} | {line} | {} | {target} |",
-                at + 1,
-                row.job,
-                row.peer,
-                row.figure(row.our_median()),
-                row.figure(row.their_median()),
-                row.pairs.len()
-            )?;
-        }
+    let mut left: Vec<(usize, &Row)> = record.rows.iter().enumerate().collect();
+    for (title, is_of) in SECTIONS {
+        let (rows, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, row)| is_of(row));
+        left = others;
+        section(out, title, &rows)?;
     }
+    misses(out, record)?;
     if !record.not_run.is_empty() {
         writeln!(out, "\n## Not run\n")?;
         for (job, reason) in &record.not_run {
@@ -74,6 +62,90 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
         writeln!(out, "- {name}: {version}")?;
     }
     Ok(())
+}
+
+/// A title, and which rows stand below it.
+type Section = (&'static str, fn(&Row) -> bool);
+
+/// What a row is measured against, and which rows those are: the first that says so has it. The
+/// floor comes first, as it is what the machine lets anybody reach.
+const SECTIONS: &[Section] = &[
+    ("Against the floor", Row::is_floor),
+    ("Against bc itself", |row| row.peer.starts_with("bc ")),
+    ("Memory", |row| row.unit != "s"),
+    ("Against other programs", |_| true),
+];
+
+fn section(out: &mut String, title: &str, rows: &[(usize, &Row)]) -> std::fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## {title}\n")?;
+    writeln!(
+        out,
+        "| # | job | against | ours | theirs | ratio | pairs | target | |"
+    )?;
+    writeln!(out, "|--:|---|---|--:|--:|--:|--:|---|---|")?;
+    for (at, row) in rows {
+        for (line, target) in lines(row) {
+            writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {line} | {} | {target} |",
+                at + 1,
+                row.job,
+                row.peer,
+                row.figure(row.our_median()),
+                row.figure(row.their_median()),
+                row.pairs.len()
+            )?;
+        }
+    }
+    writeln!(out)
+}
+
+/// Every target that was missed, with what the floor says of it: a program that did nothing but the
+/// system calls would reach so much.
+fn misses(out: &mut String, record: &Record) -> std::fmt::Result {
+    let missed: Vec<(&Row, Target)> = record
+        .rows
+        .iter()
+        .flat_map(|row| row.targets.iter().map(move |target| (row, target.0)))
+        .filter(|(row, target)| !target.met(row.ratio()))
+        .collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Missed\n")?;
+    writeln!(
+        out,
+        "| job | against | got | wanted | the floor alone |\n|---|---|--:|--:|---|"
+    )?;
+    for (row, target) in missed {
+        let got = match target {
+            Target::AtLeast(_) => format!("{:.2}×", row.ratio()),
+            Target::AtMost(_) => format!("{:.2} of", 1.0 / row.ratio()),
+        };
+        let floor = record.floor_of(row).map_or_else(String::new, |floor| {
+            let most = row.their_median() / floor;
+            let verdict = if target.met(most) {
+                ""
+            } else {
+                ": out of reach here"
+            };
+            format!("would get {most:.2}×{verdict}")
+        });
+        let wanted = shown(target);
+        writeln!(
+            out,
+            "| {} | {} | {got} | {wanted} | {floor} |",
+            row.job, row.peer
+        )?;
+    }
+    writeln!(
+        out,
+        "\nReasons beyond that, and what was tried: [notes]({}-notes.md).\n",
+        record.stem()
+    )
 }
 
 fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
@@ -93,7 +165,11 @@ fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
     )?;
     writeln!(
         out,
-        "| `$BIG`, `$SMALL`, `$TEN` | a file of 1 GiB; a file of 100 bytes; ten files of 4 KiB |\n"
+        "| `$BIG`, `$SMALL`, `$TEN` | a file of 1 GiB; a file of 100 bytes; ten files of 4 KiB |"
+    )?;
+    writeln!(
+        out,
+        "| `$SHAPE`, `$SHAPELIST` | the shape of work that the row names; its files in path order |\n"
     )
 }
 
@@ -135,7 +211,8 @@ fn lines(row: &Row) -> Vec<(String, String)> {
     let times = format!("{ratio:.2}×, {pairs:.2}×");
     let share = format!("{:.2} of, {:.2} of", 1.0 / ratio, 1.0 / pairs);
     if row.targets.is_empty() {
-        return vec![(times, " |".to_owned())];
+        let ratio = if row.is_floor() { share } else { times };
+        return vec![(ratio, " |".to_owned())];
     }
     let line = |(target, note): &(Target, String)| {
         let met = if target.met(ratio) {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use super::record::{Row, Target};
-use super::{Bench, peers};
+use super::{Bench, peers, targets};
 use crate::sh;
 
 /// Seconds that the pairs of a quick row may take; more of them steady the median.
@@ -20,6 +20,10 @@ const FEW: usize = 3;
 /// A run that takes longer than this is done once.
 const TOO_LONG: f64 = 60.0;
 
+/// A miss counts after so many pairs, where a pair takes less than so many seconds.
+const BEFORE_A_MISS: usize = 31;
+const AGAIN_SECONDS: f64 = 2.0;
+
 /// The state of the page cache before each run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
@@ -28,14 +32,13 @@ pub(crate) enum Cache {
 }
 
 /// A comparison to make. In the commands, `$TREE`, `$COPIES`, `$LIST`, `$N`, `$SCRATCH`, `$BIG`,
-/// `$TEN` and `$SMALL` stand for what the record names in words.
+/// `$TEN`, `$SMALL`, `$SHAPE` and others stand for what the record names in words.
 pub(crate) struct Pair<'a> {
     pub(crate) job: String,
     pub(crate) ours: &'a str,
     pub(crate) theirs: &'a str,
     /// The peer to look for, under any of its names; the first is the one in the command.
     pub(crate) tool: &'a [&'a str],
-    pub(crate) targets: &'a [(Target, &'static str)],
     pub(crate) cache: Cache,
     /// At least this many pairs: very short runs need more.
     pub(crate) pairs: usize,
@@ -56,31 +59,57 @@ impl Bench {
             .is_none_or(|word| name.contains(word.as_str()))
     }
 
+    /// Whether a row of a job may have been asked for.
+    pub(crate) fn wanted_job(&self, job: &str) -> bool {
+        let named = |word: &String| word.starts_with(job);
+        self.wanted(job) || self.only.as_ref().is_some_and(named)
+    }
+
     /// Times ours and theirs in turn; a failure is a row not run, with its reason.
     pub(crate) fn compare(&mut self, pair: &Pair<'_>) -> Result<()> {
-        self.row(pair, "s", Bench::pairs)
+        self.compare_to(pair, &[]).map(drop)
+    }
+
+    /// As [`Bench::compare`], with targets where the table has none for the row; gives the ratio,
+    /// theirs to ours, if the row was run.
+    pub(crate) fn compare_to(
+        &mut self,
+        pair: &Pair<'_>,
+        otherwise: &[(Target, &str)],
+    ) -> Result<Option<f64>> {
+        self.row(pair, "s", otherwise, Bench::pairs)
     }
 
     /// Peak memory of ours against theirs, one run each.
     pub(crate) fn compare_memory(&mut self, pair: &Pair<'_>) -> Result<()> {
-        self.row(pair, "MiB", |bench, pair| {
+        let measure = |bench: &mut Bench, pair: &Pair<'_>, _: &[Target]| {
             Ok(vec![(bench.peak(pair.ours)?, bench.peak(pair.theirs)?)])
-        })
+        };
+        self.row(pair, "MiB", &[], measure).map(drop)
     }
 
     fn row(
         &mut self,
         pair: &Pair<'_>,
         unit: &str,
-        measure: impl FnOnce(&mut Bench, &Pair<'_>) -> Result<Vec<(f64, f64)>>,
-    ) -> Result<()> {
+        otherwise: &[(Target, &str)],
+        measure: impl FnOnce(&mut Bench, &Pair<'_>, &[Target]) -> Result<Vec<(f64, f64)>>,
+    ) -> Result<Option<f64>> {
         let name = pair.name();
         if !self.wanted(&name) {
-            return Ok(());
+            return Ok(None);
         }
         if !self.find(pair.tool) {
             let reason = format!("{} is not installed", pair.tool[0]);
-            return self.left_out(&name, &reason);
+            self.left_out(&name, &reason)?;
+            return Ok(None);
+        }
+        let mut wanted = targets::of(&pair.job, &peers::label(pair.theirs), self.threads);
+        if wanted.is_empty() {
+            wanted = otherwise
+                .iter()
+                .map(|(t, n)| (*t, (*n).to_owned()))
+                .collect();
         }
         let mut row = Row {
             area: self.area.to_owned(),
@@ -90,23 +119,26 @@ impl Bench {
             theirs: pair.theirs.to_owned(),
             unit: unit.to_owned(),
             pairs: Vec::new(),
-            targets: pair
-                .targets
-                .iter()
-                .map(|(t, n)| (*t, (*n).to_owned()))
-                .collect(),
+            targets: wanted,
         };
         if let Some(done) = self.done_before(&row) {
             row.pairs = done;
             println!("kept     {name}");
-            return self.push(row);
+            let ratio = row.ratio();
+            self.push(row)?;
+            return Ok(Some(ratio));
         }
         if pair.cache == Cache::Cold && !sh::is_root() {
-            return self.left_out(&name, "dropping the page cache needs root");
+            self.left_out(&name, "dropping the page cache needs root")?;
+            return Ok(None);
         }
-        match measure(self, pair) {
+        let wanted: Vec<Target> = row.targets.iter().map(|t| t.0).collect();
+        match measure(self, pair, &wanted) {
             Ok(pairs) => row.pairs = pairs,
-            Err(error) => return self.left_out(&name, &format!("{error:#}")),
+            Err(error) => {
+                self.left_out(&name, &format!("{error:#}"))?;
+                return Ok(None);
+            }
         }
         println!(
             "{name}: {} against {}: {:.2}×, {} pairs",
@@ -115,11 +147,13 @@ impl Bench {
             row.ratio(),
             row.pairs.len()
         );
-        self.push(row)
+        let ratio = row.ratio();
+        self.push(row)?;
+        Ok(Some(ratio))
     }
 
     /// Alternating timings, ours first, after one warm-up each unless the cache is to be cold.
-    fn pairs(&mut self, pair: &Pair<'_>) -> Result<Vec<(f64, f64)>> {
+    fn pairs(&mut self, pair: &Pair<'_>, targets: &[Target]) -> Result<Vec<(f64, f64)>> {
         let bench = &*self;
         let once = |command: &str| -> Result<f64> {
             if pair.cache == Cache::Cold {
@@ -142,11 +176,20 @@ impl Bench {
         while pairs.len() < wanted {
             pairs.push(both()?);
         }
+        let is_quick = pair.cache == Cache::Warm && first.0 + first.1 < AGAIN_SECONDS;
+        if is_quick && wanted >= bench.record.runs && missed(&pairs, targets) {
+            while pairs.len() < BEFORE_A_MISS {
+                pairs.push(both()?);
+            }
+        }
         Ok(pairs)
     }
 
     /// Wall time of one run in seconds, start and end of the process included.
     pub(crate) fn time(&self, command: &str) -> Result<f64> {
+        if let Some(prepare) = &self.prepare {
+            accept(prepare, self.command(prepare)?.status()?)?;
+        }
         let mut process = self.command(command)?;
         let start = Instant::now();
         let status = process.status().with_context(|| command.to_owned())?;
@@ -230,6 +273,12 @@ fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
         let affordable = (QUICK_SECONDS / (ours + theirs)) as usize;
         affordable.min(QUICK_PAIRS).max(runs).max(least)
     }
+}
+
+/// Whether the medians of the pairs miss a target.
+fn missed(pairs: &[(f64, f64)], targets: &[Target]) -> bool {
+    let ratio = median(pairs.iter().map(|p| p.1)) / median(pairs.iter().map(|p| p.0));
+    targets.iter().any(|target| !target.met(ratio))
 }
 
 /// czkawka_cli ends with 11 when it has found something.

@@ -8,9 +8,8 @@ use anyhow::Result;
 use super::dup::{NO_COPIES, PEERS};
 use super::measure::{Cache, Pair};
 use super::record::Row;
-use super::{Bench, Target, Targets};
+use super::{Bench, targets};
 use crate::sh;
-use Target::AtMost;
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -21,7 +20,6 @@ pub(crate) fn hash(bench: &mut Bench) -> Result<()> {
         ours: "bc hash --type=sha256 $TREE",
         theirs: "hashdeep -r -l -j$N -c sha256 $TREE",
         tool: &["hashdeep"],
-        targets: &[],
         cache: Cache::Warm,
         pairs: 0,
     })
@@ -38,16 +36,11 @@ pub(crate) fn dup(bench: &mut Bench) -> Result<()> {
     };
     // rmlint takes several minutes.
     for peer in PEERS.iter().filter(|peer| peer.tool != "rmlint") {
-        let targets: Targets = match peer.tool {
-            "jdupes" => &[(AtMost(1.0), "peak memory")],
-            _ => &[],
-        };
         bench.compare_memory(&Pair {
             job: job.to_owned(),
             ours: "bc dup $COPIES",
             theirs: &format!("{} $COPIES", peer.command),
             tool: &[peer.tool],
-            targets,
             cache: Cache::Warm,
             pairs: 0,
         })?;
@@ -70,7 +63,7 @@ fn per_file(bench: &mut Bench, copies: &Path) -> Result<()> {
     let (one, four) = (bench.peak("bc dup $TREE")?, bench.peak("bc dup $COPIES")?);
     let ours = ((four - one) * MIB / more as f64 - name).max(1.0);
     let command = "bc dup $COPIES, less bc dup $TREE";
-    figure(bench, job, command, ours, (64.0, "64 B"))
+    figure(bench, job, command, ours, (100.0, "100 B"))
 }
 
 /// A tree of millions of entries: too large to be laid or read in every run.
@@ -138,6 +131,6 @@ fn figure(
         theirs: note.to_owned(),
         unit: "B".to_owned(),
         pairs: vec![((ours * 100.0).round() / 100.0, most)],
-        targets: vec![(AtMost(1.0), note.to_owned())],
+        targets: targets::of(job, "the budget", bench.threads),
     })
 }

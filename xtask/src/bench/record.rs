@@ -10,7 +10,7 @@ use super::measure::median;
 use super::{chart, machine, markdown, readme};
 use crate::sh;
 
-/// The note of a target beyond the one that is asked for.
+/// The note of a target beyond the one that is asked for, in records of 2026-11-21 and before.
 pub(crate) const STRETCH: &str = "stretch";
 
 /// What a figure must reach.
@@ -59,6 +59,11 @@ impl Row {
 
     pub(crate) fn their_median(&self) -> f64 {
         median(self.pairs.iter().map(|p| p.1))
+    }
+
+    /// Whether it is against the bare system calls.
+    pub(crate) fn is_floor(&self) -> bool {
+        self.peer.starts_with("floor")
     }
 
     /// Theirs to ours.
@@ -139,7 +144,17 @@ impl Record {
             targets.fold((0, 0), |(met, all), ok| (met + usize::from(ok), all + 1))
         };
         let ((met, all), (far, furthest)) = (count(false), count(true));
-        format!("{met} of {all} targets met, {far} of {furthest} stretch targets")
+        match furthest {
+            0 => format!("{met} of {all} targets met"),
+            _ => format!("{met} of {all} targets met, {far} of {furthest} stretch targets"),
+        }
+    }
+
+    /// What the floor of a row's job takes, in seconds, if that was measured.
+    pub(crate) fn floor_of(&self, row: &Row) -> Option<f64> {
+        let of_job = |other: &&Row| other.job == row.job && other.is_floor();
+        let floor = self.rows.iter().find(of_job).filter(|_| !row.is_floor());
+        floor.map(Row::their_median)
     }
 
     /// The rows of an area.

@@ -10,49 +10,27 @@ use bc_walk::{Metadata, Options};
 
 use crate::args::Args;
 
+use super::Bench;
 use super::measure::{Cache, Pair};
-use super::{Bench, Target, Targets};
-use Target::{AtLeast, AtMost};
 
 /// Walks take milliseconds: more pairs.
 const PAIRS: usize = 15;
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     bench.area = "walk";
-    let rows: &[(&str, &str, &[&str], Targets)] = &[
-        (
-            "names",
-            "fd -u -t f . $TREE",
-            &["fd", "fdfind"],
-            &[(AtLeast(2.0), "")],
-        ),
-        (
-            "names",
-            "find $TREE -type f",
-            &["find"],
-            &[(AtLeast(2.0), "")],
-        ),
-        ("stat", "find $TREE -type f -size +1", &["find"], &[]),
-        (
-            "listing",
-            "xtask floor walk $TREE $N",
-            &["xtask"],
-            &[(AtMost(1.3), "the bare getdents loop")],
-        ),
-        (
-            "stat",
-            "xtask floor statx $TREE $N",
-            &["xtask"],
-            &[(AtLeast(1.0), "getdents and statx")],
-        ),
+    let rows: &[(&str, &str, &[&str])] = &[
+        ("names", "fd -u -t f . $TREE", &["fd", "fdfind"]),
+        ("names", "find $TREE -type f", &["find"]),
+        ("stat", "find $TREE -type f -size +1", &["find"]),
+        ("listing", "xtask floor walk $TREE $N", &["xtask"]),
+        ("stat", "xtask floor statx $TREE $N", &["xtask"]),
     ];
-    for (kind, theirs, tool, targets) in rows {
+    for (kind, theirs, tool) in rows {
         bench.compare(&Pair {
             job: format!("walk of the tree, {kind}"),
             ours: &format!("xtask walk {kind} $TREE $N"),
             theirs,
             tool,
-            targets,
             cache: Cache::Warm,
             pairs: PAIRS,
         })?;

@@ -24,5 +24,5 @@ use crate::Kernels;
 /// Whether AVX2 kernels that also use BMI1 and BMI2 may run: wherever there is AVX2, if no
 /// hypervisor hides them.
 fn may_bmi2(kernels: Kernels) -> bool {
-    kernels.may_avx2() && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")
+    kernels.may_avx2() && crate::cpuid::features().bmi
 }

@@ -1,0 +1,93 @@
+//! What `cargo xtask bench scale` runs over each tree, in this order: later jobs read manifests that
+//! earlier ones have written. `TREE`, `OLD` and `NEW` stand for the tree and two manifests.
+
+use anyhow::Result;
+
+use super::forest::Forest;
+
+/// A command and what it should end with.
+#[derive(Clone, Copy)]
+pub(super) struct Job {
+    pub(super) name: &'static str,
+    pub(super) arguments: &'static str,
+    pub(super) code: i32,
+    /// What is done to the tree first.
+    pub(super) before: fn(&Forest) -> Result<()>,
+    /// Whether later jobs read what this one writes.
+    pub(super) is_needed: bool,
+    /// Whether files are changed by their paths, which a very deep tree's are too long for.
+    pub(super) needs_paths: bool,
+}
+
+const PLAIN: Job = Job {
+    name: "",
+    arguments: "",
+    code: 0,
+    before: |_| Ok(()),
+    is_needed: false,
+    needs_paths: false,
+};
+
+pub(super) const JOBS: &[Job] = &[
+    Job {
+        name: "hash, XXH128",
+        arguments: "hash --type=xxh128 TREE",
+        ..PLAIN
+    },
+    Job {
+        name: "dup",
+        arguments: "dup TREE",
+        ..PLAIN
+    },
+    Job {
+        name: "manifest, XXH128",
+        arguments: "integrity manifest --algorithm=xxh128 --output=OLD TREE",
+        is_needed: true,
+        ..PLAIN
+    },
+    Job {
+        name: "verify --mode=meta",
+        arguments: "integrity verify --mode=meta TREE OLD",
+        ..PLAIN
+    },
+    Job {
+        name: "verify",
+        arguments: "integrity verify TREE OLD",
+        ..PLAIN
+    },
+    Job {
+        name: "diff, nothing differs",
+        arguments: "integrity diff OLD OLD",
+        ..PLAIN
+    },
+    Job {
+        name: "update, nothing differs",
+        arguments: "integrity update TREE OLD",
+        ..PLAIN
+    },
+    Job {
+        name: "update, a file in 1,000 edited",
+        arguments: "integrity update --quiet TREE OLD",
+        before: Forest::edit,
+        needs_paths: true,
+        ..PLAIN
+    },
+    Job {
+        name: "update --reread=5%",
+        arguments: "integrity update --quiet --reread=5% TREE OLD",
+        ..PLAIN
+    },
+    Job {
+        name: "manifest of the tree under another name",
+        arguments: "integrity manifest --algorithm=xxh128 --output=NEW TREE",
+        before: Forest::bury,
+        is_needed: true,
+        ..PLAIN
+    },
+    Job {
+        name: "diff, every path differs",
+        arguments: "integrity diff --quiet --output=/dev/null OLD NEW",
+        code: 1,
+        ..PLAIN
+    },
+];
