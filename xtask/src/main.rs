@@ -9,6 +9,7 @@ mod correctness;
 mod datasets;
 mod dist;
 mod entries;
+mod filesystems;
 mod floor;
 mod isa;
 mod package;
@@ -38,6 +39,11 @@ cargo xtask COMMAND
       a record's Markdown, charts and README's table again from its figures
   entries [--counts N,N,...] [--dir D] [--bc FILE]
       time and peak memory of bc integrity over trees of very many entries, made on a tmpfs
+  filesystems [--quick] [--only NAME,...] [--list] [--json] [--scratch D] [--bc FILE]
+      as root: every promise on every file system that can be mounted here (images, overlays,
+      FUSE, a server on 127.0.0.1), in a mount namespace of its own; exit 1 on any difference
+  filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
+      bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
@@ -65,6 +71,7 @@ fn main() -> ExitCode {
         Some("correctness") => correctness::run(args),
         Some("bench") => bench::run(args),
         Some("entries") => entries::run(args),
+        Some("filesystems") => filesystems::run(args),
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
