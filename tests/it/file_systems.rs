@@ -8,7 +8,7 @@ use bc_testkit::{Outcome, TestTree, is_root, left_out, tool};
 use crate::common::{BC, Bc};
 
 /// Why a script with these tools cannot be run.
-fn missing(tools: &[&str]) -> Option<String> {
+pub(crate) fn missing(tools: &[&str]) -> Option<String> {
     if !is_root() {
         return Some("mounting needs root".to_owned());
     }
@@ -19,7 +19,7 @@ fn missing(tools: &[&str]) -> Option<String> {
 
 /// Runs a shell script with mounts of its own in the tree's directory; `$BC` is
 /// the binary. A script ends with status 77 where the system cannot mount.
-fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
+pub(crate) fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
     let prelude = "set -eu; umask 022; M=$PWD/mnt; mkdir -p $M; ";
     let outcome = tree
         .run("unshare")
@@ -36,7 +36,7 @@ fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
 
 /// Two images' worth of files: the same names, sizes and times, other contents.
 /// In the first all are equal in pairs, in the second none are.
-fn two_versions() -> TestTree {
+pub(crate) fn two_versions() -> TestTree {
     let tree = TestTree::new();
     for index in 0..12u32 {
         let name = format!("{index:02}");
@@ -56,7 +56,7 @@ fn two_versions() -> TestTree {
     tree
 }
 
-const IMAGES: &str = "
+pub(crate) const IMAGES: &str = "
     mksquashfs one one.img -quiet -no-progress -noappend >/dev/null
     mksquashfs two two.img -quiet -no-progress -noappend >/dev/null
     ";

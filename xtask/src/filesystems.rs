@@ -119,7 +119,7 @@ fn inside(mut args: Args) -> Result<ExitCode> {
     }
     let mut sheet = Sheet::new(plan.json);
     for kind in plan.kinds {
-        let mut row = Row::new(kind.name);
+        let mut row = Row::new(kind.name, &lab.scratch);
         match kind.missing() {
             Some(reason) => row.skip_all(&reason),
             None => checks::all(&lab, kind, &mut row),

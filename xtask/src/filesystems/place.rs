@@ -75,7 +75,9 @@ impl<'a> Place<'a> {
         if filled.is_none() {
             self.left_out = lay(&self.mount_point())?;
         }
-        self.sh(kind.filled).context("completing its tree")
+        self.sh(kind.filled).context("completing its tree")?;
+        // What the kernel remembers of files that were just written is not what it learns anew.
+        self.remount()
     }
 
     fn sh(&self, text: &str) -> Result<()> {

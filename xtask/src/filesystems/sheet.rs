@@ -1,5 +1,6 @@
 //! What was found: one row a file system, one column a check.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -41,13 +42,16 @@ enum Cell {
 /// One file system's cells.
 pub(super) struct Row {
     name: String,
+    /// The path of its mount point, which says nothing in a message.
+    place: String,
     cells: Vec<(&'static str, Cell)>,
 }
 
 impl Row {
-    pub(super) fn new(name: &str) -> Row {
+    pub(super) fn new(name: &str, scratch: &Path) -> Row {
         Row {
             name: name.to_owned(),
+            place: format!("{}/", scratch.join(name).display()),
             cells: Vec::new(),
         }
     }
@@ -57,7 +61,7 @@ impl Row {
         let cell = match result {
             Ok(Verdict::Ok(remark)) => Cell::Ok(remark),
             Ok(Verdict::Skip(reason)) => Cell::Skip(reason),
-            Err(error) => Cell::Fail(format!("{error:#}")),
+            Err(error) => Cell::Fail(format!("{error:#}").replace(&self.place, "")),
         };
         self.cells.push((column, cell));
     }
@@ -193,14 +197,14 @@ mod tests {
 
     #[test]
     fn a_failure_shows_in_the_table_and_in_json() {
-        let mut row = Row::new("somefs");
+        let mut row = Row::new("somefs", Path::new("/tmp"));
         row.set("hash", Ok(Verdict::Ok("12 files".into())));
         row.set("dup", Ok(Verdict::Skip("no such tool".into())));
         row.set("cache", Err(anyhow!("3 groups more")));
         assert_eq!(row.skipped(), None);
         let mut sheet = Sheet::new(true);
         sheet.push(row);
-        let mut absent = Row::new("nofs");
+        let mut absent = Row::new("nofs", Path::new("/tmp"));
         absent.skip_all("the kernel has no nofs");
         assert_eq!(absent.skipped(), Some("the kernel has no nofs"));
         sheet.push(absent);

@@ -77,6 +77,22 @@ impl Snapshot {
         told
     }
 
+    /// How many directories have another mtime now.
+    pub(super) fn other_times(&self, now: &Snapshot) -> usize {
+        let directories = self
+            .entries
+            .iter()
+            .filter(|(_, (found, _))| found.kind() == FileType::Directory);
+        let time = |found: &Found| (found.stat.st_mtime, found.stat.st_mtime_nsec);
+        directories
+            .filter(|(name, (found, _))| {
+                now.entries
+                    .get(*name)
+                    .is_some_and(|(other, _)| time(found) != time(other))
+            })
+            .count()
+    }
+
     /// Sets of names that are one inode.
     fn partition(&self) -> BTreeSet<Vec<&Name>> {
         let mut sets: HashMap<(u64, u64), Vec<&Name>> = HashMap::new();

@@ -2,7 +2,7 @@
 //! keep a file, holes, links, duplicates, names that not all of them take.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, FileTimes};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -21,8 +21,9 @@ pub(super) const MARKER: &str = "marker-6d0f1c2b9a8e47d5-of-the-file-that-is-dam
 pub(super) const MARKED: &str = "alone/marked";
 /// A file that nothing repeats, to be rewritten.
 pub(super) const REWRITTEN: &str = "alone/rewritten";
-/// Files in the directory of [`many`].
-pub(super) const MANY: usize = 1000;
+/// Files in the directory `many`, and in `few`.
+pub(super) const MANY: usize = 2000;
+pub(super) const FEW: usize = 400;
 
 /// Around the ends of what is kept in an inode (60, 152, 2048), of blocks, and of readahead.
 const SIZES: &[usize] = &[
@@ -33,6 +34,11 @@ const SIZES: &[usize] = &[
 /// Every file's: only content tells those of one size apart.
 fn instant() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000)
+}
+
+/// Access and modification time alike: of one alone FUSE 2 takes no notice, and says nothing.
+pub(super) fn both(time: SystemTime) -> FileTimes {
+    FileTimes::new().set_accessed(time).set_modified(time)
 }
 
 /// Lays the tree as `tree` in `dir`.
@@ -46,8 +52,8 @@ pub(super) fn checked(dir: &Path) -> Result<Vec<String>> {
     alone(&tree, &mut rng)?;
     let mut left_out = names(&tree)?;
     left_out.extend(links(&tree)?);
-    fs::create_dir(dir.join("empty"))?;
-    many(dir)?;
+    small(&dir.join("many"), MANY)?;
+    small(&dir.join("few"), FEW)?;
     settle(&tree)?;
     Ok(left_out)
 }
@@ -188,11 +194,12 @@ fn links(tree: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// A directory `many` of small files in pairs, all of one size, to count calls on.
-fn many(dir: &Path) -> Result<()> {
-    for index in 0..MANY {
-        let sub = dir.join(format!("many/{:02}", index % 10));
-        if index < 10 {
+/// Small files in pairs, all of one size, to count calls on.
+fn small(dir: &Path, count: usize) -> Result<()> {
+    const DIRS: usize = 10;
+    for index in 0..count {
+        let sub = dir.join(format!("{:02}", index % DIRS));
+        if index < DIRS {
             fs::create_dir_all(&sub)?;
         }
         let content = format!("{:0600}", index / 2);
@@ -217,10 +224,8 @@ fn settle(tree: &Path) -> Result<()> {
             // Not on duplicates: a link needs equal modes.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         }
-        File::options()
-            .write(true)
-            .open(&path)?
-            .set_modified(instant())?;
+        let file = File::options().write(true).open(&path)?;
+        file.set_times(both(instant()))?;
     }
     Ok(())
 }

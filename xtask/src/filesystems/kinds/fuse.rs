@@ -109,7 +109,7 @@ pub(super) const KINDS: &[Kind] = &[
             ("mount.exfat-fuse", "exfat-fuse"),
             ("mkfs.exfat", "exfatprogs"),
         ],
-        prepare: "truncate -s 512M \"$IMAGE\"; mkfs.exfat -q \"$IMAGE\"",
+        prepare: "truncate -s 512M \"$IMAGE\"; mkfs.exfat \"$IMAGE\"",
         // It wants a block device, which is to be let go as soon as the server ends.
         mount: "device=$(losetup -f --show \"$IMAGE\"); mount.exfat-fuse \"$device\" \"$M\"
             losetup -d \"$device\"",

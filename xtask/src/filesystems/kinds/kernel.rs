@@ -163,7 +163,7 @@ pub(super) const KINDS: &[Kind] = &[
         what: "a stick",
         kernel: &["exfat"],
         tools: &[("mkfs.exfat", "exfatprogs")],
-        prepare: "truncate -s 512M \"$IMAGE\"; mkfs.exfat -q \"$IMAGE\"",
+        prepare: "truncate -s 512M \"$IMAGE\"; mkfs.exfat \"$IMAGE\"",
         mount: LOOP,
         ..KIND
     },
