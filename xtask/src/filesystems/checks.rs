@@ -7,6 +7,7 @@ mod dup;
 mod hash;
 mod manifest;
 mod prune;
+mod space;
 
 use anyhow::{Result, bail};
 

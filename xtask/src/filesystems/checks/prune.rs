@@ -11,15 +11,8 @@ use super::super::sheet::{Row, Verdict};
 use super::super::snapshot::{Snapshot, shown};
 use super::super::tools::Outcome;
 use super::super::tree;
+use super::space::{self, Freed};
 use super::{Faults, metric};
-
-/// What the file system's figures said of one action.
-struct Freed {
-    claimed: u64,
-    seen: i64,
-    changed: u64,
-    block: u64,
-}
 
 pub(super) fn check(place: &mut Place<'_>, row: &mut Row) {
     let mut spaces = Vec::new();
@@ -50,37 +43,13 @@ pub(super) fn check(place: &mut Place<'_>, row: &mut Row) {
             spaces.extend(freed.map(|freed| (column, freed)));
         }
     }
-    row.set("space", space(&spaces));
+    row.set("space", space::check(&spaces));
 }
 
 fn destination(dir: PathBuf) -> OsString {
     let mut action = OsString::from("--action=move:");
     action.push(dir);
     action
-}
-
-/// Freed bytes are what the file system has more, within a block for each file changed.
-fn space(spaces: &[(&str, Freed)]) -> Result<Verdict> {
-    if spaces.is_empty() {
-        return Ok(Verdict::Skip("nothing could be changed".to_owned()));
-    }
-    let mut faults = Faults::default();
-    for (action, freed) in spaces {
-        let apart = (freed.claimed as i64 - freed.seen).unsigned_abs();
-        let allowed = freed.changed * freed.block;
-        faults.unless(apart <= allowed, || {
-            format!(
-                "{action}: {} bytes said to be freed, {} seen ({} files of blocks of {})",
-                freed.claimed, freed.seen, freed.changed, freed.block
-            )
-        });
-    }
-    faults.result()?;
-    let told: Vec<String> = spaces
-        .iter()
-        .map(|(action, freed)| format!("{action} {} = {}", freed.claimed, freed.seen))
-        .collect();
-    Ok(Verdict::Ok(told.join(", ")))
 }
 
 /// One action there and back.
