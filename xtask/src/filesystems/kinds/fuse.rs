@@ -22,7 +22,6 @@ pub(super) const KINDS: &[Kind] = &[
         tools: &[("bindfs", "bindfs"), ("mkfs.ext4", "e2fsprogs")],
         prepare: "mkdir \"$BASE/real\"",
         mount: "bindfs \"$BASE/real\" \"$M\"",
-        quick: true,
         ..VIEW
     },
     Kind {

@@ -72,6 +72,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "xfs-plain",
         what: "without reflinks",
         prepare: "truncate -s 1G \"$IMAGE\"; mkfs.xfs -q -m reflink=0 \"$IMAGE\"",
+        quick: true,
         ..XFS
     },
     Kind {

@@ -18,7 +18,6 @@ pub(super) const KINDS: &[Kind] = &[
         what: "both layers on one file system",
         prepare: "mkdir -p \"$BASE/lower\" \"$BASE/upper\" \"$BASE/work\"",
         mount: "mount -t overlay -o lowerdir=\"$BASE/lower\",upperdir=\"$BASE/upper\",workdir=\"$BASE/work\" overlay \"$M\"",
-        quick: true,
         ..OVERLAY
     },
     Kind {
