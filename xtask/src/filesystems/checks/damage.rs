@@ -53,7 +53,7 @@ pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
     } else {
         let reread = integrity(place, "update", &["--reread=100%"], &record)?;
         found(&mut faults, "update --reread=100%", &reread, REWRITTEN);
-        "update cannot tell, and is known not to: found by verify and --reread"
+        "update cannot tell here: found by verify and --reread"
     };
     overwrite(&path, &old, &before)?;
     faults.result()?;
