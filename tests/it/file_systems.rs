@@ -36,7 +36,7 @@ pub(crate) fn script(tree: &TestTree, text: &str) -> Option<Outcome> {
 
 /// Two images' worth of files: the same names, sizes and times, other contents.
 /// In the first all are equal in pairs, in the second none are.
-fn two_versions() -> TestTree {
+pub(crate) fn two_versions() -> TestTree {
     let tree = TestTree::new();
     for index in 0..12u32 {
         let name = format!("{index:02}");
@@ -56,7 +56,7 @@ fn two_versions() -> TestTree {
     tree
 }
 
-const IMAGES: &str = "
+pub(crate) const IMAGES: &str = "
     mksquashfs one one.img -quiet -no-progress -noappend >/dev/null
     mksquashfs two two.img -quiet -no-progress -noappend >/dev/null
     ";

@@ -16,6 +16,13 @@ impl Args {
         }
     }
 
+    /// These words as a command line.
+    pub(crate) fn from_words(words: &[String]) -> Args {
+        Args {
+            left: words.to_vec(),
+        }
+    }
+
     /// Takes the first word if it is not an option.
     pub(crate) fn word(&mut self) -> Option<String> {
         match self.left.first() {

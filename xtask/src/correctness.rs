@@ -1,7 +1,7 @@
 //! `cargo xtask correctness`: the release binary against the reference tools that are installed.
 //! A tool that is missing is named and counted as not run, never as passed.
 
-mod dup;
+pub(crate) mod dup;
 mod exports;
 mod hash;
 mod integrity;

@@ -8,6 +8,7 @@ mod bench;
 mod correctness;
 mod datasets;
 mod dist;
+mod filesystems;
 mod floor;
 mod isa;
 mod package;
@@ -39,6 +40,11 @@ cargo xtask COMMAND
   bench scale [--files N,N,...] [--layout tree|flat|deep] [--dir D] [--only WORD] [--bc FILE]
       [--record FILE]
       time and peak memory of every job over trees of very many tiny files, made below --dir
+  filesystems [--quick] [--only NAME,...] [--list] [--json] [--scratch D] [--bc FILE]
+      as root: every promise on every file system that can be mounted here (images, overlays,
+      FUSE, a server on 127.0.0.1), in a mount namespace of its own; exit 1 on any difference
+  filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
+      bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
   tidy
       licences, layout, dependency direction, file length, unsafe, leftovers
   isa
@@ -66,6 +72,7 @@ fn main() -> ExitCode {
         Some("datasets") => datasets::run(args),
         Some("correctness") => correctness::run(args),
         Some("bench") => bench::run(args),
+        Some("filesystems") => filesystems::run(args),
         Some("tidy") => tidy::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),

@@ -134,6 +134,8 @@ pub struct Traits {
     pub folds_case: Answer,
     /// Whether it is on another machine.
     pub network: Answer,
+    /// Whether nothing can ever be changed in it, however it is mounted.
+    pub immutable: bool,
     /// Whether nothing can be changed through this mount.
     pub read_only: bool,
 }

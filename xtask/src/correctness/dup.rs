@@ -153,7 +153,7 @@ fn report(checks: &Checks, tree: &Tree, words: &[&str]) -> Result<(Paths, String
 }
 
 /// The path of a JSON object: exact bytes in `path_b64` where `path` cannot hold them.
-pub(super) fn raw_path(object: &Value) -> Result<Vec<u8>> {
+pub(crate) fn raw_path(object: &Value) -> Result<Vec<u8>> {
     match object["path_b64"].as_str() {
         Some(text) => base64(text).with_context(|| format!("not base64: {text:?}")),
         None => Ok(object["path"]

@@ -29,7 +29,6 @@ impl Run<'_> {
         state: &mut State<'_>,
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
-        let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
         let (dir, name) = guard::open_parent(file)?;
         let entry = (
             FileStat::from(&sys::stat(&dir).map_err(Skip::from)?).id,
@@ -42,7 +41,10 @@ impl Run<'_> {
         if guard::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
             return Err(Skip::AlreadyLinked.into());
         }
-        let mut held = guard::open(file, stamp)?;
+        let mut held = match state.stamps.get(&file.id) {
+            None => guard::open(file, file.stamp)?,
+            Some(stamp) => guard::open_again(file, *stamp)?,
+        };
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }

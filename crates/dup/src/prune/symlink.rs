@@ -1,6 +1,7 @@
 //! symlink: the target's name becomes a relative symbolic link to the kept file.
 
 use bc_walk::FileStat;
+use rustix::io::Errno;
 
 use super::guard::Held;
 use super::step::Skip;
@@ -17,9 +18,15 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
         Err(failed) => return Err(failed.into()),
     };
     // Whatever the path looks like, this is what it leads to.
-    let leads = sys::stat_through(&target.dir, &temp).map(|stat| FileStat::from(&stat).id);
-    if leads != Ok(keeper.stat.id) {
-        return Err(discard(target, &temp, made, Skip::KeeperChanged));
+    let why = match sys::stat_through(&target.dir, &temp) {
+        Ok(stat) if FileStat::from(&stat).id == keeper.stat.id => None,
+        Ok(_) => Some(Skip::KeeperChanged),
+        Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeeperChanged),
+        // The server of an sshfs may refuse to say where a link leads.
+        Err(failed) => Some(failed.into()),
+    };
+    if let Some(why) = why {
+        return Err(discard(target, &temp, made, why));
     }
     replace(target, &temp, made, || keeper.outlives(target))
 }

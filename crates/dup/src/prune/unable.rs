@@ -110,6 +110,9 @@ impl Run<'_> {
             let system = traits.name;
             Err(Skip::Unable(Unable { dev, system, lack }))
         };
+        if traits.immutable {
+            return unable(Lack::Writing);
+        }
         if *kind == StepKind::Reflink {
             if traits.reflinks == Answer::No || self.abilities.refused.contains(&dev) {
                 return unable(Lack::Reflinks);

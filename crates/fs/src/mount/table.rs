@@ -26,6 +26,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     frees_later: false,
     folds_case: Unknown,
     network: Unknown,
+    immutable: false,
     read_only: false,
 };
 
@@ -263,6 +264,11 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
         links: Links::One, network: Yes, ..named("s3fs", FUSE) }),
 ];
 
+/// FUSE types that show an image nobody can write to: their servers have no calls for it, though
+/// the mount does not say `ro` (`squashfuse_ll_ops` in squashfuse's ll_main.c, `isofs_oper` in
+/// fuseiso.c).
+const IMAGES: &[&[u8]] = &[b"fuse.squashfuse", b"fuse.squashfuse_ll", b"fuse.fuseiso"];
+
 pub(super) fn by_magic(magic: u32) -> Traits {
     let found = BY_MAGIC.iter().find(|(known, _)| *known == magic);
     found.map_or(UNKNOWN, |(_, traits)| *traits)
@@ -270,7 +276,11 @@ pub(super) fn by_magic(magic: u32) -> Traits {
 
 pub(super) fn by_type(kind: &[u8]) -> Traits {
     let found = BY_TYPE.iter().find(|(known, _)| *known == kind);
-    found.map_or(FUSE, |(_, traits)| *traits)
+    let traits = found.map_or(FUSE, |(_, traits)| *traits);
+    Traits {
+        immutable: IMAGES.contains(&kind),
+        ..traits
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,281 @@
+//! Every action, its dry run and its undo: what the dry run says is what is done, no content is
+//! lost, undo gives the tree back, and freed bytes are those that the file system has more.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+use super::super::place::Place;
+use super::super::sheet::{Row, Verdict};
+use super::super::snapshot::{Snapshot, shown};
+use super::super::tools::Outcome;
+use super::super::tree;
+use super::space::{self, Freed};
+use super::{Faults, metric};
+
+pub(super) fn check(place: &mut Place<'_>, row: &mut Row) {
+    let mut spaces = Vec::new();
+    for column in [
+        "delete",
+        "hardlink",
+        "symlink",
+        "reflink",
+        "move",
+        "move-away",
+    ] {
+        let action = match column {
+            "move" => destination(place.mount_point().join("moved")),
+            "move-away" => destination(place.beside("away")),
+            other => OsString::from(format!("--action={other}")),
+        };
+        let (result, freed) = one(place, &action);
+        if result.is_err()
+            && !place.read_only()
+            && let Err(error) = place.again(&tree::checked)
+        {
+            row.set(column, Err(error.context("laying the tree anew")));
+            continue;
+        }
+        row.set(column, result);
+        // What a move elsewhere frees here it takes there.
+        if column != "move-away" {
+            spaces.extend(freed.map(|freed| (column, freed)));
+        }
+    }
+    row.set("space", space::check(&spaces));
+}
+
+fn destination(dir: PathBuf) -> OsString {
+    let mut action = OsString::from("--action=move:");
+    action.push(dir);
+    action
+}
+
+/// One action there and back.
+fn one(place: &mut Place<'_>, action: &OsString) -> (Result<Verdict>, Option<Freed>) {
+    match Action::begin(place, action) {
+        Ok(action) => action.go(),
+        Err(error) => (Err(error), None),
+    }
+}
+
+struct Action<'p, 'l> {
+    place: &'p Place<'l>,
+    words: Vec<OsString>,
+    forced: bool,
+    before: Snapshot,
+    dry: Outcome,
+    faults: Faults,
+}
+
+impl<'p, 'l> Action<'p, 'l> {
+    /// The dry run, which says whether force is needed.
+    fn begin(place: &'p Place<'l>, action: &OsString) -> Result<Action<'p, 'l>> {
+        let before = Snapshot::of(&place.tree())?;
+        let mut words: Vec<OsString> =
+            vec!["dup".into(), "prune".into(), "--yes".into(), action.into()];
+        let run_dry = |words: &[OsString]| {
+            let metrics = option("--metrics=", place.beside("dry.json"));
+            place.lab.bc(&with(
+                words,
+                &["--dry-run".into(), metrics, place.tree().into()],
+            ))
+        };
+        let mut dry = run_dry(&words)?;
+        let forced = dry.err.contains("needs force");
+        if forced {
+            ensure!(
+                dry.code == 1,
+                "refused without --force, but exit code {}",
+                dry.code
+            );
+            words.push("--force".into());
+            dry = run_dry(&words)?;
+        }
+        let mut faults = Faults::default();
+        let now = Snapshot::of(&place.tree())?;
+        faults.differences("the dry run changed something", &before.differences(&now));
+        Ok(Action {
+            place,
+            words,
+            forced,
+            before,
+            dry,
+            faults,
+        })
+    }
+
+    fn go(mut self) -> (Result<Verdict>, Option<Freed>) {
+        match self.steps() {
+            Ok((remark, freed)) => match self.faults.result() {
+                Ok(()) => (Ok(Verdict::Ok(remark)), freed),
+                Err(error) => (Err(error), freed),
+            },
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    fn steps(&mut self) -> Result<(String, Option<Freed>)> {
+        let tree = self.place.tree();
+        let journal = self.place.beside("journal");
+        let _ = std::fs::remove_file(&journal);
+        let metrics = self.place.beside("real.json");
+        let free = self.place.free()?;
+        let extra = [
+            option("--journal=", journal.clone()),
+            option("--metrics=", metrics.clone()),
+            tree.clone().into(),
+        ];
+        let real = self.place.lab.bc(&with(&self.words, &extra))?;
+        let after = self.place.free()?;
+        let changed = metric(&metrics, "changed")?;
+        self.compare(&real)?;
+        self.contents(changed)?;
+        let freed = Freed {
+            claimed: metric(&metrics, "freed_bytes")?,
+            seen: after.bytes as i64 - free.bytes as i64,
+            changed,
+            block: after.block,
+        };
+        let forced = if self.forced { ", with --force" } else { "" };
+        if changed == 0 {
+            let unchanged = self.before.differences(&Snapshot::of(&tree)?);
+            self.faults
+                .differences("nothing was to be changed", &unchanged);
+            return Ok((format!("refused: {}{forced}", why(&real)), None));
+        }
+        self.again()?;
+        self.undo(&journal)?;
+        Ok((format!("{changed} files{forced}"), Some(freed)))
+    }
+
+    /// The dry run promised what was done.
+    fn compare(&mut self, real: &Outcome) -> Result<()> {
+        let dry = &self.dry;
+        if dry.err.contains("shows when it is tried") {
+            // It promised nothing, and said so.
+            return Ok(());
+        }
+        self.faults.unless(dry.out == real.out, || {
+            format!(
+                "the dry run promised {} steps, {} were done: {}",
+                dry.lines().len(),
+                real.lines().len(),
+                real.said()
+            )
+        });
+        self.faults.unless(dry.code == real.code, || {
+            format!(
+                "exit code {} dry, {} done: {}",
+                dry.code,
+                real.code,
+                real.said()
+            )
+        });
+        for name in ["changed", "freed_bytes"] {
+            let (dry, real) = (
+                metric(&self.place.beside("dry.json"), name)?,
+                metric(&self.place.beside("real.json"), name)?,
+            );
+            self.faults.unless(dry == real, || {
+                format!("{name}: {dry} promised, {real} done")
+            });
+        }
+        Ok(())
+    }
+
+    /// Every content is still there, and every name, unless names were to go.
+    fn contents(&mut self, changed: u64) -> Result<()> {
+        let tree = self.place.tree();
+        let now = Snapshot::of(&tree)?;
+        let mut moved = Vec::new();
+        for dir in [
+            self.place.mount_point().join("moved"),
+            self.place.beside("away"),
+        ] {
+            if dir.exists() {
+                moved.push(Snapshot::of(&dir)?);
+            }
+        }
+        let mut there = now.contents();
+        there.extend(moved.iter().flat_map(Snapshot::contents));
+        let lost = self
+            .before
+            .contents()
+            .into_iter()
+            .filter(|c| !there.contains(c))
+            .count();
+        self.faults
+            .unless(lost == 0, || format!("{lost} CONTENTS LOST"));
+        let (other, gone) = self.before.misled(&tree);
+        self.faults.unless(other.is_empty(), || {
+            format!("other content under {}", shown(&other))
+        });
+        let goes = self.words.iter().any(|w| {
+            w.to_str().is_some_and(|w| {
+                w.starts_with("--action=delete") || w.starts_with("--action=move:")
+            })
+        });
+        let expected = if goes { changed } else { 0 };
+        self.faults.unless(gone.len() as u64 == expected, || {
+            format!(
+                "{} names are gone, {expected} were to go: {}",
+                gone.len(),
+                shown(&gone)
+            )
+        });
+        Ok(())
+    }
+
+    /// A second run changes nothing.
+    fn again(&mut self) -> Result<()> {
+        let metrics = self.place.beside("again.json");
+        let extra = [
+            option("--journal=", self.place.beside("again.journal")),
+            option("--metrics=", metrics.clone()),
+            self.place.tree().into(),
+        ];
+        let _ = std::fs::remove_file(self.place.beside("again.journal"));
+        self.place.lab.bc(&with(&self.words, &extra))?;
+        let changed = metric(&metrics, "changed")?;
+        self.faults.unless(changed == 0, || {
+            format!("a second run changed {changed} files more")
+        });
+        Ok(())
+    }
+
+    /// The journal gives the tree back.
+    fn undo(&mut self, journal: &std::path::Path) -> Result<()> {
+        let words = ["dup".into(), "undo".into(), journal.as_os_str().to_owned()];
+        let undone = self.place.lab.bc(&words)?;
+        self.faults.unless(undone.code == 0, || {
+            format!("undo: exit code {}: {}", undone.code, undone.said())
+        });
+        let told = self.before.differences(&Snapshot::of(&self.place.tree())?);
+        self.faults.differences("after undo", &told);
+        Ok(())
+    }
+}
+
+/// The reason that is given first.
+fn why(outcome: &Outcome) -> String {
+    let line = outcome.err.lines().find(|l| l.contains("skipped: "));
+    let reason = line.and_then(|l| l.split("skipped: ").nth(1));
+    let reason = reason.unwrap_or_else(|| outcome.err.lines().next().unwrap_or("no reason given"));
+    reason
+        .split("; said once")
+        .next()
+        .unwrap_or(reason)
+        .to_owned()
+}
+
+fn option(name: &str, value: PathBuf) -> OsString {
+    let mut text = OsString::from(name);
+    text.push(value);
+    text
+}
+
+fn with(words: &[OsString], more: &[OsString]) -> Vec<OsString> {
+    words.iter().chain(more).cloned().collect()
+}

@@ -1,0 +1,296 @@
+//! `--measure`: bc hash and bc dup on each file system beside the installed peers, all in turn,
+//! warm and cold, as Markdown for a record.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use bc_testkit::{Synth, reference};
+
+use super::kinds::Kind;
+use super::place::{self, Place};
+use super::tools::Lab;
+use crate::args::Args;
+use crate::sh;
+
+const FILES: u64 = 3000;
+const RUNS: u64 = 3;
+/// One file in so many lies there a second time.
+const REPEATED: usize = 5;
+
+/// What is measured, and how often.
+pub(super) struct Measure {
+    corpus: Option<PathBuf>,
+    files: usize,
+    runs: usize,
+}
+
+/// A job with the programs that can do it; the first is ours.
+struct Job {
+    name: &'static str,
+    /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`.
+    programs: &'static [(&'static str, &'static str, &'static str)],
+}
+
+const JOBS: &[Job] = &[
+    Job {
+        name: "SHA-256",
+        programs: &[
+            ("bc", "sh", "exec \"$BC\" hash --type=sha256 \"$TREE\""),
+            (
+                "xargs sha256sum",
+                "sha256sum",
+                "find \"$TREE\" -type f -print0 | xargs -0 -P$N -n256 sha256sum",
+            ),
+        ],
+    },
+    Job {
+        name: "XXH128",
+        programs: &[
+            ("bc", "sh", "exec \"$BC\" hash --type=xxh128 \"$TREE\""),
+            (
+                "xargs xxhsum",
+                "xxhsum",
+                "find \"$TREE\" -type f -print0 | xargs -0 -P$N -n256 xxhsum -H2",
+            ),
+        ],
+    },
+    Job {
+        name: "duplicates",
+        programs: &[
+            ("bc", "sh", "exec \"$BC\" dup \"$TREE\""),
+            ("jdupes", "jdupes", "exec jdupes -r -q \"$TREE\""),
+            ("yadf", "yadf", "exec yadf --no-empty \"$TREE\""),
+            (
+                "fclones",
+                "fclones",
+                "exec fclones --quiet group --hidden --no-ignore \"$TREE\"",
+            ),
+        ],
+    },
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Warm,
+    Cold,
+}
+
+/// The medians of one kind's programs in seconds: by state, job and program.
+type Medians = Vec<(State, &'static str, Vec<(&'static str, f64)>)>;
+
+impl Measure {
+    pub(super) fn from_args(args: &mut Args) -> Result<Measure> {
+        let corpus = args.option("--corpus")?.map(PathBuf::from);
+        if let Some(dir) = corpus.as_ref().filter(|dir| !dir.is_dir()) {
+            bail!("--corpus: {} is no directory", dir.display());
+        }
+        let number = |n: u64| usize::try_from(n.max(1)).context("too many");
+        Ok(Measure {
+            corpus,
+            files: number(args.number("--files", FILES)?)?,
+            runs: number(args.number("--runs", RUNS)?)?,
+        })
+    }
+
+    pub(super) fn run(&self, lab: &Lab, kinds: &[&'static Kind]) -> Result<ExitCode> {
+        let mut all = Vec::new();
+        let mut left_out = Vec::new();
+        for kind in kinds {
+            eprintln!("xtask: {}", kind.name);
+            let measured = match kind.missing() {
+                Some(reason) => Err(anyhow::Error::msg(reason)),
+                None => self.one(lab, kind),
+            };
+            match measured {
+                Ok(medians) => all.push((kind.name, medians)),
+                Err(error) => {
+                    left_out.push(format!("{}: {error:#}", kind.name));
+                    place::clear(&lab.scratch.join(kind.name))?;
+                }
+            }
+        }
+        for (state, title) in [(State::Warm, "warm"), (State::Cold, "cold")] {
+            println!("{}", table(title, state, &all));
+        }
+        for reason in left_out {
+            println!("- not measured: {reason}");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn one(&self, lab: &Lab, kind: &'static Kind) -> Result<Medians> {
+        let mut place = Place::new(lab, kind, &|dir| self.lay(dir))?;
+        let mut medians = Medians::new();
+        for state in [State::Warm, State::Cold] {
+            if state == State::Cold && !kind.lasting {
+                continue;
+            }
+            for job in JOBS {
+                medians.push((state, job.name, self.job(&mut place, job, state)?));
+            }
+        }
+        place.close()?;
+        Ok(medians)
+    }
+
+    /// Every program in turn, the one that begins another each time.
+    fn job(
+        &self,
+        place: &mut Place<'_>,
+        job: &Job,
+        state: State,
+    ) -> Result<Vec<(&'static str, f64)>> {
+        let there: Vec<_> = job
+            .programs
+            .iter()
+            .filter(|(_, tool, _)| sh::has(tool))
+            .collect();
+        let mut times = vec![Vec::new(); there.len()];
+        if state == State::Warm {
+            for (_, _, text) in &there {
+                time(place, text)?;
+            }
+        }
+        for run in 0..self.runs {
+            for turn in 0..there.len() {
+                let at = (turn + run) % there.len();
+                if state == State::Cold {
+                    chill(place)?;
+                }
+                times[at].push(time(place, there[at].2)?);
+            }
+        }
+        let labels = there.iter().map(|(label, _, _)| *label);
+        Ok(labels.zip(times.into_iter().map(median)).collect())
+    }
+
+    /// The corpus, with every fifth file a second time.
+    fn lay(&self, dir: &Path) -> Result<Vec<String>> {
+        let tree = dir.join("tree");
+        let Some(corpus) = &self.corpus else {
+            let synth = Synth {
+                files: self.files,
+                bytes: self.files as u64 * (16 << 10),
+                ..Synth::default()
+            };
+            synth.build(&tree)?;
+            return Ok(Vec::new());
+        };
+        let files = reference::files(corpus)?;
+        for (index, path) in files.iter().take(self.files).enumerate() {
+            let path = Path::new(OsStr::from_bytes(path));
+            copy(&corpus.join(path), &tree.join("first").join(path))?;
+            if index % REPEATED == 0 {
+                copy(&corpus.join(path), &tree.join("again").join(path))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Content alone: owners and modes are not every file system's.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let content = std::fs::read(from).with_context(|| from.display().to_string())?;
+    std::fs::write(to, content).with_context(|| to.display().to_string())
+}
+
+/// Nothing of the place is in memory any more.
+fn chill(place: &mut Place<'_>) -> Result<()> {
+    place.remount()?;
+    rustix::fs::sync();
+    let mut knob = std::fs::File::options()
+        .write(true)
+        .open("/proc/sys/vm/drop_caches")?;
+    Ok(knob.write_all(b"3")?)
+}
+
+/// Seconds of one run, from its start to its end.
+fn time(place: &Place<'_>, text: &str) -> Result<f64> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", text])
+        .env("BC", place.lab.binary())
+        .env("TREE", place.tree())
+        .env("N", threads.to_string())
+        .env("XDG_CACHE_HOME", place.lab.scratch.join("cache"))
+        .env("XDG_CONFIG_HOME", place.lab.scratch.join("config"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().context("sh")?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !status.success() {
+        bail!("{text}: {status}");
+    }
+    Ok(seconds)
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    match times.len() % 2 {
+        0 => f64::midpoint(times[middle - 1], times[middle]),
+        _ => times[middle],
+    }
+}
+
+/// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
+fn table(title: &str, state: State, all: &[(&str, Medians)]) -> String {
+    let mut text = format!("| {title} |");
+    let names: Vec<&str> = JOBS.iter().map(|job| job.name).collect();
+    for name in &names {
+        text.push_str(&format!(" {name} |"));
+    }
+    text.push_str(&format!("\n|---|{}\n", "---|".repeat(names.len())));
+    for (kind, medians) in all {
+        let of_state: Vec<_> = medians.iter().filter(|(s, _, _)| *s == state).collect();
+        if of_state.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("| {kind} |"));
+        for (_, _, times) in of_state {
+            text.push_str(&format!(" {} |", cell(times)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(times: &[(&str, f64)]) -> String {
+    let Some(((_, ours), peers)) = times.split_first() else {
+        return "-".to_owned();
+    };
+    let mut text = match *ours {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    };
+    for (name, seconds) in peers {
+        let ratio = seconds / ours;
+        let mark = if ratio < 1.0 { "**" } else { "" };
+        text.push_str(&format!(", {name} {mark}{ratio:.2}{mark}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_is_faster_stands_out() {
+        let text = cell(&[("bc", 0.1), ("jdupes", 0.3), ("yadf", 0.09)]);
+        assert_eq!(text, "100 ms, jdupes 3.00, yadf **0.90**");
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}
