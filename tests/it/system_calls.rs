@@ -158,7 +158,6 @@ fn check(what: &str, calls: &Calls, shape: &Shape, limit: &Limit, sampled: usize
     ];
     for (kind, names, most) in most {
         let made = calls.of(names);
-        eprintln!("{what}: {:.2} {kind} a file", made as f64 / files as f64);
         assert!(
             made <= most,
             "{what}: {made} {kind} for {files} files, {most} at most; {calls:?}"
