@@ -174,15 +174,32 @@ impl<'a> Ring<'a> {
         // From here on the ring owns what the entry points to.
         self.flying[slot] = Some(op);
         self.in_flight += 1;
+        self.queue(&entry)
+    }
+
+    /// Puts an entry into the queue whose descriptors and memory are in `flying`, or that has none.
+    fn queue(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
         loop {
             // SAFETY: the entry's descriptors and buffer are in `flying` until
             // its completion is reaped, or leaked; the name lives for 'a.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 self.unsubmitted += 1;
                 return Ok(());
             }
             self.submit(0)?;
         }
+    }
+
+    /// Asks the kernel to give up whatever it has not begun, or waits for: their completions come
+    /// all the same. What a device is at work on is finished.
+    fn cancel(&mut self) -> Result<(), Errno> {
+        for slot in 0..self.flying.len() {
+            if self.flying[slot].is_some() {
+                let entry = opcode::AsyncCancel::new(slot as u64).build();
+                self.queue(&entry.user_data(NO_SLOT))?;
+            }
+        }
+        self.submit(0)
     }
 
     /// Shows the kernel what was pushed and waits for `wait` completions, at
@@ -261,8 +278,12 @@ impl<'a> Ring<'a> {
 }
 
 impl Drop for Ring<'_> {
-    /// Waits for what is in flight: the kernel writes to those buffers.
+    /// Waits for what is in flight: the kernel writes to those buffers. Nobody wants the content any
+    /// more, and a server that does not answer must not keep a run from ending.
     fn drop(&mut self) {
+        if self.in_flight > 0 && self.cancel().is_err() {
+            self.abandon();
+        }
         while self.in_flight > 0 {
             if self.submit(1).is_err() {
                 self.abandon();
@@ -288,5 +309,29 @@ fn refused(error: std::io::Error) -> Error {
             "not permitted, by a seccomp filter or a container's policy (os error 1)",
         ),
         errno => Error::new(Vec::new(), "io_uring", errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe that nobody writes to stands for a server that does not answer.
+    #[test]
+    fn what_never_comes_is_not_waited_for_at_the_end() {
+        let Ok(mut ring) = Ring::new(8) else {
+            bc_testkit::left_out("no io_uring here");
+            return;
+        };
+        let mut writers = Vec::new();
+        for slot in 0..8 {
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            writers.push(writer);
+            let buffer = Buffer::new(4096).unwrap();
+            ring.read(slot, reader, buffer, 0, 4096, u64::MAX).unwrap();
+        }
+        ring.submit(0).unwrap();
+        assert_eq!(ring.in_flight(), 8);
+        drop(ring);
     }
 }
