@@ -38,6 +38,31 @@ fn a_slip_of_the_fingers_costs_nothing() {
     assert_eq!(t.read("photo.damaged"), b"another");
 }
 
+/// A search of many files reads a sample of them further than it needs; the next one draws none.
+#[test]
+fn a_second_search_reads_nothing() {
+    let t = TestTree::new();
+    for index in 0..900u32 {
+        // Three of each size, two of which are equal now and then.
+        let mut content = vec![1; 3000 + index as usize / 3];
+        let mark = if index % 30 == 1 { index - 1 } else { index };
+        content[..4].copy_from_slice(&mark.to_le_bytes());
+        t.write(format!("d/{index:03}"), content);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    for algorithm in ["xxh128", "sha256", "blake3"] {
+        let run = || {
+            t.bc_line("dup --cache=digests -v d")
+                .arg("--algorithm")
+                .arg(algorithm)
+                .go()
+        };
+        let groups = run().code(0).text();
+        assert_eq!(groups.lines().filter(|line| line.is_empty()).count(), 29);
+        run().code(0).stdout_is(&groups).stderr_has(" 0 bytes read");
+    }
+}
+
 #[test]
 fn where_caches_are_nothing_stops_a_search() {
     let t = settled();

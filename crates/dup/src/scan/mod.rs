@@ -243,10 +243,16 @@ fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64
         (Algorithm::Xxh3 | Algorithm::Xxh128, _) => u64::from(pass::START),
         _ => 0,
     };
+    // What a cache knows of the ends of all is as good as reading them, and draws no sample.
+    let table = &context.table;
+    let is_known = |group: &Range<u32>| {
+        group.clone().all(|one| table.has_whole(one))
+            || group.clone().all(|one| table.has_fast(one))
+    };
     let groups: Vec<Range<u32>> = context
         .candidates
         .groups()
-        .filter(|group| group.clone().any(|one| !context.table.has_whole(one)))
+        .filter(|group| !is_known(group))
         .collect();
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
