@@ -27,7 +27,9 @@ fn bsd(path: &str, digest: &str) -> String {
 }
 
 fn jsonl(path: &str, digest: &str) -> String {
-    format!("{{\"path\":\"{path}\",\"size\":3,\"digests\":{{\"sha256\":\"{digest}\"}}}}\n")
+    format!(
+        "{{\"type\":\"file\",\"path\":\"{path}\",\"size\":3,\"digests\":{{\"sha256\":\"{digest}\"}}}}\n"
+    )
 }
 
 type Line = fn(&str, &str) -> String;
