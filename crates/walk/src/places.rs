@@ -20,7 +20,10 @@ use crate::{FileStat, Identity, Meta, Stamp};
 
 /// Something about directories. One that was put in without a way is known by its number alone.
 #[derive(Debug)]
-pub(crate) struct Places<T>(HashMap<Identity, Vec<(Option<Vec<u8>>, T)>>);
+pub(crate) struct Places<T>(HashMap<Identity, Numbered<T>>);
+
+/// All that have one number, each with the way there.
+type Numbered<T> = Vec<(Option<Vec<u8>>, T)>;
 
 impl<T> Default for Places<T> {
     fn default() -> Places<T> {

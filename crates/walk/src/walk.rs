@@ -310,7 +310,6 @@ impl Walk<'_> {
     }
 
     /// Which directory that is, and the way there if numbers do not tell.
-    #[allow(clippy::type_complexity)]
     fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, Traits, Option<Vec<u8>>), Errno> {
         let base_fd: Arc<OwnedFd> = match &base.fd {
             Some(fd) => Arc::clone(fd),
