@@ -161,6 +161,8 @@ pub struct WalkArgs {
     #[arg(add = Configurable, long, value_name = "N")]
     pub max_depth: Option<u32>,
     /// Take exactly the paths listed in FILE, one a line ('-' is stdin); no walk
+    ///
+    /// A path that is listed twice counts once.
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
     /// The list of --files-from is separated by NUL bytes

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
-use bc_walk::Identity;
+use bc_walk::OwnFile;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
@@ -23,7 +22,7 @@ pub struct Output {
     to: BufWriter<SafeWriter<Box<dyn Write>>>,
     pending: Option<AtomicFile>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
-    identity: Option<Identity>,
+    own: Option<OwnFile>,
     terminal: bool,
     name: String,
 }
@@ -92,16 +91,16 @@ impl Output {
         Output {
             to: buffered(Box::new(io::sink()), Style::Exact),
             pending: None,
-            identity: None,
+            own: None,
             terminal: false,
             name: String::new(),
         }
     }
 
-    /// Identity of the file being written, or of the one behind stdout, for the walk to leave
-    /// out; the file that it will replace has another, see [`identity`].
-    pub fn own_identity(&self) -> Option<Identity> {
-        self.identity
+    /// The file being written, or the one behind stdout, for the walk to leave out; the file that
+    /// it will replace is another, see [`replaced`].
+    pub fn own_file(&self) -> Option<OwnFile> {
+        self.own.clone()
     }
 
     /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it
@@ -141,10 +140,7 @@ impl Output {
     fn plain(file: File, name: &str) -> Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
-        let identity = meta.map(|meta| Identity {
-            dev: meta.dev(),
-            ino: meta.ino(),
-        });
+        let own = meta.and_then(|_| OwnFile::of(&file).ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
         } else {
@@ -153,7 +149,7 @@ impl Output {
         Output {
             to,
             pending: None,
-            identity,
+            own,
             terminal,
             name: name.to_owned(),
         }
@@ -269,22 +265,16 @@ pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), String> {
     output.finish(result).map(|_| ())
 }
 
-/// Identity of the file behind stdout, if it is one: the shell made it before the walk began, and
-/// it grows while it is written.
-pub fn behind_stdout() -> Option<Identity> {
+/// The file behind stdout, if it is one: the shell made it before the walk began, and it grows
+/// while it is written.
+pub fn behind_stdout() -> Option<OwnFile> {
     let stat = rustix::fs::fstat(rustix::stdio::stdout()).ok()?;
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
-    is_file.then_some(Identity {
-        dev: stat.st_dev,
-        ino: stat.st_ino,
-    })
+    let own = || OwnFile::of(rustix::stdio::stdout()).ok();
+    is_file.then(own).flatten()
 }
 
-/// Identity of the file that FILE replaces, so that the walk can leave it out.
-pub fn identity(target: Option<&Path>) -> Option<Identity> {
-    let meta = std::fs::metadata(target?).ok()?;
-    Some(Identity {
-        dev: meta.dev(),
-        ino: meta.ino(),
-    })
+/// The file that FILE replaces, so that the walk can leave it out.
+pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
+    OwnFile::at(target?).ok()
 }

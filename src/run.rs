@@ -12,7 +12,7 @@ use std::time::Instant;
 use bc_fs::Size;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
-use bc_walk::{Identity, Listing, Metadata, Workers};
+use bc_walk::{Listing, Metadata, OwnFile, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
 use crate::exit::Exit;
@@ -122,7 +122,7 @@ impl Session {
         &self,
         args: &WalkArgs,
         metadata: Metadata,
-        leave_out: Option<Identity>,
+        leave_out: Option<OwnFile>,
     ) -> Outcome<bc_walk::Options> {
         let globs = |which: &str, patterns: &[OsString]| {
             crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))

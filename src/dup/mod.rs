@@ -148,7 +148,7 @@ fn search(
     // Before the walk: what changes from here on is not to be remembered.
     let mut cache = open_cache(session, search.cache.as_deref().map(Path::new))?;
     let mut walk_options =
-        session.walk_options(walk, Metadata::Basic, crate::output::identity(output))?;
+        session.walk_options(walk, Metadata::Basic, crate::output::replaced(output))?;
     (walk_options.min_size, _) = session.sizes(walk, args::LEAST.0)?;
     references::survey(session, &mut references, walk)?;
     let references = Arc::new(references);

@@ -370,7 +370,7 @@ fn unlisted(
     let manifests = args.manifests.iter();
     options
         .leave_out
-        .extend(manifests.filter_map(|name| crate::output::identity(Some(Path::new(name)))));
+        .extend(manifests.filter_map(|name| crate::output::replaced(Some(Path::new(name)))));
     let listing = session.listing(&roots, &WalkArgs::default(), &options)?;
     Ok(listing
         .ids()

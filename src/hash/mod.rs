@@ -63,9 +63,10 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         Layout::GnuZero | Layout::BsdZero => output.records(),
         Layout::Gnu | Layout::Bsd | Layout::Csv => output,
     };
-    let leave_out = crate::output::identity(args.output.as_deref());
+    let leave_out = crate::output::replaced(args.output.as_deref());
     let mut options = session.walk_options(&args.walk, Metadata::None, leave_out)?;
-    options.leave_out.extend(output.own_identity());
+    options.leave_out.extend(output.own_file());
+    options.spellings = bc_walk::Spellings::Each;
 
     let (dashes, roots): (Vec<OsString>, Vec<OsString>) = args
         .paths

@@ -23,14 +23,14 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     // The trailer's digest is that of the bytes as they are written.
     let output = output.fixed_json();
-    let leave_out = crate::output::identity(args.output.as_deref());
+    let leave_out = crate::output::replaced(args.output.as_deref());
     let what = Create {
         root: &args.root,
         tree,
         algorithm: args.algorithm,
         created_at: now(),
         origin: origin(),
-        leave_out: leave_out.into_iter().chain(output.own_identity()).collect(),
+        leave_out: leave_out.into_iter().chain(output.own_file()).collect(),
     };
     let compressed = is_compressed(args.output.as_deref());
     let mut output = output;

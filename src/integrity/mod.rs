@@ -80,8 +80,8 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = in_format(output, args.format);
-    let replaced = crate::output::identity(args.output.as_deref());
-    let leave_out: Vec<_> = replaced.into_iter().chain(output.own_identity()).collect();
+    let replaced = crate::output::replaced(args.output.as_deref());
+    let leave_out: Vec<_> = replaced.into_iter().chain(output.own_file()).collect();
     let mut report = Changes::new(&mut output, args.format);
     let detail = match (args.fail_fast, session.report.shows(1)) {
         (true, _) => Detail::First,

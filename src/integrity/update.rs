@@ -25,7 +25,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         .and_then(|manifest| manifest.algorithm())
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
-    let leave_out: Vec<_> = output.own_identity().into_iter().collect();
+    let leave_out: Vec<_> = output.own_file().into_iter().collect();
     let mut report = Report::new(&mut output, ReportFormat::Text);
     let (trust, root_check) = trust(args.force);
     let origin = origin();

@@ -141,6 +141,12 @@ pub struct Traits {
 }
 
 impl Traits {
+    /// Whether equal device and inode numbers, at one moment, are one file. Elsewhere they may
+    /// be passed on from several file systems that number alike.
+    pub fn numbers_are_its_own(&self) -> bool {
+        self.shows != Shows::Others
+    }
+
     /// Whether device, inode, size, mtime and ctime that are all as they were
     /// prove that the content is what it was, over remounts too, of a file with
     /// this inode number.

@@ -45,7 +45,8 @@ pub fn memory(wanted: &[Wanted]) -> u64 {
     wanted.iter().map(one).sum::<usize>() as u64
 }
 
-/// Checks `wanted`. Each file is read once, however many lines name it;
+/// Checks `wanted`. Each path is read once, however many lines name it, and each
+/// line has a verdict, whatever other line names the same file in another way;
 /// `options.algorithms` is not looked at. Final symbolic links are followed,
 /// as the paths are named one by one.
 ///
@@ -68,8 +69,11 @@ pub fn check(
         set.sort_unstable();
     }
     let paths = algorithms.keys().map(|path| path.to_vec()).collect();
-    let listing =
-        bc_walk::list_files(paths, &bc_walk::Options::default(), options.workers, cancel)?;
+    let each = bc_walk::Options {
+        spellings: bc_walk::Spellings::Each,
+        ..bc_walk::Options::default()
+    };
+    let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
     let entries = entries_by_path(&listing);
     let failed: HashMap<&[u8], &Error> = listing.errors().iter().map(|e| (e.path(), e)).collect();
 

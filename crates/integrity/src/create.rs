@@ -8,7 +8,7 @@ use bc_hash::Totals;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Header, Kind, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, Identity, Skipped};
+use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::compare::Flow;
 use crate::devices::Devices;
@@ -33,7 +33,7 @@ pub struct Create<'a> {
     /// For the header: who writes it.
     pub origin: Origin,
     /// Files not to list: the one written to.
-    pub leave_out: Vec<Identity>,
+    pub leave_out: Vec<OwnFile>,
 }
 
 /// What was written.

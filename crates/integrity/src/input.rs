@@ -15,7 +15,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_manifest::compress;
 use bc_manifest::integrity::{Entry, Header, Policy, Reader, Trailer};
 use bc_pool::Cancel;
-use bc_walk::Identity;
+use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
 use crate::old_side::{Ahead, BATCH, BATCHES, End, Lines, Message, OldSide, fill, problems};
@@ -44,8 +44,8 @@ impl Trust {
 pub struct ManifestFile {
     name: Vec<u8>,
     source: Source,
-    /// The file, and the directory that its name is in.
-    identity: Option<(Identity, Identity)>,
+    /// The directory that its name is in, if it is a file.
+    directory: Option<Identity>,
     /// Ends reading it.
     cancel: Cancel,
 }
@@ -137,14 +137,10 @@ impl ManifestFile {
                 Some((stat.st_dev, stat.st_ino))
             })
             .map(|(dev, ino)| Identity { dev, ino });
-        let identity = |meta: &std::fs::Metadata| Identity {
-            dev: meta.dev(),
-            ino: meta.ino(),
-        };
         Ok(ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
-            identity: beside.map(|dir| (identity(&meta), dir)),
+            directory: beside,
             cancel: Cancel::new(),
         })
     }
@@ -169,7 +165,7 @@ impl ManifestFile {
         Ok(ManifestFile {
             name: name.to_vec(),
             source,
-            identity: None,
+            directory: None,
             cancel: Cancel::new(),
         })
     }
@@ -186,9 +182,12 @@ impl ManifestFile {
         &self.name
     }
 
-    /// Which file it is, if it is one: to be left out of the walk.
-    pub fn identity(&self) -> Option<Identity> {
-        self.identity.map(|(file, _)| file)
+    /// The file that it is, if it is one: to be left out of the walk.
+    pub fn own_file(&self) -> Option<OwnFile> {
+        match &self.source {
+            Source::File(file) => OwnFile::of(file).ok(),
+            Source::Memory(_) => None,
+        }
     }
 
     /// Is it compressed? Its first bytes tell, whatever its name says.
@@ -204,7 +203,7 @@ impl ManifestFile {
 
     /// The directory it is in.
     pub(crate) fn directory(&self) -> Option<Identity> {
-        self.identity.map(|(_, directory)| directory)
+        self.directory
     }
 
     /// What the manifest says of itself.

@@ -89,6 +89,7 @@ impl TreeOptions {
             file_stats: FileStats::Walked,
             entries: self.entries,
             leave_out: Vec::new(),
+            spellings: bc_walk::Spellings::Once,
         })
     }
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, Mounted, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, Symlinks};
+use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, OwnFile, Symlinks};
 
 use crate::error::{Error, ErrorKind};
 use crate::mounts::{Mount, Mounts};
@@ -24,7 +24,7 @@ pub(crate) struct Tree {
     /// All mounts after the walk; `None` where the kernel does not list them.
     pub(crate) mounts: Option<Mounts>,
     /// Files that were left out of the walk, of which nothing is said.
-    left_out: Vec<Identity>,
+    left_out: Vec<OwnFile>,
     /// Files that are mounted, and directories where a file system is: those below which there
     /// is anything listed, since nothing else can be missed.
     mounted: BTreeMap<EntryId, Found>,
@@ -66,7 +66,7 @@ impl Tree {
         root: &OsStr,
         options: &TreeOptions,
         file_stats: FileStats,
-        leave_out: &[Identity],
+        leave_out: &[OwnFile],
         work: &Work<'_>,
     ) -> Result<Tree, Error> {
         let mut walk = options.to_walk()?;
@@ -299,19 +299,13 @@ impl Tree {
 
     /// Is the file at a path that is not in the listing one of those left out: what is written to?
     pub(crate) fn is_left_out(&self, path: &[u8]) -> bool {
-        use std::os::unix::fs::MetadataExt;
         // Nearly always there is none.
         if self.listing.skipped().left_out == 0 {
             return false;
         }
-        let found = self.real.as_ref().and_then(|real| {
-            let meta = real.join(OsStr::from_bytes(path)).symlink_metadata().ok()?;
-            Some(Identity {
-                dev: meta.dev(),
-                ino: meta.ino(),
-            })
-        });
-        found.is_some_and(|found| self.left_out.contains(&found))
+        let is_own = |path: &Path| self.left_out.iter().any(|own| own.is_at(path));
+        let real = self.real.as_ref();
+        real.is_some_and(|real| is_own(&real.join(OsStr::from_bytes(path))))
     }
 
     /// Why nothing can be said about a path that is not in the listing: the

@@ -20,7 +20,7 @@ use std::time::Instant;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, Identity, Skipped};
+use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::hash_options;
@@ -78,7 +78,7 @@ pub struct Update<'a> {
     /// For the header: who writes it.
     pub origin: &'a Origin,
     /// Files of which nothing is said, beside the manifest: those written to.
-    pub leave_out: &'a [Identity],
+    pub leave_out: &'a [OwnFile],
 }
 
 /// How it ended.
@@ -133,7 +133,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     // Before the walk, which would list them.
     remove_leftovers(what.manifest);
     let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
-    let Some(identity) = manifest.identity() else {
+    let (Some(own), Some(_)) = (manifest.own_file(), manifest.directory()) else {
         return Err(Error::at(
             ErrorKind::Usage,
             name,
@@ -150,7 +150,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = manifest.algorithm_of(&header)?;
     refuse_part(&manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let leave_out = [&[identity], what.leave_out].concat();
+    let leave_out = [&[own], what.leave_out].concat();
     let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
     // A bad manifest is the more important news.
     old.prove()?;

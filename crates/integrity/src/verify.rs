@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
-use bc_walk::{FileStats, Identity, Skipped};
+use bc_walk::{FileStats, OwnFile, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Here, Sink};
 use crate::create::{hash_options, is_read};
@@ -50,7 +50,7 @@ pub struct Verify<'a> {
     /// What to do with a suspicious root, or mount points below it.
     pub root_check: RootCheck,
     /// Files of which nothing is said, beside the manifest: those written to.
-    pub leave_out: &'a [Identity],
+    pub leave_out: &'a [OwnFile],
 }
 
 /// How it ended.
@@ -86,8 +86,8 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     let algorithm = what.manifest.algorithm_of(&header)?;
     refuse_part(what.manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let own = what.manifest.identity();
-    let leave_out: Vec<Identity> = own.iter().chain(what.leave_out).copied().collect();
+    let own = what.manifest.own_file();
+    let leave_out: Vec<OwnFile> = own.iter().chain(what.leave_out).cloned().collect();
     let reads = what.rules.compares(Field::Digest, Kind::File);
     let file_stats = if reads {
         FileStats::Left

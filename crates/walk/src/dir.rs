@@ -140,7 +140,8 @@ impl<'w> Worker<'w> {
             self.defer_mount(task);
             return Ok(None);
         }
-        if context.top_ids.contains(&stat.id) {
+        let way = || top.way_to(&[&task.path]);
+        if context.top_places.get(stat.id, way).is_some() {
             self.shard.skipped.repeated += 1;
             return Ok(None);
         }
@@ -202,7 +203,10 @@ impl<'w> Worker<'w> {
             prefix: self.path.len(),
             names: self.shard.names.len(),
             is_plain: top.traits.plain == Answer::Yes,
-            roots: stat.and_then(|stat| self.context.listed.get(&stat.id)),
+            roots: stat.and_then(|stat| {
+                let way = || top.way_to(&[&task.path]);
+                self.context.listed.get(stat.id, way)
+            }),
             ignores: task.ignores.clone(),
         };
         if options.ignore_files == IgnoreFiles::Honour {
@@ -233,6 +237,9 @@ impl<'w> Worker<'w> {
             end: self.shard.items.len() as u64,
             names: reading.names as u64,
         });
+        if options.symlinks == Symlinks::Follow {
+            self.shard.ways.extend(top.way_to(&[&task.path]));
+        }
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();
         self.stats.clear();

@@ -45,6 +45,7 @@ mod ignores;
 mod listing;
 mod merge;
 mod options;
+mod places;
 mod roots;
 mod shard;
 mod stat;
@@ -57,8 +58,9 @@ pub use fd::raise_nofile_limit;
 pub use globs::{GlobError, Globs};
 pub use listing::{DirId, EntryId, Listing, Skipped};
 pub use options::{
-    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Symlinks,
+    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Spellings, Symlinks,
 };
+pub use places::OwnFile;
 pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
 pub use walk::{list_files, walk};
 pub use workers::Workers;

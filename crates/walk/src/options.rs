@@ -1,6 +1,6 @@
 //! What to list: the options of a walk, a plain struct.
 
-use crate::{Globs, Identity};
+use crate::{Globs, OwnFile};
 
 /// Names that start with a dot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -77,6 +77,17 @@ pub enum Entries {
     All,
 }
 
+/// A file that is named under several spellings (`a`, `./a`, `d/../a`). What is spelled alike is
+/// always one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Spellings {
+    /// Listed once, as it was named first.
+    #[default]
+    Once,
+    /// Listed under each of them.
+    Each,
+}
+
 /// What to list. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
@@ -116,7 +127,9 @@ pub struct Options {
     /// Which entries to list.
     pub entries: Entries,
     /// Files to leave out, such as the one that the result is written to.
-    pub leave_out: Vec<Identity>,
+    pub leave_out: Vec<OwnFile>,
+    /// What is named more than once.
+    pub spellings: Spellings,
 }
 
 impl Options {

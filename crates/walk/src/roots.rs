@@ -1,8 +1,9 @@
 //! The paths that a walk begins with: what they are, and which of them are the same.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::CString;
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 
 use bc_fs::mount::basic_traits;
@@ -13,11 +14,12 @@ use rustix::io::Errno;
 use crate::fd::{PATH_DIR, READ_DIR, open_following, stat_at};
 use crate::growth::Growth;
 use crate::listing::Base;
+use crate::places::{Places, way_where_needed};
 use crate::tree::{Listed, Shared, Top};
 use crate::walk::Tuning;
 use crate::{
-    Entries, Error, ErrorKind, FileStat, Identity, Kind, Metadata, Options, Skipped, Symlinks,
-    Workers,
+    Entries, Error, ErrorKind, FileStat, Identity, Kind, Metadata, Options, OwnFile, Skipped,
+    Spellings, Symlinks, Workers,
 };
 
 /// Descriptors of this many root directories are kept open, so that a listing finds them
@@ -58,11 +60,14 @@ pub(crate) struct Roots {
     pub(crate) skipped: Skipped,
 }
 
+/// A directory that holds files that are named: which, and the way there if that does not tell.
+type Parent = (Identity, Option<Vec<u8>>);
+
 /// What one path is.
 struct Probe {
     stat: FileStat,
-    /// Of the directory it is in, if that matters.
-    parent: Option<Identity>,
+    /// The directory it is in, if that matters.
+    parent: Option<Parent>,
 }
 
 pub(crate) fn resolve(
@@ -74,18 +79,13 @@ pub(crate) fn resolve(
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Roots, WorkerPanic> {
-    let probes = probe_all(&paths, options, workers, cancel, tuning)?;
+    let probes = probe_all(given, &paths, options, workers, cancel, tuning)?;
     let mut roots = Roots::default();
-    let mut seen = HashSet::new();
+    let mut seen = Places::default();
     for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
         let result = match probe {
             Some(Ok(probe)) if probe.stat.kind() == Kind::Dir && given == Given::Roots => {
-                if seen.insert(probe.stat.id) {
-                    roots.add_directory(root as u32, &path, shared)
-                } else {
-                    roots.skipped.repeated += 1;
-                    Ok(())
-                }
+                roots.add_directory(root as u32, &path, shared, &mut seen)
             }
             Some(Ok(probe)) => roots.add_file(root as u32, &path, probe, given, options),
             Some(Err(errno)) => Err(("stat", ErrorKind::System(errno.raw_os_error()))),
@@ -96,7 +96,14 @@ pub(crate) fn resolve(
             roots.errors.push(Error::of_kind(path, op, kind));
         }
     }
-    roots.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let named = roots.files.len();
+    roots
+        .files
+        .sort_unstable_by(|a, b| a.path.cmp(&b.path).then(a.root.cmp(&b.root)));
+    roots
+        .files
+        .dedup_by(|again, first| again.path == first.path);
+    roots.skipped.repeated += (named - roots.files.len()) as u64;
     Ok(roots)
 }
 
@@ -106,10 +113,17 @@ impl Roots {
         root: u32,
         path: &[u8],
         shared: &Shared,
+        seen: &mut Places<()>,
     ) -> Result<(), (&'static str, ErrorKind)> {
         let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
         let fd = open_following(path, READ_DIR).map_err(failed)?;
         let id = FileStat::from(&fstat(&fd).map_err(failed)?).id;
+        let traits = basic_traits(&fd).map_err(failed)?;
+        let way = way_where_needed(&fd, &traits);
+        if !seen.entry(id, way.as_deref()).1 {
+            self.skipped.repeated += 1;
+            return Ok(());
+        }
         let mut prefix = path.to_vec();
         if !prefix.ends_with(b"/") {
             prefix.push(b'/');
@@ -120,7 +134,8 @@ impl Roots {
             ticket: shared.take_tickets(1),
             depth: 0,
             id,
-            traits: basic_traits(&fd).map_err(failed)?,
+            traits,
+            way,
             ignores: None,
         });
         self.bases.push(Base {
@@ -154,8 +169,13 @@ impl Roots {
             *counter += 1;
             return Ok(());
         }
-        if let Some(parent) = probe.parent
-            && !self.listed.entry(parent).or_default().insert(name.to_vec())
+        if let Some((id, way)) = &probe.parent
+            && !self
+                .listed
+                .entry(*id, way.as_deref())
+                .0
+                .insert(name.to_vec())
+            && options.spellings == Spellings::Once
         {
             self.skipped.repeated += 1;
             return Ok(());
@@ -188,7 +208,14 @@ impl Roots {
             Given::Roots => name,
             Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
         };
-        if options.leave_out.contains(&stat.id) {
+        let is_own = |own: &OwnFile| {
+            own.is(
+                stat.id,
+                || canonical(path),
+                || Some(probe(path, None, Metadata::Basic).ok()?.stat.meta()),
+            )
+        };
+        if options.leave_out.iter().any(is_own) {
             Some(&mut skipped.left_out)
         } else if options.exclude.matches_file(matched) {
             Some(&mut skipped.excluded)
@@ -206,6 +233,7 @@ impl Roots {
 
 /// Looks at all paths, in parallel where there are many. `None`: not reached, cancelled.
 fn probe_all(
+    given: Given,
     paths: &[Vec<u8>],
     options: &Options,
     workers: Workers,
@@ -217,7 +245,9 @@ fn probe_all(
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
     let growth = Growth::new(workers, &tuning.pace, &waiting);
-    let parents_matter = paths.len() > 1;
+    // To tell spellings apart, and for walks to pass over what is listed beside them.
+    let parents_matter =
+        paths.len() > 1 && (given == Given::Roots || options.spellings == Spellings::Once);
     let parts = run_growing(workers.usual(), workers.most(), |_, crew| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
@@ -231,9 +261,10 @@ fn probe_all(
                 let path = &paths[index];
                 let parent = parents_matter.then(|| {
                     let directory = &path[..split(path)];
-                    *parents
+                    parents
                         .entry(directory)
-                        .or_insert_with(|| identity_of(directory))
+                        .or_insert_with(|| parent(directory))
+                        .clone()
                 });
                 part.push((index, probe(path, parent.flatten(), options.metadata)));
                 if index.is_multiple_of(WORTH_A_WORKER)
@@ -253,7 +284,7 @@ fn probe_all(
 }
 
 /// Looks at a path, following links.
-fn probe(path: &[u8], parent: Option<Identity>, level: Metadata) -> Result<Probe, Errno> {
+fn probe(path: &[u8], parent: Option<Parent>, level: Metadata) -> Result<Probe, Errno> {
     // A closing slash asks for a directory and is not part of a name.
     let prefix = split(path);
     let name = CString::new(&path[prefix..]).map_err(|_| Errno::INVAL)?;
@@ -272,14 +303,22 @@ fn probe(path: &[u8], parent: Option<Identity>, level: Metadata) -> Result<Probe
     Ok(Probe { stat, parent })
 }
 
-fn identity_of(directory: &[u8]) -> Option<Identity> {
+fn parent(directory: &[u8]) -> Option<Parent> {
     let path = if directory.is_empty() {
         b"."
     } else {
         directory
     };
     let fd = open_following(path, PATH_DIR).ok()?;
-    Some(FileStat::from(&fstat(fd).ok()?).id)
+    let id = FileStat::from(&fstat(&fd).ok()?).id;
+    let traits = basic_traits(&fd).ok()?;
+    Some((id, way_where_needed(&fd, &traits)))
+}
+
+/// The path without links, relative parts and doubled slashes.
+fn canonical(path: &[u8]) -> Option<Vec<u8>> {
+    let path = std::fs::canonicalize(OsStr::from_bytes(path)).ok()?;
+    Some(path.into_os_string().into_vec())
 }
 
 /// Where the last name begins; its end if the path ends in a slash.

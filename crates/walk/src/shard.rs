@@ -1,6 +1,7 @@
 //! What one worker has found: names, entries and directories, grouped by directory.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::columns::Columns;
@@ -17,6 +18,9 @@ pub(crate) struct Shard {
     /// Parallel to `items`, if metadata is asked for.
     pub(crate) columns: Columns,
     pub(crate) dirs: Vec<RawDir>,
+    /// The ways to those of them that numbers do not tell from others, where links are followed
+    /// that could lead there again.
+    pub(crate) ways: HashSet<Vec<u8>>,
     /// Found, but only to be decided on when everything before it is known.
     pub(crate) pending: Vec<Pending>,
     pub(crate) errors: Vec<Error>,

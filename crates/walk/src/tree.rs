@@ -1,6 +1,6 @@
 //! What the workers of a walk share: where it begins, and what to look out for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use bc_pool::Cancel;
 use crate::fd::Opener;
 use crate::ignores::Ignores;
 use crate::listing::Base;
+use crate::places::{Places, join};
 use crate::{Identity, Options};
 
 /// A directory from which a walk begins and within which neither device nor mount changes: a
@@ -24,7 +25,16 @@ pub(crate) struct Top {
     pub(crate) depth: u32,
     pub(crate) id: Identity,
     pub(crate) traits: Traits,
+    /// The way there, where numbers do not tell directories apart.
+    pub(crate) way: Option<Vec<u8>>,
     pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+impl Top {
+    /// The way to what is below, where numbers do not tell: no link and no mount comes between.
+    pub(crate) fn way_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
+        self.way.as_ref().map(|way| join(way, below))
+    }
 }
 
 /// A directory to read.
@@ -43,7 +53,7 @@ pub(crate) struct Task {
 }
 
 /// Names of roots that are files, by the directory they are in.
-pub(crate) type Listed = HashMap<Identity, HashSet<Vec<u8>>>;
+pub(crate) type Listed = Places<HashSet<Vec<u8>>>;
 
 /// What does not change while workers run.
 pub(crate) struct Context<'w> {
@@ -52,12 +62,12 @@ pub(crate) struct Context<'w> {
     pub(crate) opener: &'w Opener,
     pub(crate) bases: &'w [Base],
     pub(crate) tops: &'w [Top],
-    /// Identities of all tops: who meets one on the way down leaves it to that top. Two walks
+    /// All tops: who meets one on the way down leaves it to that top. Two walks
     /// can only overlap from one's top downwards, so nothing else need be remembered.
-    pub(crate) top_ids: &'w HashSet<Identity>,
+    pub(crate) top_places: &'w Places<()>,
     /// The roots, if there are several and directories are listed: who meets one on the way
     /// does not list it again.
-    pub(crate) inner_roots: &'w HashSet<Identity>,
+    pub(crate) inner_roots: &'w Places<()>,
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.
     pub(crate) watched: &'w HashSet<u64>,

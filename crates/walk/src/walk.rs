@@ -18,6 +18,7 @@ use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::growth::{Growth, Pace};
 use crate::listing::Base;
 use crate::merge::{Parts, merge};
+use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::shard::{Pending, Shard};
 use crate::tree::{Context, Listed, Shared, Task, Top};
@@ -52,7 +53,8 @@ impl Default for Tuning {
 /// - Paths are printed with the root as given: `d` gives `d/x`, `d/` too, `.` gives `./x`.
 /// - A root that is a symbolic link is followed. A root that cannot be reached, or is neither
 ///   a directory nor a regular file, is an error in the listing; the others are walked.
-/// - Each directory is visited once, each file once per name. Where roots overlap, what is
+/// - Each directory is visited once, each file once per name. Which directory it is tells its
+///   number, and where a view passes on the numbers of several file systems, the way there. Where roots overlap, what is
 ///   below the inner one counts as that one's; of repeated roots the first counts; of several
 ///   places where the same directory is mounted, the one that comes first in path order.
 /// - Filters apply to roots that are files as well, but they are never hidden or ignored.
@@ -82,7 +84,7 @@ pub fn walk(
 
 /// Lists exactly these paths, without walking: links are followed, directories are errors
 /// unless all [`Entries`](crate::Entries) are asked for, and a file given twice is listed
-/// once. Order, filters and errors are as for [`walk`].
+/// once, or under each of its [`Spellings`](crate::Spellings). Order, filters and errors are as for [`walk`].
 ///
 /// # Errors
 ///
@@ -130,8 +132,8 @@ struct Walk<'w> {
     opener: Opener,
     bases: Vec<Base>,
     tops: Vec<Top>,
-    top_ids: HashSet<Identity>,
-    inner_roots: HashSet<Identity>,
+    top_places: Places<()>,
+    inner_roots: Places<()>,
     listed: Listed,
     watched: HashSet<u64>,
     shared: Shared,
@@ -160,10 +162,12 @@ pub(crate) fn list_with(
         errors,
         skipped,
     } = roots;
-    let inner_roots = match options.entries {
-        Entries::All if tops.len() > 1 => tops.iter().map(|top| top.id).collect(),
-        _ => HashSet::new(),
-    };
+    let mut inner_roots = Places::default();
+    if options.entries == Entries::All && tops.len() > 1 {
+        for top in &tops {
+            inner_roots.entry(top.id, top.way.as_deref());
+        }
+    }
     let mut walk = Walk {
         options,
         workers,
@@ -172,7 +176,7 @@ pub(crate) fn list_with(
         opener,
         bases,
         tops,
-        top_ids: HashSet::new(),
+        top_places: Places::default(),
         inner_roots,
         listed,
         watched: HashSet::new(),
@@ -221,7 +225,7 @@ impl Walk<'_> {
             opener: &self.opener,
             bases: &self.bases,
             tops: &self.tops,
-            top_ids: &self.top_ids,
+            top_places: &self.top_places,
             inner_roots: &self.inner_roots,
             listed: &self.listed,
             watched: &self.watched,
@@ -256,20 +260,22 @@ impl Walk<'_> {
 
     /// Brings the sets up to date that tell which directories to look at twice.
     fn watch(&mut self) {
-        self.top_ids.extend(self.tops.iter().map(|top| top.id));
+        for top in &self.tops {
+            self.top_places.entry(top.id, top.way.as_deref());
+        }
         // A single top cannot be met on the way down from itself, but through a mount point,
         // which is looked at anyway.
         if self.tops.len() > 1 {
-            self.watched.extend(self.top_ids.iter().map(|id| id.ino));
+            self.watched.extend(self.top_places.inodes());
         }
-        self.watched.extend(self.listed.keys().map(|id| id.ino));
+        self.watched.extend(self.listed.inodes());
     }
 
     /// Decides whether to enter what was put off: adds a top, or counts why not.
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let base = &self.bases[next.base as usize];
         let looked = self.look(base, &next.path);
-        let (id, traits) = match looked {
+        let (id, traits, way) = match looked {
             Ok(looked) => looked,
             Err(errno) => {
                 let path = [&base.prefix[..], &next.path].concat();
@@ -285,7 +291,7 @@ impl Walk<'_> {
         } else if traits.pseudo && Some(id.dev) != root_dev {
             skipped.pseudo_file_system += 1;
             false
-        } else if visited.contains(id, &self.tops, &self.shards) {
+        } else if visited.contains(id, way.as_deref(), &self.tops, &self.shards) {
             skipped.repeated += 1;
             false
         } else {
@@ -296,13 +302,15 @@ impl Walk<'_> {
                 depth: next.depth,
                 id,
                 traits,
+                way,
                 ignores: next.ignores,
             });
             true
         }
     }
 
-    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, Traits), Errno> {
+    /// Which directory that is, and the way there if numbers do not tell.
+    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, Traits, Option<Vec<u8>>), Errno> {
         let base_fd: Arc<OwnedFd> = match &base.fd {
             Some(fd) => Arc::clone(fd),
             None => Arc::new(open_following(&base.path, PATH_DIR)?),
@@ -311,7 +319,9 @@ impl Walk<'_> {
         let fd =
             self.opener
                 .open_below(base_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
-        Ok((FileStat::from(&fstat(&fd)?).id, basic_traits(&fd)?))
+        let traits = basic_traits(&fd)?;
+        let way = way_where_needed(&fd, &traits);
+        Ok((FileStat::from(&fstat(&fd)?).id, traits, way))
     }
 }
 
@@ -378,7 +388,7 @@ fn first_task(top: &Top, index: u32) -> Task {
     }
 }
 
-/// Which directories have been read, by identity; built only when something asks.
+/// Which directories have been read; built only when something asks.
 #[derive(Default)]
 struct Visited {
     ids: HashSet<Identity>,
@@ -387,10 +397,22 @@ struct Visited {
 }
 
 impl Visited {
-    fn contains(&mut self, id: Identity, tops: &[Top], shards: &[Mutex<Shard>]) -> bool {
+    fn contains(
+        &mut self,
+        id: Identity,
+        way: Option<&[u8]>,
+        tops: &[Top],
+        shards: &[Mutex<Shard>],
+    ) -> bool {
         // On a device that no walk has touched yet, nothing has been visited.
         if tops.iter().all(|top| top.id.dev != id.dev) {
             return false;
+        }
+        // Where numbers do not tell. Without links, a directory that was put off begins a
+        // mount, which no walk enters but from a top.
+        if let Some(way) = way {
+            return tops.iter().any(|top| top.way.as_deref() == Some(way))
+                || shards.iter().any(|shard| lock(shard).ways.contains(way));
         }
         self.known.resize(shards.len(), 0);
         for (shard, known) in shards.iter().zip(&mut self.known) {

@@ -223,6 +223,6 @@ fn a_manifest_from_a_pipe() {
     let (_tree, manifest) = sample();
     let file = ManifestFile::from_reader(b"-", &manifest[..]).unwrap();
     assert_eq!(file.header().unwrap().algorithm, "sha256");
-    assert_eq!(file.identity(), None);
+    assert_eq!(file.own_file(), None);
     drain(&file).unwrap();
 }

@@ -9,8 +9,33 @@ use crate::fd::stat_at;
 use crate::ignores::Subject;
 use crate::listing::Tag;
 use crate::shard::{Found, NO_STAT, Role};
-use crate::tree::Task;
-use crate::{Entries, ErrorKind, FileStat, FileStats, Hidden, Identity, Kind, Metadata, Symlinks};
+use crate::tree::{Task, Top};
+use crate::{
+    Entries, ErrorKind, FileStat, FileStats, Hidden, Kind, Meta, Metadata, OwnFile, Symlinks,
+};
+
+/// An entry that may be one of those to leave out.
+struct Candidate<'t> {
+    task: &'t Task,
+    reading: &'t Reading<'t>,
+    name: &'t CStr,
+    links: Symlinks,
+}
+
+impl Candidate<'_> {
+    /// The way there; where a link leads is not asked.
+    fn way(&self, top: &Top) -> Option<Vec<u8>> {
+        match self.links {
+            Symlinks::Skip => top.way_to(&[&self.task.path, self.name.to_bytes()]),
+            Symlinks::Follow => None,
+        }
+    }
+
+    fn state(&self) -> Option<Meta> {
+        let stat = stat_at(self.reading.fd, self.name, self.links, Metadata::Basic);
+        Some(stat.ok()?.meta())
+    }
+}
 
 impl Worker<'_> {
     /// Decides about one entry. An error ends the reading of the directory.
@@ -70,11 +95,24 @@ impl Worker<'_> {
         if kind == Kind::File || options.entries == Entries::All {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
-                    if self.is_filtered_by_stat(kind, &found) {
+                    let candidate = Candidate {
+                        task,
+                        reading,
+                        name,
+                        links: match inner_role {
+                            Role::Defer => Symlinks::Follow,
+                            Role::Descend | Role::Entry => Symlinks::Skip,
+                        },
+                    };
+                    if self.is_filtered_by_stat(kind, &found, &candidate) {
                         return Ok(());
                     }
                     // Listed as a root of its own.
-                    if inner_role == Role::Descend && self.context.inner_roots.contains(&found.id) {
+                    let top = &self.context.tops[task.top as usize];
+                    let way = || top.way_to(&[&task.path, bytes]);
+                    if inner_role == Role::Descend
+                        && self.context.inner_roots.get(found.id, way).is_some()
+                    {
                         self.shard.skipped.repeated += 1;
                         return Ok(());
                     }
@@ -170,7 +208,7 @@ impl Worker<'_> {
     ) -> Result<Option<FileStat>, ErrorKind> {
         let options = self.context.options;
         // Where directory entries do not carry the true inode number, it has to be looked up.
-        let may_be_left_out = |left_out: &Identity| left_out.ino == ino || !reading.is_plain;
+        let may_be_left_out = |left_out: &OwnFile| left_out.id().ino == ino || !reading.is_plain;
         let left = kind == Kind::File && options.file_stats == FileStats::Left;
         let needed = options.metadata != Metadata::None && !left
             || kind == Kind::File
@@ -187,13 +225,26 @@ impl Worker<'_> {
     }
 
     /// By size and identity; counts the reason.
-    fn is_filtered_by_stat(&mut self, kind: Kind, stat: &FileStat) -> bool {
+    fn is_filtered_by_stat(
+        &mut self,
+        kind: Kind,
+        stat: &FileStat,
+        candidate: &Candidate<'_>,
+    ) -> bool {
         let options = self.context.options;
-        let skipped = &mut self.shard.skipped;
         if kind != Kind::File {
             return false;
         }
-        let counter = if options.leave_out.contains(&stat.id) {
+        let is_left_out = |own: &OwnFile| {
+            own.is(
+                stat.id,
+                || candidate.way(&self.context.tops[candidate.task.top as usize]),
+                || candidate.state(),
+            )
+        };
+        let left_out = options.leave_out.iter().any(is_left_out);
+        let skipped = &mut self.shard.skipped;
+        let counter = if left_out {
             &mut skipped.left_out
         } else if stat.stamp.size < options.min_size {
             &mut skipped.too_small

@@ -1,7 +1,7 @@
 //! What is left out, that it is counted, and that excluded directories are not even read.
 
 use super::*;
-use crate::{Globs, Hidden, Identity, IgnoreFiles};
+use crate::{Globs, Hidden, IgnoreFiles, OwnFile};
 
 fn globs(patterns: &[&str]) -> Globs {
     let patterns: Vec<_> = patterns.iter().map(|p| p.as_bytes().to_vec()).collect();
@@ -113,27 +113,19 @@ fn depth() {
 
 #[test]
 fn left_out() {
-    use std::os::unix::fs::MetadataExt as _;
     let tree = Tree::with(&["a", "out", "b/c"]);
-    let stat = fs::metadata(tree.path(b"out")).unwrap();
-    let right = Identity {
-        dev: stat.dev(),
-        ino: stat.ino(),
-    };
-    let wrong = Identity {
-        dev: stat.dev() + 1,
-        ..right
-    };
-    let options = |id| Options {
-        leave_out: vec![id],
+    let right = OwnFile::at(&tree.path(b"out")).unwrap();
+    let wrong = OwnFile::at(std::path::Path::new("/proc/version")).unwrap();
+    let options = |own: &OwnFile| Options {
+        leave_out: vec![own.clone()],
         ..Options::default()
     };
-    let (names, listing) = walked(&tree, &[], &options(right));
+    let (names, listing) = walked(&tree, &[], &options(&right));
     assert_eq!(names, ["a", "b/c"]);
     assert_eq!(listing.skipped().left_out, 1);
-    let (names, _) = walked(&tree, &["a", "out"], &options(right));
+    let (names, _) = walked(&tree, &["a", "out"], &options(&right));
     assert_eq!(names, ["a"]);
-    let (names, _) = walked(&tree, &[], &options(wrong));
+    let (names, _) = walked(&tree, &[], &options(&wrong));
     assert_eq!(names, ["a", "b/c", "out"]);
 }
 

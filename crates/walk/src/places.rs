@@ -1,0 +1,247 @@
+//! Which directory, and which file: by number where numbers are the file system's own, and by
+//! the way there where they are not.
+//!
+//! A view of several file systems, such as a FUSE mount over two disks, may pass on the numbers
+//! of both: its directories then share device and inode number and have nothing else in common.
+//! The kernel knows one way to each within a mount.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use bc_fs::mount::{Traits, basic_traits};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use crate::{FileStat, Identity, Meta, Stamp};
+
+/// Something about directories. One that was put in without a way is known by its number alone.
+#[derive(Debug)]
+pub(crate) struct Places<T>(HashMap<Identity, Numbered<T>>);
+
+/// All that have one number, each with the way there.
+type Numbered<T> = Vec<(Option<Vec<u8>>, T)>;
+
+impl<T> Default for Places<T> {
+    fn default() -> Places<T> {
+        Places(HashMap::new())
+    }
+}
+
+impl<T: Default> Places<T> {
+    /// What is known of a directory, and whether that is new.
+    pub(crate) fn entry(&mut self, id: Identity, way: Option<&[u8]>) -> (&mut T, bool) {
+        let found = self.0.entry(id).or_default();
+        let at = found.iter().position(|(known, _)| known.as_deref() == way);
+        let index = at.unwrap_or_else(|| {
+            found.push((way.map(<[u8]>::to_vec), T::default()));
+            found.len() - 1
+        });
+        (&mut found[index].1, at.is_none())
+    }
+
+    /// What is known of a directory; the way there is only asked for where its number tells
+    /// nothing.
+    pub(crate) fn get(&self, id: Identity, way: impl FnOnce() -> Option<Vec<u8>>) -> Option<&T> {
+        let found = self.0.get(&id)?;
+        let by_number = found.iter().find(|(known, _)| known.is_none());
+        let (_, value) = by_number.or_else(|| {
+            let way = way()?;
+            found.iter().find(|(known, _)| known.as_ref() == Some(&way))
+        })?;
+        Some(value)
+    }
+
+    /// The inode numbers of all.
+    pub(crate) fn inodes(&self) -> impl Iterator<Item = u64> {
+        self.0.keys().map(|id| id.ino)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The way to a directory or file, if its numbers do not tell it from others; `None` also where
+/// the system does not say, and then numbers have to do.
+pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u8>> {
+    if traits.numbers_are_its_own() {
+        return None;
+    }
+    way_to(file)
+}
+
+/// The path by which the kernel knows an open file: absolute and without links. `None` without
+/// `/proc`, beyond `PATH_MAX`, and outside of this process's root.
+fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
+    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let path = rustix::fs::readlink(link, Vec::new()).ok()?.into_bytes();
+    path.starts_with(b"/").then_some(path)
+}
+
+/// The way to what lies `below` at the end of a way, part by part.
+pub(crate) fn join(way: &[u8], below: &[&[u8]]) -> Vec<u8> {
+    let mut joined = way.to_vec();
+    for part in below.iter().filter(|part| !part.is_empty()) {
+        if !joined.ends_with(b"/") {
+            joined.push(b'/');
+        }
+        joined.extend_from_slice(part);
+    }
+    joined
+}
+
+/// A file that a listing leaves out, such as the one that the result is written to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OwnFile {
+    id: Identity,
+    view: Option<View>,
+}
+
+/// What has to be the same where equal numbers may be another file's: the way there, or the
+/// whole state.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct View {
+    way: Option<Vec<u8>>,
+    stamp: Stamp,
+    nlink: u64,
+}
+
+impl OwnFile {
+    /// An open file (`O_PATH` is enough), as it is now.
+    ///
+    /// # Errors
+    ///
+    /// `fstat` as the system gives it.
+    pub fn of(file: impl AsFd) -> Result<OwnFile, Errno> {
+        let stat = FileStat::from(&fstat(&file)?);
+        let trusted = basic_traits(&file).is_ok_and(|traits| traits.numbers_are_its_own());
+        Ok(OwnFile {
+            id: stat.id,
+            view: (!trusted).then(|| View {
+                way: way_to(&file),
+                stamp: stat.stamp,
+                nlink: stat.nlink,
+            }),
+        })
+    }
+
+    /// The file at a path, through links, as it is now.
+    ///
+    /// # Errors
+    ///
+    /// `open` and `fstat` as the system gives them.
+    pub fn at(path: &Path) -> Result<OwnFile, Errno> {
+        OwnFile::of(open_path(path, OFlags::empty())?)
+    }
+
+    /// Which file, where that tells.
+    pub fn id(&self) -> Identity {
+        self.id
+    }
+
+    /// Whether a path leads to this file; a link there is no file.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let Ok(file) = open_path(path, OFlags::NOFOLLOW) else {
+            return false;
+        };
+        let stat = fstat(&file).map(|stat| FileStat::from(&stat).meta());
+        stat.is_ok_and(|stat| self.is(stat.id, || way_to(&file), || Some(stat)))
+    }
+
+    /// Whether what has this number is this file; the way there and the state are only asked for
+    /// if the number could be another file's.
+    pub(crate) fn is(
+        &self,
+        id: Identity,
+        way: impl FnOnce() -> Option<Vec<u8>>,
+        now: impl FnOnce() -> Option<Meta>,
+    ) -> bool {
+        if self.id != id {
+            return false;
+        }
+        let Some(view) = &self.view else {
+            return true;
+        };
+        let same_state = |meta: Meta| (meta.stamp, meta.nlink) == (view.stamp, view.nlink);
+        view.way.is_some() && way() == view.way || now().is_some_and(same_state)
+    }
+}
+
+fn open_path(path: &Path, flags: OFlags) -> Result<std::os::fd::OwnedFd, Errno> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
+    openat(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | flags,
+        Mode::empty(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Identity = Identity { dev: 1, ino: 2 };
+
+    #[test]
+    fn ways_tell_apart_what_numbers_do_not() {
+        let mut places = Places::<u8>::default();
+        *places.entry(ONE, Some(b"/v/A")).0 = 1;
+        assert!(places.entry(ONE, Some(b"/v/B")).1);
+        assert!(!places.entry(ONE, Some(b"/v/A")).1);
+        let get = |way: &[u8]| places.get(ONE, || Some(way.to_vec())).copied();
+        assert_eq!(get(b"/v/A"), Some(1));
+        assert_eq!(get(b"/v/B"), Some(0));
+        assert_eq!(get(b"/v/C"), None);
+        assert_eq!(places.get(ONE, || None), None);
+
+        // By its number alone, whatever the way.
+        let mut places = Places::<()>::default();
+        places.entry(ONE, None);
+        assert!(places.get(ONE, || panic!("asked")).is_some());
+    }
+
+    #[test]
+    fn an_equal_number_is_another_file_unless_way_or_state_agree() {
+        let stamp = Stamp {
+            size: 1,
+            mtime_ns: 2,
+            ctime_ns: 3,
+        };
+        let meta = |stamp| Meta {
+            id: ONE,
+            stamp,
+            nlink: 1,
+        };
+        let own = OwnFile {
+            id: ONE,
+            view: Some(View {
+                way: Some(b"/v/A/out".to_vec()),
+                stamp,
+                nlink: 1,
+            }),
+        };
+        let other = Stamp { size: 9, ..stamp };
+        let is = |way: &[u8], stamp| own.is(ONE, || Some(way.to_vec()), || Some(meta(stamp)));
+        // It grew meanwhile; it is seen by another way; it is something else.
+        assert!(is(b"/v/A/out", other));
+        assert!(is(b"/w/out", stamp));
+        assert!(!is(b"/v/B/x", other));
+        let known = OwnFile {
+            id: ONE,
+            view: None,
+        };
+        assert!(known.is(ONE, || panic!("asked"), || panic!("asked")));
+    }
+
+    #[test]
+    fn ways_are_joined_as_the_kernel_writes_them() {
+        assert_eq!(join(b"/", &[b"", b"x"]), b"/x");
+        assert_eq!(join(b"/v", &[b"a/b", b"c"]), b"/v/a/b/c");
+        assert_eq!(join(b"/v", &[b""]), b"/v");
+    }
+}
