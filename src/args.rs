@@ -2,7 +2,7 @@
 //! subcommand may be left out.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bc_fs::Size;
 use bc_pool::dispatch::Threads;
@@ -176,6 +176,14 @@ pub struct WalkArgs {
     /// /proc, /sys and the like are never entered unless they are named as a PATH.
     #[arg(add = Configurable, short = 'x', long)]
     pub one_file_system: bool,
+}
+
+impl WalkArgs {
+    /// Files that name what to take.
+    pub fn inputs(&self) -> Vec<&OsStr> {
+        let list = self.files_from.as_deref().map(Path::as_os_str);
+        list.into_iter().collect()
+    }
 }
 
 /// Moves the subcommand to the front of `args`, or puts `default` there when

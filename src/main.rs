@@ -19,6 +19,7 @@ mod install;
 mod integrity;
 mod metrics;
 mod output;
+mod overlap;
 mod panics;
 mod patient;
 mod progress;

@@ -1,7 +1,7 @@
 //! `--metrics=FILE`: what a run amounted to, as Prometheus text exposition
 //! (for node_exporter's textfile collector) or JSON.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
@@ -92,30 +92,6 @@ impl Metrics {
              bc_finished_timestamp_seconds{{{labels}}} {finished:.3}\n"
         );
         text
-    }
-}
-
-/// Would metrics in FILE take the place of what was written to `other`?
-pub fn would_replace(file: &Path, other: &Path) -> bool {
-    matches!((place(file), place(other)), (Some(file), Some(other)) if file == other)
-}
-
-/// The path that writing to FILE replaces, links resolved. None for stdout,
-/// devices and the like, where both simply follow each other.
-fn place(file: &Path) -> Option<PathBuf> {
-    if file.as_os_str() == "-" {
-        return None;
-    }
-    match std::fs::metadata(file) {
-        Ok(meta) => meta.is_file().then(|| std::fs::canonicalize(file).ok())?,
-        Err(_) => {
-            let directory = match file.parent()? {
-                here if here.as_os_str().is_empty() => Path::new("."),
-                directory => directory,
-            };
-            let directory = std::fs::canonicalize(directory).ok()?;
-            Some(directory.join(file.file_name()?))
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What every subcommand does around its engine: signals, limits, options
 //! turned into plans, the walk, and the end of the run.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -50,11 +50,13 @@ pub type Outcome<T> = Result<T, Exit>;
 
 impl Session {
     /// Installs signal handlers, raises the descriptor limit, checks the reader
-    /// asked for. `written` is the file that the command itself writes.
+    /// asked for. `read` are the files that say what to do or compare, none of which may be
+    /// lost to an output, `written` is the file that the command itself writes.
     pub fn start(
         applet: &'static str,
         command: &'static str,
         common: &Common,
+        read: &[&OsStr],
         written: Option<&Path>,
     ) -> Outcome<Session> {
         let session = Session {
@@ -66,14 +68,7 @@ impl Session {
             most_workers: OnceLock::new(),
             named_bytes: OnceLock::new(),
         };
-        if let (Some(metrics), Some(written)) = (&common.metrics, written)
-            && crate::metrics::would_replace(metrics, written)
-        {
-            let name = bc_fs::escape(metrics.as_os_str().as_encoded_bytes()).into_owned();
-            return Err(session.fatal(&format!(
-                "--metrics={name}: the command writes that file itself; name another one"
-            )));
-        }
+        session.spare(read, written)?;
         for signal in crate::signals::heeded() {
             let flag = session.cancel.flag();
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
@@ -101,6 +96,16 @@ impl Session {
             _ => {}
         }
         Ok(session)
+    }
+
+    /// Refuses to write what is read. `start` asks this for what is known from the beginning.
+    pub fn spare(&self, read: &[&OsStr], written: Option<&Path>) -> Outcome<()> {
+        let config = self.common.config.as_deref().map(Path::as_os_str);
+        let read: Vec<&OsStr> = read.iter().copied().chain(config).collect();
+        match crate::overlap::refusal(&read, written, self.common.metrics.as_deref()) {
+            Some(text) => Err(self.fatal(&text)),
+            None => Ok(()),
+        }
     }
 
     /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an

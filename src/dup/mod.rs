@@ -61,7 +61,9 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn scan(args: &ScanArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "scan", &args.common, args.output.as_deref())?;
+    let mut read = args.walk.inputs();
+    read.extend(args.search.cache.as_deref());
+    let session = Session::start("dup", "scan", &args.common, &read, args.output.as_deref())?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let found = search(
         &session,

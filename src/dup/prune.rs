@@ -20,7 +20,10 @@ use super::args::{PruneArgs, UndoArgs};
 use super::{journals, question, references, saved};
 
 pub fn run(args: &PruneArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "prune", &args.common, args.journal.as_deref())?;
+    let mut read = args.walk.inputs();
+    read.extend(args.from.as_deref().map(Path::as_os_str));
+    read.extend(args.search.cache.as_deref());
+    let session = Session::start("dup", "prune", &args.common, &read, args.journal.as_deref())?;
     // Before anything is searched, asked or changed: steps that cannot be told are not begun.
     Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
@@ -254,11 +257,12 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
 }
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "undo", &args.common, args.journal.as_deref())?;
+    let session = Session::start("dup", "undo", &args.common, &[], args.journal.as_deref())?;
     let journal = match &args.journal {
         Some(path) => path.clone(),
         None => journals::newest(&session)?,
     };
+    session.spare(&[journal.as_os_str()], None)?;
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let mode = if args.dry_run {
         Mode::DryRun

@@ -14,7 +14,9 @@ use super::args::SummaryArgs;
 const LARGEST: usize = 10;
 
 pub fn run(args: &SummaryArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "summary", &args.common, None)?;
+    let mut read = args.walk.inputs();
+    read.extend(args.search.cache.as_deref());
+    let session = Session::start("dup", "summary", &args.common, &read, None)?;
     let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));

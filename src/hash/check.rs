@@ -29,6 +29,8 @@ struct Loaded {
     /// Lines of which nothing names the algorithm.
     guessed: Vec<usize>,
     improper: u64,
+    /// Files without a digest, or an end that is missing: there is more than can be verified.
+    incomplete: bool,
 }
 
 /// Counts of one manifest's verdicts.
@@ -40,7 +42,8 @@ struct Counts {
 }
 
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
-    let mut session = Session::start("hash", "check", &args.common, None)?;
+    let read: Vec<_> = args.manifests.iter().map(OsString::as_os_str).collect();
+    let mut session = Session::start("hash", "check", &args.common, &read, None)?;
     let progress = Arc::new(Progress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut output = match args.status {
@@ -194,6 +197,7 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
         wanted: Vec::new(),
         guessed: Vec::new(),
         improper: 0,
+        incomplete: false,
     };
     let lines =
         manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
@@ -214,6 +218,16 @@ fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
                 loaded.wanted.push(wanted);
             }
             Line::Nothing => {}
+            Line::Unread(path, reason) => {
+                loaded.incomplete = true;
+                session
+                    .report
+                    .problem(&manifest::unread(&shown, &path, &reason));
+            }
+            Line::CutShort => {
+                loaded.incomplete = true;
+                session.report.problem(&manifest::cut_short(&shown));
+            }
             Line::Improper(number) => {
                 loaded.improper += 1;
                 if args.warn {
@@ -323,7 +337,7 @@ fn summary(
             .problem(&format!("{shown}: no file was verified"));
     }
     let improper = args.strict && loaded.improper > 0;
-    if nothing || improper || counts.unreadable > 0 || counts.mismatched > 0 {
+    if nothing || improper || loaded.incomplete || counts.unreadable > 0 || counts.mismatched > 0 {
         Exit::Differs
     } else {
         Exit::Done

@@ -15,7 +15,13 @@ use super::guess::Hint;
 use super::manifest::{self, Line};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start("hash", "diff", &args.common, args.output.as_deref())?;
+    let session = Session::start(
+        "hash",
+        "diff",
+        &args.common,
+        &[args.old.as_os_str(), args.new.as_os_str()],
+        args.output.as_deref(),
+    )?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let output = match args.format {
         DiffFormat::Text => output,
@@ -57,7 +63,9 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         DiffFormat::Json => document(&mut output, &differences),
     };
     let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) if differences.changes.is_empty() => Exit::Done,
+        Ok(Written::Whole | Written::ReaderLeft) if differences.changes.is_empty() => {
+            session.report.exit()
+        }
         Ok(_) => Exit::Differs,
         Err(text) => session.fatal(&text),
     };
@@ -79,6 +87,8 @@ struct Items<'a> {
     name: String,
     good: u64,
     improper: u64,
+    /// What the manifest does not tell.
+    missing: Vec<String>,
     error: Option<String>,
     cancel: &'a bc_pool::Cancel,
 }
@@ -93,6 +103,7 @@ impl<'a> Items<'a> {
             name: bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
             good: 0,
             improper: 0,
+            missing: Vec::new(),
             error: None,
             cancel: &session.cancel,
         })
@@ -102,6 +113,9 @@ impl<'a> Items<'a> {
     fn verdict(&self, session: &Session) -> Outcome<()> {
         if let Some(error) = &self.error {
             return Err(session.fatal(&format!("{}: {error}", self.name)));
+        }
+        for text in &self.missing {
+            session.report.problem(text);
         }
         if self.good == 0 && self.improper > 0 {
             let text = format!("{}: no properly formatted checksum lines found", self.name);
@@ -140,6 +154,11 @@ impl Iterator for &mut Items<'_> {
                     });
                 }
                 Line::Nothing => {}
+                Line::Unread(path, reason) => {
+                    self.missing
+                        .push(manifest::unread(&self.name, &path, &reason));
+                }
+                Line::CutShort => self.missing.push(manifest::cut_short(&self.name)),
                 Line::Improper(_) => self.improper += 1,
             }
         }

@@ -14,7 +14,11 @@ use super::guess::Hint;
 use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
-pub struct Lines(Source);
+pub struct Lines {
+    source: Source,
+    /// A JSON list has begun, and its summary is still to come.
+    open: bool,
+}
 
 enum Source {
     Reader(Box<Reader<BufReader<Input>>>),
@@ -28,6 +32,8 @@ enum Source {
 pub enum Raw {
     Record(bc_manifest::Record),
     Malformed(u64),
+    /// A JSON list ends before its summary: nobody knows what was behind it.
+    CutShort,
     Other,
 }
 
@@ -37,8 +43,12 @@ pub enum Line {
     Wanted(Wanted),
     /// A path and one digest, of which nothing but its length tells the algorithm.
     Guessed(Wanted),
-    /// A comment, a header, a file that had no digest.
+    /// A comment, a header.
     Nothing,
+    /// A file that had no digest, and why: nothing is known of its content.
+    Unread(Vec<u8>, String),
+    /// The list is not whole.
+    CutShort,
     /// An improperly formatted line, by number.
     Improper(u64),
 }
@@ -67,7 +77,7 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> 
     };
     let reader =
         Reader::new(input, options).map_err(|error| format!("{shown}: {}", reason(&error)))?;
-    Ok(Lines(Source::Reader(Box::new(reader))))
+    Ok(Lines::of(Source::Reader(Box::new(reader))))
 }
 
 fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
@@ -78,7 +88,7 @@ fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
         return Err("JSON: not a manifest of a known schema".to_owned());
     }
     match value["files"].take() {
-        Value::Array(files) => Ok(Lines(Source::Document(files.into_iter()))),
+        Value::Array(files) => Ok(Lines::of(Source::Document(files.into_iter()))),
         _ => Err("JSON: not a manifest: no list of files".to_owned()),
     }
 }
@@ -90,21 +100,40 @@ fn reason(error: &bc_manifest::Error) -> String {
     }
 }
 
+impl Lines {
+    fn of(source: Source) -> Lines {
+        Lines {
+            source,
+            open: false,
+        }
+    }
+}
+
 impl Iterator for Lines {
     type Item = Result<Raw, String>;
 
     fn next(&mut self) -> Option<Result<Raw, String>> {
-        match &mut self.0 {
+        match &mut self.source {
             Source::Ended => None,
             Source::Reader(reader) => match reader.read() {
-                Ok(item) => Some(Ok(match item? {
-                    Item::Record(record) => Raw::Record(record),
-                    Item::Malformed { line, .. } => Raw::Malformed(line),
-                    _ => Raw::Other,
-                })),
+                // Lists may follow one another.
+                Ok(Some(Item::Header(_))) => {
+                    Some(Ok(match std::mem::replace(&mut self.open, true) {
+                        true => Raw::CutShort,
+                        false => Raw::Other,
+                    }))
+                }
+                Ok(Some(Item::Summary(_))) => {
+                    self.open = false;
+                    Some(Ok(Raw::Other))
+                }
+                Ok(Some(Item::Record(record))) => Some(Ok(Raw::Record(record))),
+                Ok(Some(Item::Malformed { line, .. })) => Some(Ok(Raw::Malformed(line))),
+                Ok(Some(_)) => Some(Ok(Raw::Other)),
+                Ok(None) => std::mem::take(&mut self.open).then_some(Ok(Raw::CutShort)),
                 Err(error) => {
                     let text = reason(&error);
-                    self.0 = Source::Ended;
+                    self.source = Source::Ended;
                     Some(Err(text))
                 }
             },
@@ -127,13 +156,13 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     let record = match raw {
         Raw::Record(record) => record,
         Raw::Malformed(line) => return Line::Improper(line),
+        Raw::CutShort => return Line::CutShort,
         Raw::Other => return Line::Nothing,
     };
     if record.digests.is_empty() {
-        return if record.error.is_some() {
-            Line::Nothing
-        } else {
-            Line::Improper(record.line)
+        return match record.error {
+            Some(error) => Line::Unread(record.path, format!("{}: {}", error.op, error.message)),
+            None => Line::Improper(record.line),
         };
     }
     let mut expected = Vec::with_capacity(record.digests.len());
@@ -159,6 +188,17 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
         [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
         _ => Line::Wanted(wanted),
     }
+}
+
+/// Says that a list is not whole.
+pub fn cut_short(name: &str) -> String {
+    format!("{name}: cut short: the summary that ends it is missing, and perhaps files before it")
+}
+
+/// Says that a list holds no digest of a file.
+pub fn unread(name: &str, path: &[u8], reason: &str) -> String {
+    let (path, reason) = (bc_fs::escape(path), bc_fs::escape(reason.as_bytes()));
+    format!("{name}: no digest of {path}: when it was listed: {reason}")
 }
 
 /// Appends a name to a line of output as GNU's `-c` does: names that would

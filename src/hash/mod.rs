@@ -55,7 +55,13 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn hash(args: &HashArgs) -> Outcome<Exit> {
-    let mut session = Session::start("hash", "hash", &args.common, args.output.as_deref())?;
+    let mut session = Session::start(
+        "hash",
+        "hash",
+        &args.common,
+        &args.walk.inputs(),
+        args.output.as_deref(),
+    )?;
     let layout = layout(args, &session)?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let output = match layout {

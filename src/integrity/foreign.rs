@@ -14,7 +14,13 @@ use super::args::{ExportArgs, Foreign, ImportArgs};
 use super::job::{Stop, done_or, is_compressed, now, open as open_manifest, trust};
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "export", &args.common, args.output.as_deref())?;
+    let session = Session::start(
+        "integrity",
+        "export",
+        &args.common,
+        &[args.manifest.as_os_str()],
+        args.output.as_deref(),
+    )?;
     let manifest = open_manifest(&session, &args.manifest)?;
     let mut output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let format = match args.format {
@@ -55,7 +61,13 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
 const MOST: u64 = 1 << 30;
 
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "import", &args.common, args.output.as_deref())?;
+    let session = Session::start(
+        "integrity",
+        "import",
+        &args.common,
+        &[args.file.as_os_str()],
+        args.output.as_deref(),
+    )?;
     // A FIFO that nobody writes to waits here.
     let name = args.file.as_os_str();
     let opened = session.while_reading(name, || Input::open_no_device(name, &session.cancel));

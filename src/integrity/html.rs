@@ -7,7 +7,6 @@ use bc_integrity::fields::Field;
 use bc_integrity::report::Header;
 use bc_integrity::{Outcome, Summary};
 use bc_manifest::integrity::Kind;
-use bc_manifest::time::format_rfc3339;
 
 use crate::html::dirs::{Amount, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
@@ -384,7 +383,7 @@ fn value(body: &mut String, value: &Value) {
         Value::None => "unknown".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::Mode(mode) => format!("{:04o}", mode & 0o7777),
-        Value::Time(time) => format_rfc3339(*time).to_string(),
+        Value::Time(time) => bc_manifest::time::describe(*time),
         Value::Kind(kind) => kind.name().to_owned(),
         Value::Digest(bytes) => hex(bytes),
         Value::Bytes(bytes) => {

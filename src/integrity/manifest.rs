@@ -17,6 +17,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         "integrity",
         "manifest",
         &args.common,
+        &args.walk.inputs(),
         args.output.as_deref(),
     )?;
     let tree = tree_options(args, &session)?;

@@ -69,7 +69,13 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
 }
 
 fn verify(args: &VerifyArgs) -> Outcome<Exit> {
-    let mut session = Session::start("integrity", "verify", &args.common, args.output.as_deref())?;
+    let mut session = Session::start(
+        "integrity",
+        "verify",
+        &args.common,
+        &[args.manifest.as_os_str()],
+        args.output.as_deref(),
+    )?;
     let manifest = open(&session, &args.manifest)?;
     let rules = Rules {
         mode: mode(args.mode),
@@ -135,7 +141,13 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
 }
 
 fn diff(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start("integrity", "diff", &args.common, args.output.as_deref())?;
+    let session = Session::start(
+        "integrity",
+        "diff",
+        &args.common,
+        &[args.old.as_os_str(), args.new.as_os_str()],
+        args.output.as_deref(),
+    )?;
     let old = open(&session, &args.old)?;
     let new = open(&session, &args.new)?;
     let rules = Rules {

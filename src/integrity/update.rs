@@ -14,7 +14,15 @@ use super::job::{Stop, now, origin, stopped, trust, until_cancelled, working};
 use super::verdict::conclude_with;
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
-    let mut session = Session::start("integrity", "update", &args.common, Some(&args.manifest))?;
+    let mut session = Session::start(
+        "integrity",
+        "update",
+        &args.common,
+        &[],
+        Some(&args.manifest),
+    )?;
+    // Its own replacing is what was asked for; what stdout appends would spoil it before.
+    session.spare(&[args.manifest.as_os_str()], None)?;
     let reread = match &args.reread {
         Some(text) => text
             .parse::<Reread>()

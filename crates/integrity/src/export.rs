@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use bc_manifest::integrity::{Entry, Kind, ROOT};
+use bc_manifest::time::is_beyond;
 use bc_manifest::{End, gnu};
 use bc_walk::Entries;
 
@@ -135,8 +136,10 @@ impl Lines {
                 gnu::write_line(line, digest.as_bytes(), path, End::Newline);
             }
             (Foreign::Hashdeep, Some(digest)) => {
-                // It ends paths at the newline and knows no escapes.
-                let (Some(meta), false) = (&entry.meta, entry.path.contains(&b'\n')) else {
+                // It ends paths at the newline, with or without a carriage return before it, and
+                // knows no escapes.
+                let breaks = entry.path.contains(&b'\n') || entry.path.ends_with(b"\r");
+                let (Some(meta), false) = (&entry.meta, breaks) else {
                     self.done.inexpressible.push(entry.path.clone());
                     return;
                 };
@@ -173,11 +176,14 @@ impl Lines {
             if entry.kind == Kind::File {
                 word("size", &meta.size.to_string());
             }
-            let (seconds, fraction) = (
-                meta.mtime_ns.div_euclid(1_000_000_000),
-                meta.mtime_ns.rem_euclid(1_000_000_000),
-            );
-            word("time", &format!("{seconds}.{fraction:09}"));
+            // What stands for a time that no manifest holds is not the file's.
+            if !is_beyond(meta.mtime_ns) {
+                let (seconds, fraction) = (
+                    meta.mtime_ns.div_euclid(1_000_000_000),
+                    meta.mtime_ns.rem_euclid(1_000_000_000),
+                );
+                word("time", &format!("{seconds}.{fraction:09}"));
+            }
         }
         if let Some(target) = &entry.target {
             let mut escaped = Vec::new();

@@ -8,6 +8,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use bc_manifest::time::is_beyond;
+
 use crate::view::View;
 
 /// One side of a possible move. 40 bytes, whatever the length of the path.
@@ -71,8 +73,10 @@ impl Candidate {
             key,
             name: hash_of(base),
             file: match numbers {
-                Numbers::Stable => hash_of((file.ino, size, file.mtime_ns)),
-                Numbers::Moving => 0,
+                Numbers::Stable if !file.mtime_ns.is_some_and(is_beyond) => {
+                    hash_of((file.ino, size, file.mtime_ns))
+                }
+                Numbers::Stable | Numbers::Moving => 0,
             },
             record: record * 4 + u64::from(side == Side::Added),
         })

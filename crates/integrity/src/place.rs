@@ -93,6 +93,24 @@ pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
 }
 
+/// Is the root where it was recorded, on the same file system and in the same part of it? Its inode
+/// number can then be compared.
+pub(crate) fn is_at_home(tree: &Tree, header: &Header, elsewhere: bool) -> bool {
+    let real = tree.real.as_deref().map(|real| real.as_os_str().as_bytes());
+    !elsewhere
+        && real.is_some()
+        && header.root.as_deref() == real
+        && why_suspicious(tree, header, elsewhere).is_none()
+}
+
+/// The recorded root, as messages name it.
+pub(crate) fn recorded_root(header: &Header) -> String {
+    match &header.root {
+        Some(root) => bc_fs::escape(root).into_owned(),
+        None => "what the manifest lists".to_owned(),
+    }
+}
+
 /// Why the root may be another one than was recorded, so that it has to be refused if nothing in it
 /// matches.
 pub(crate) fn why_suspicious(

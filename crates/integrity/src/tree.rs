@@ -327,6 +327,11 @@ impl Tree {
         }
     }
 
+    /// Is the root a directory? Where only files are listed, it is not listed itself.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.root().is_some() || self.real.as_ref().is_some_and(|real| real.is_dir())
+    }
+
     /// The device that the root is on, be it listed or not.
     pub(crate) fn root_dev(&self) -> Option<u64> {
         use std::os::unix::fs::MetadataExt;

@@ -38,9 +38,7 @@ use crate::reread::{Reread, choose};
 use crate::summary::Summary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
-use crate::verify::{
-    RootCheck, refuse_if_empty, refuse_part, refused, report_failed, tree_options,
-};
+use crate::verify::{RootCheck, refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
 use merge::Merge;
 use output::Output;
@@ -155,10 +153,11 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
-    refuse_if_empty(&tree, &manifest, what.root, what.root_check)?;
+    refuse_root(&tree, &manifest, what.root, what.root_check)?;
 
     let elsewhere = is_elsewhere(&tree, &header);
-    let mut plan = Plan::new(&tree, elsewhere);
+    let home = place::is_at_home(&tree, &header, elsewhere);
+    let mut plan = Plan::new(&tree, elsewhere, home);
     plan.make(old, manifest.directory(), &options, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
@@ -167,6 +166,12 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         && plan.leaves > 0
     {
         return Err(refused(what.root, why));
+    }
+    if what.root_check == RootCheck::Careful && plan.loses_all() {
+        let recorded = place::recorded_root(&header);
+        let message =
+            format!("nothing of {recorded} is found there: another directory? --force to go on");
+        return Err(Error::at(ErrorKind::Refused, what.root.as_bytes(), message));
     }
     let chosen = choose(std::mem::take(&mut plan.candidates), what.reread, what.now);
     plan.differs |= !chosen.is_empty() || elsewhere;

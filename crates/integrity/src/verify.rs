@@ -98,7 +98,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     // A bad manifest is the more important news.
     old.prove()?;
     let tree = tree?;
-    refuse_if_empty(&tree, what.manifest, what.root, what.root_check)?;
+    refuse_root(&tree, what.manifest, what.root, what.root_check)?;
 
     let mut comparison = Comparison::new(what.rules, what.detail, sink);
     let is_elsewhere = is_elsewhere(&tree, &header);
@@ -182,22 +182,45 @@ pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<()
     Ok(())
 }
 
-/// An empty root where entries should be looks like a disk that is not mounted.
-pub(crate) fn refuse_if_empty(
+/// A root of another kind than recorded is not the tree, whatever is forced. An empty root where
+/// entries should be looks like a disk that is not mounted.
+pub(crate) fn refuse_root(
     tree: &Tree,
     manifest: &ManifestFile,
     root: &OsStr,
     check: RootCheck,
 ) -> Result<(), Error> {
+    let mut old = manifest.again(Trust::Forced)?;
+    let recorded = recorded_shape(&mut old)?;
+    let shape = match tree.is_directory() {
+        true => "a directory",
+        false => "no directory",
+    };
+    if let Some(recorded) = recorded.filter(|recorded| *recorded != shape) {
+        let message = format!("is {shape}; the root of the manifest is {recorded}");
+        return Err(Error::at(ErrorKind::Refused, root.as_bytes(), message));
+    }
     if !tree.is_empty() || check == RootCheck::Forced {
         return Ok(());
     }
-    let mut old = manifest.again(Trust::Forced)?;
-    old.take_at(ROOT)?;
     match old.peek()? {
         None => Ok(()),
         Some(_) => Err(refused(root, "is empty")),
     }
+}
+
+/// Whether the recorded root was a directory, where that is certain, and past it: a file that was
+/// the root is listed alone under its name. Lists of other tools may name one file of a directory.
+fn recorded_shape(old: &mut OldSide) -> Result<Option<&'static str>, Error> {
+    if old.take_at(ROOT)?.is_some() {
+        return Ok(Some("a directory"));
+    }
+    let root = old.header().root.clone();
+    let name = root
+        .as_deref()
+        .and_then(|root| root.rsplit(|byte| *byte == b'/').next());
+    let alone = matches!((name, old.peek()?), (Some(name), Some(entry)) if entry.path == name);
+    Ok(alone.then_some("no directory"))
 }
 
 pub(crate) fn refused(root: &OsStr, what: &str) -> Error {

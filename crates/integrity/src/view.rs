@@ -2,6 +2,7 @@
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Xattrs};
+use bc_manifest::time::is_beyond;
 
 use crate::change::{Class, Ctime, Difference, Value};
 use crate::fields::{Field, Rules};
@@ -129,6 +130,18 @@ fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
     matches!((old, new), (Some(old), Some(new)) if old != new)
 }
 
+/// Is the mtime known to be the same? Times that cannot be held all look alike: there the ctime,
+/// which every change of an mtime moves, has to say so.
+pub(crate) fn is_same_mtime(old: &View<'_>, new: &View<'_>) -> bool {
+    matches!((old.mtime_ns, new.mtime_ns), (Some(was), Some(is)) if was == is
+        && (!is_beyond(is) || is_same_ctime(old, new)))
+}
+
+/// The same of the ctime, for which nothing else can speak.
+pub(crate) fn is_same_ctime(old: &View<'_>, new: &View<'_>) -> bool {
+    matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
+}
+
 /// The fields that differ and count, the digest and the target included.
 fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: impl FnMut(Field)) {
     let kind = new.kind;
@@ -142,8 +155,14 @@ fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: i
     check(Field::Mode, differ(old.mode, new.mode));
     check(Field::Uid, differ(old.uid, new.uid));
     check(Field::Gid, differ(old.gid, new.gid));
-    check(Field::Mtime, differ(old.mtime_ns, new.mtime_ns));
-    check(Field::Ctime, differ(old.ctime_ns, new.ctime_ns));
+    check(
+        Field::Mtime,
+        old.mtime_ns.is_some() && new.mtime_ns.is_some() && !is_same_mtime(old, new),
+    );
+    check(
+        Field::Ctime,
+        old.ctime_ns.is_some() && new.ctime_ns.is_some() && !is_same_ctime(old, new),
+    );
     check(Field::Ino, differ(old.ino, new.ino));
     check(Field::Nlink, differ(old.nlink, new.nlink));
     check(Field::Dev, differ(old.dev, new.dev));
@@ -168,8 +187,7 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
         Kind::File if rules.compares(Field::Digest, Kind::File) => match (old.digest, new.digest) {
             (Some(old_digest), Some(new_digest)) if old_digest != new_digest => {
                 let same = |old: Option<_>, new: Option<_>| old.is_some() && old == new;
-                let untouched = same(old.size, new.size)
-                    && matches!((old.mtime_ns, new.mtime_ns), (Some(old), Some(new)) if old == new);
+                let untouched = same(old.size, new.size) && is_same_mtime(old, new);
                 return if untouched {
                     Class::Damaged
                 } else {
@@ -207,12 +225,12 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
 }
 
 /// Of content that differs: does nothing tell an edit from damage? So it is with what was imported
-/// from files that hold neither size nor time.
+/// from files that hold neither size nor time, and with times that cannot be held.
 pub(crate) fn is_undecided(old: &View<'_>, new: &View<'_>) -> bool {
     let no_edit_seen = !differ(old.size, new.size) && !differ(old.mtime_ns, new.mtime_ns);
     let incomplete = [old, new]
         .iter()
-        .any(|side| side.size.is_none() || side.mtime_ns.is_none());
+        .any(|side| side.size.is_none() || side.mtime_ns.is_none_or(is_beyond));
     old.kind == new.kind && differ(old.digest, new.digest) && no_edit_seen && incomplete
 }
 
@@ -258,8 +276,8 @@ pub(crate) fn describe(error: &Failure) -> String {
 /// What the ctimes of a damaged file say.
 pub(crate) fn ctime_hint(old: &View<'_>, new: &View<'_>) -> Ctime {
     match (old.ctime_ns, new.ctime_ns) {
-        (Some(old), Some(new)) if old == new => Ctime::Same,
-        (Some(_), Some(_)) => Ctime::Other,
+        (Some(_), Some(_)) if is_same_ctime(old, new) => Ctime::Same,
+        (Some(was), Some(is)) if was != is => Ctime::Other,
         _ => Ctime::Unknown,
     }
 }

@@ -21,6 +21,22 @@ pub fn format_rfc3339(nanoseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
+/// Does this stand for a time that 64 bits of nanoseconds cannot hold, after 2262-04-11 or before
+/// 1677-09-22? Such times are all recorded as the last or the first there is, so that two of them
+/// that look equal may be any two. Earlier versions put a fraction of a second on the first.
+pub const fn is_beyond(nanoseconds: i64) -> bool {
+    nanoseconds == i64::MAX || nanoseconds < i64::MIN + SECOND
+}
+
+/// As [`format_rfc3339`], but says of a time that could not be held only what is known of it.
+pub fn describe(nanoseconds: i64) -> String {
+    match (is_beyond(nanoseconds), nanoseconds > 0) {
+        (true, true) => "after 2262-04-11".to_owned(),
+        (true, false) => "before 1677-09-22".to_owned(),
+        (false, _) => format_rfc3339(nanoseconds),
+    }
+}
+
 /// Reads exactly the form that [`format_rfc3339`] writes (UTC as `Z`, a fraction of one to
 /// nine digits allowed); `None` for anything else, leap seconds included.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
@@ -111,6 +127,22 @@ mod tests {
         }
         assert_eq!(format_rfc3339(-1), "1969-12-31T23:59:59.999999999Z");
         assert_eq!(parse_rfc3339("1970-01-01T00:00:00.5Z"), Some(SECOND / 2));
+    }
+
+    #[test]
+    fn times_that_cannot_be_held() {
+        for (time, words) in [
+            (i64::MAX, "after 2262-04-11"),
+            (i64::MIN, "before 1677-09-22"),
+            (i64::MIN + SECOND - 1, "before 1677-09-22"),
+        ] {
+            assert!(is_beyond(time));
+            assert_eq!(describe(time), words);
+        }
+        for time in [i64::MAX - 1, i64::MIN + SECOND, 0, -1] {
+            assert!(!is_beyond(time));
+            assert_eq!(describe(time), format_rfc3339(time));
+        }
     }
 
     #[test]

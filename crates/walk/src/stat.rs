@@ -16,7 +16,8 @@ pub struct Identity {
 pub struct Stamp {
     /// Bytes.
     pub size: u64,
-    /// Last change of the content, in nanoseconds since 1970; may be negative.
+    /// Last change of the content, in nanoseconds since 1970; may be negative. `i64::MIN` and
+    /// `i64::MAX` stand for all times before 1677 and after 2262.
     pub mtime_ns: i64,
     /// Last change of content or metadata, in nanoseconds since 1970; may be negative.
     pub ctime_ns: i64,
@@ -119,11 +120,13 @@ impl From<&Stat> for FileStat {
     }
 }
 
-/// Saturates some 292 years away from 1970, where a broken clock or file system may point.
+/// The first or the last there is for what lies further away from 1970 than some 292 years, where
+/// a broken clock or file system may point: what compares times must not take those for equal.
 fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
-    seconds
-        .saturating_mul(1_000_000_000)
-        .saturating_add(i64::from(nanoseconds))
+    let whole = seconds.checked_mul(1_000_000_000);
+    whole
+        .and_then(|whole| whole.checked_add(i64::from(nanoseconds)))
+        .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// What an entry is.
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(nanoseconds(-1, 999_999_999), -1);
         assert_eq!(nanoseconds(-2, 5), -1_999_999_995);
         assert_eq!(nanoseconds(i64::MAX, 0), i64::MAX);
-        assert_eq!(nanoseconds(i64::MIN, 999), i64::MIN + 999);
+        assert_eq!(nanoseconds(i64::MIN, 999), i64::MIN);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use bc_fs::escape;
 use bc_manifest::integrity::Xattrs;
-use bc_manifest::time::format_rfc3339;
+use bc_manifest::time;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 
@@ -118,7 +118,7 @@ fn value(text: &mut String, value: &Value) {
         Value::None => write!(text, "?"),
         Value::Number(number) => write!(text, "{number}"),
         Value::Mode(mode) => write!(text, "{:04o}", mode & 0o7777),
-        Value::Time(time) => write!(text, "{}", format_rfc3339(*time)),
+        Value::Time(at) => write!(text, "{}", time::describe(*at)),
         Value::Kind(kind) => write!(text, "{}", kind.name()),
         Value::Digest(bytes) => bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}")),
         Value::Bytes(bytes) => write!(text, "{}", escape(bytes)),

@@ -1,6 +1,6 @@
 //! The first pass: what `stat` tells, against the old manifest.
 
-use bc_manifest::integrity::{Entry, Found, Kind};
+use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::{EntryId, Identity};
 
@@ -16,7 +16,7 @@ use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
-use crate::view::{View, judge};
+use crate::view::{View, is_same_mtime, judge};
 
 /// What the first pass found out.
 pub(super) struct Plan<'a> {
@@ -38,6 +38,14 @@ pub(super) struct Plan<'a> {
     /// Old entries of files and links, and how many of them are as recorded.
     pub(super) leaves: u64,
     pub(super) matches: u64,
+    /// Files that the old manifest has and the tree has not.
+    lost: u64,
+    /// Files that it has and the tree too, edited or not.
+    found: u64,
+    /// The root has the place that was recorded.
+    at_home: bool,
+    /// Its inode number is the recorded one as well.
+    same_root: bool,
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
@@ -47,7 +55,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(tree: &'a Tree, elsewhere: bool) -> Plan<'a> {
+    pub(super) fn new(tree: &'a Tree, elsewhere: bool, at_home: bool) -> Plan<'a> {
         Plan {
             tree,
             wanted: vec![false; tree.listing.len()],
@@ -59,6 +67,11 @@ impl<'a> Plan<'a> {
             renames: Renames::default(),
             leaves: 0,
             matches: 0,
+            lost: 0,
+            found: 0,
+            at_home,
+            // A file that is the root is known by its path.
+            same_root: at_home && !tree.is_directory(),
             problems: Vec::new(),
             by_name: 0,
             knows: Knows::Nothing,
@@ -68,6 +81,27 @@ impl<'a> Plan<'a> {
 
     pub(super) fn read(&mut self, id: EntryId) {
         self.wanted[id.0 as usize] = true;
+    }
+
+    /// Are there files in the old manifest, of which none is found again, be it by its old name or
+    /// a new one? Then the tree is another one, or its content is gone.
+    pub(super) fn loses_all(&self) -> bool {
+        self.lost > 0 && self.found == 0 && !self.renames.any()
+    }
+
+    /// Is the file at a recorded file's path still that file, as far as `stat` tells? Where nothing
+    /// is recorded that could tell, and in the recorded directory itself, its name says so.
+    fn is_found(&mut self, old: &View<'_>, new: &Present<'_>) -> bool {
+        let Some(id) = new.id.filter(|_| new.view.kind == Kind::File) else {
+            return false;
+        };
+        let same_size = old.size.is_none_or(|size| new.view.size == Some(size));
+        let copied = same_size
+            && old
+                .mtime_ns
+                .is_none_or(|time| new.view.mtime_ns == Some(time));
+        let mut in_place = || old.ino == new.view.ino && self.judge.has_recorded_numbers(id);
+        copied || self.same_root || in_place()
     }
 
     pub(super) fn make(
@@ -127,7 +161,8 @@ impl<'a> Plan<'a> {
     }
 
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
-        if self.tree.why_unseen(&entry.path).is_none() {
+        let unseen = self.tree.why_unseen(&entry.path).is_some();
+        if !unseen {
             if unmounted.see(entry, None) != Lost::No {
                 self.tell = true;
                 return;
@@ -140,6 +175,7 @@ impl<'a> Plan<'a> {
         self.differs = true;
         if matches!(entry.kind, Kind::File | Kind::Symlink) {
             self.leaves += 1;
+            self.lost += u64::from(entry.kind == Kind::File && !unseen);
             self.replaced.leaf(&entry.path, false);
         }
     }
@@ -172,10 +208,21 @@ impl<'a> Plan<'a> {
                 self.read(id);
             }
         }
+        if entry.path == ROOT {
+            self.same_root = self.at_home && old.ino == new.view.ino;
+        }
         if !matches!(entry.kind, Kind::File | Kind::Symlink) {
             return;
         }
         self.leaves += 1;
+        if entry.kind == Kind::File {
+            match self.is_found(&old, new) {
+                true => self.found += 1,
+                // What cannot be looked at keeps its entry.
+                false if new.view.error.is_none() => self.lost += 1,
+                false => {}
+            }
+        }
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
             let matches = same || has_same_target(&old, &new.view);
             self.matches += u64::from(matches);
@@ -187,7 +234,7 @@ impl<'a> Plan<'a> {
         self.matches += u64::from(matches);
         // A copy that kept the times is at home wherever it is mounted.
         let copied =
-            old.size.is_some() && (old.size, old.mtime_ns) == (new.view.size, new.view.mtime_ns);
+            old.size.is_some() && old.size == new.view.size && is_same_mtime(&old, &new.view);
         self.replaced.leaf(&entry.path, matches || copied);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
         if unchanged == Unchanged::No || accepts {
@@ -220,14 +267,16 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
 
 /// Is it another file that has the name now, with other content as well: no restored copy?
 fn is_another(old: &View<'_>, new: &View<'_>) -> bool {
-    let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
-    old.ino.is_some() && old.ino != new.ino && !untouched
+    old.ino.is_some() && old.ino != new.ino && !is_untouched(old, new)
 }
 
 /// A restored copy, or another file of the same size and time that has the name now.
 fn is_same_but_for_number(old: &View<'_>, new: &View<'_>) -> bool {
-    let untouched = old.kind == new.kind && (old.size, old.mtime_ns) == (new.size, new.mtime_ns);
-    old.ino.is_some() && old.ino != new.ino && untouched
+    old.ino.is_some() && old.ino != new.ino && is_untouched(old, new)
+}
+
+fn is_untouched(old: &View<'_>, new: &View<'_>) -> bool {
+    old.kind == new.kind && old.size == new.size && is_same_mtime(old, new)
 }
 
 /// Links of a copy: all but their targets is new.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bc_manifest::Digest;
 use bc_manifest::integrity::{Entry, Kind};
+use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
 use crate::error::Error;
@@ -37,10 +38,11 @@ pub(super) struct Renames {
     was: BTreeMap<Key, Vec<Was>>,
 }
 
-/// Empty files have nothing to be damaged.
+/// Empty files have nothing to be damaged, and times that cannot be held recognise nothing.
 fn key(view: &View<'_>) -> Option<Key> {
     let size = view.size.filter(|size| *size > 0)?;
-    (view.kind == Kind::File).then_some((view.ino?, size, view.mtime_ns?))
+    let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
+    (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
 }
 
 impl Renames {
@@ -112,6 +114,11 @@ impl Renames {
             }
         }
         Ok(())
+    }
+
+    /// Is any file known by a new name?
+    pub(super) fn any(&self) -> bool {
+        !self.added.is_empty()
     }
 
     /// What a new file's content should be: any of these.

@@ -1,10 +1,11 @@
 //! Which files keep their digest unread.
 
 use bc_fs::mount::{Ctime, Inodes, Mounts, Traits};
+use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
 use crate::tree::Tree;
-use crate::view::View;
+use crate::view::{View, is_same_ctime, is_same_mtime};
 
 /// What `stat` says of a file's content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,7 +41,7 @@ impl<'a> Judge<'a> {
         if !recorded || old.kind != new.kind || old.size != new.size {
             return Unchanged::No;
         }
-        if (old.mtime_ns, old.ctime_ns, old.ino) == (new.mtime_ns, new.ctime_ns, new.ino) {
+        if is_same_mtime(old, new) && is_same_ctime(old, new) && old.ino == new.ino {
             return Unchanged::Yes;
         }
         let Some(traits) = self.traits(id) else {
@@ -73,6 +74,9 @@ fn by_name(old: &View<'_>, new: &View<'_>, traits: &Traits, elsewhere: bool) -> 
     let (Some(before), Some(now)) = (old.mtime_ns, new.mtime_ns) else {
         return Unchanged::No;
     };
+    if is_beyond(now) && !is_same_mtime(old, new) {
+        return Unchanged::No;
+    }
     let is_stable = traits.inodes == Inodes::Stable;
     // Device numbers of some file systems change with each mount: a file that
     // still has its inode number there is the one that was recorded.

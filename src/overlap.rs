@@ -1,0 +1,95 @@
+//! Files that a run would read and replace, or write twice: refused before anything is written.
+//! Files that are there are known by identity, whatever names lead to them.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use bc_walk::Identity;
+
+use crate::args::is_dash;
+
+/// Why nothing may be written: `read` are the inputs (`-` is stdin), `written` is what the command
+/// itself writes, `metrics` the file of `--metrics`.
+pub fn refusal(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) -> Option<String> {
+    if let (Some(metrics), Some(written)) = (metrics, written)
+        && is_same_place(metrics, written)
+    {
+        return Some(format!(
+            "--metrics={}: the command writes that file itself; name another one",
+            shown(metrics)
+        ));
+    }
+    let inputs: Vec<Identity> = read.iter().filter_map(|name| of_input(name)).collect();
+    let is_read = |path: &Path| {
+        let file = Some(path).filter(|path| !is_dash(path.as_os_str()));
+        file.and_then(regular)
+            .is_some_and(|id| inputs.contains(&id))
+    };
+    let what = if let Some(output) = written.filter(|path| is_read(path)) {
+        shown(output)
+    } else if let Some(metrics) = metrics.filter(|path| is_read(path)) {
+        format!("--metrics={}", shown(metrics))
+    } else if crate::output::behind_stdout().is_some_and(|id| inputs.contains(&id)) {
+        "stdout".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{what}: is read by this command, and would be written; name another file"
+    ))
+}
+
+fn shown(path: &Path) -> String {
+    bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Which regular file an input is.
+fn of_input(name: &OsStr) -> Option<Identity> {
+    if !is_dash(name) {
+        return regular(Path::new(name));
+    }
+    let stat = rustix::fs::fstat(rustix::stdio::stdin()).ok()?;
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+    is_file.then_some(Identity {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+    })
+}
+
+/// Which regular file a path leads to: others cannot be replaced.
+fn regular(path: &Path) -> Option<Identity> {
+    let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file())?;
+    Some(Identity {
+        dev: meta.dev(),
+        ino: meta.ino(),
+    })
+}
+
+/// Would one of two outputs take the place of the other? Both may not be there yet.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let same = |one: Option<_>, other| one.is_some() && one == other;
+    matches!((place(one), place(other)), (Some(one), Some(other)) if one == other)
+        || !is_dash(one.as_os_str())
+            && !is_dash(other.as_os_str())
+            && same(regular(one), regular(other))
+}
+
+/// The path that writing to FILE replaces, links resolved. None for stdout,
+/// devices and the like, where both simply follow each other.
+fn place(file: &Path) -> Option<PathBuf> {
+    if file.as_os_str() == "-" {
+        return None;
+    }
+    match std::fs::metadata(file) {
+        Ok(meta) => meta.is_file().then(|| std::fs::canonicalize(file).ok())?,
+        Err(_) => {
+            let directory = match file.parent()? {
+                here if here.as_os_str().is_empty() => Path::new("."),
+                directory => directory,
+            };
+            let directory = std::fs::canonicalize(directory).ok()?;
+            Some(directory.join(file.file_name()?))
+        }
+    }
+}
