@@ -33,6 +33,7 @@ mod symlink;
 pub(crate) mod sys;
 mod temp;
 mod unable;
+mod unions;
 mod undo;
 mod views;
 
