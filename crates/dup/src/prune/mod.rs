@@ -33,8 +33,8 @@ mod symlink;
 pub(crate) mod sys;
 mod temp;
 mod unable;
-mod unions;
 mod undo;
+mod unions;
 mod views;
 
 #[cfg(test)]

@@ -136,8 +136,10 @@ impl Run<'_> {
     /// Makes a file in `dir` and proves that it is in none of `places`.
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
         let before = sys::stat(dir)?;
-        let dev = FileStat::from(&before).id.dev;
-        if let Some(errno) = self.questions.stuck.get(&dev) {
+        let id = FileStat::from(&before).id;
+        // What an earlier run could not remove, this one cannot either.
+        self.sweep(dir, &id, beside);
+        if let Some(errno) = self.questions.stuck.get(&id.dev) {
             return Err(Skip::Unasked(*errno));
         }
         let _claim = self.blocked.claim(dir, self.cancel)?;

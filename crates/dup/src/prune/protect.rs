@@ -355,7 +355,10 @@ const ROOT: usize = 64;
 
 /// Shows `found` the identity of an open directory and of each one above it, each open, until it
 /// says that this will do, which is then the result.
-pub(super) fn climb(dir: &OwnedFd, mut found: impl FnMut(Identity, &OwnedFd) -> bool) -> Result<bool, Failed> {
+pub(super) fn climb(
+    dir: &OwnedFd,
+    mut found: impl FnMut(Identity, &OwnedFd) -> bool,
+) -> Result<bool, Failed> {
     let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
