@@ -10,7 +10,7 @@ use bc_testkit::{TestTree, left_out, tool};
 use crate::dup_reference::where_it_may_mount;
 
 /// A way to show the directory `ref` as `m`: the tool it needs and the command.
-type View = (&'static str, &'static str);
+pub type View = (&'static str, &'static str);
 
 const BINDFS: View = ("bindfs", "bindfs ref m");
 const LOSSY: View = ("bindfs", "bindfs --ctime-from-mtime ref m");
@@ -43,11 +43,11 @@ const VIEWS: [View; 8] = [
     POOL_OF_TWO,
 ];
 
-const ACTIONS: [&str; 5] = ["hardlink", "delete", "symlink", "move:moved", "reflink"];
+pub const ACTIONS: [&str; 5] = ["hardlink", "delete", "symlink", "move:moved", "reflink"];
 
 /// Two equal files of a reference, one of them with a second name elsewhere, and one more in an
 /// inbox.
-fn tree() -> TestTree {
+pub fn tree() -> TestTree {
     let t = TestTree::new();
     for dir in ["m", "low", "up", "wk", "other", "in/sub", "ref/none"] {
         t.dir(dir);
@@ -61,7 +61,7 @@ fn tree() -> TestTree {
 }
 
 /// Names with inode number, number of links, mtime and content; of directories the name.
-fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, u64, i64, Vec<u8>)> {
+pub fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, u64, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![dir.to_owned()];
     while let Some(at) = pending.pop() {
@@ -93,7 +93,7 @@ fn reference_stays(view: View, lines: &[String]) -> Option<(Vec<i32>, String)> {
 }
 
 /// The same without expecting anything.
-fn run(t: &TestTree, (needed, mount): View, lines: &[String]) -> Option<(Vec<i32>, String)> {
+pub fn run(t: &TestTree, (needed, mount): View, lines: &[String]) -> Option<(Vec<i32>, String)> {
     if tool(needed).is_none() {
         left_out(&format!("{needed} is not installed"));
         return None;
@@ -433,74 +433,4 @@ fn a_question_that_stays_is_asked_once() {
         let (_, said) = run(&t, LOSSY, &[again.to_owned()]).unwrap();
         assert_eq!(state(&t.join("ref")), before, "{said}");
     }
-}
-
-/// A file of another branch of a union: what is made beside it may land in the reference.
-#[test]
-fn nothing_is_made_in_a_reference_that_is_a_branch_of_a_union() {
-    let fuse = "unionfs -o cow ref=RW:other=RO m";
-    for (needed, mount) in [
-        ("mergerfs", "mergerfs other:ref m"),
-        ("mergerfs", "mergerfs ref:other m"),
-        ("mergerfs", "mergerfs -o category.create=mfs other:ref m"),
-        ("unionfs", fuse),
-        ("unionfs", "unionfs ref=RW:other=RW m"),
-        ("unionfs", "unionfs other=RW:ref=RW m"),
-        (
-            "mount",
-            "mount -t overlay overlay -o lowerdir=other,upperdir=ref,workdir=wk m",
-        ),
-        (
-            "fuse-overlayfs",
-            "fuse-overlayfs -o lowerdir=other,upperdir=ref,workdir=wk m",
-        ),
-    ] {
-        let t = tree();
-        // Beside entries of the reference, below one that it has not, and in its place.
-        for name in [
-            "other/zz",
-            "other/only/deep/z",
-            "other/sub/z",
-            "other/none/z",
-        ] {
-            t.write(name, "else");
-        }
-        t.write("other/f1", "another").write("in/z", "else");
-        t.write("box/one", "two").write("box/other", "two");
-        let before = state(&t.join("ref"));
-        let prune = |action| {
-            format!(
-                "dup prune --yes --force --action={action} --keep=path:in/z --reference=ref in m"
-            )
-        };
-        let mut lines: Vec<_> = ACTIONS.map(prune).into();
-        lines.push("dup prune --yes --action=move:m/only/new --reference=ref box".to_owned());
-        let Some((codes, said)) = run(&t, (needed, mount), &lines) else {
-            continue;
-        };
-        // Where small files lie in the metadata, reflink has nothing to do.
-        let refused = |(at, code): (usize, &i32)| *code > 0 || ACTIONS.get(at) == Some(&"reflink");
-        assert!(codes.iter().enumerate().all(refused), "{codes:?} {said}");
-        assert_eq!(state(&t.join("ref")), before, "{said}");
-        for name in ["zz", "only/deep/z", "sub/z", "none/z"] {
-            assert_eq!(t.read(&format!("other/{name}")), b"else", "{said}");
-        }
-    }
-}
-
-/// An overlay above the reference writes elsewhere.
-#[test]
-fn other_layers_of_an_overlay_above_a_reference_are_dealt_with() {
-    let t = tree();
-    t.write("other/only/z", "else").write("other/zz", "else");
-    t.write("in/z", "else");
-    let before = state(&t.join("ref"));
-    let mount = "mount -t overlay overlay -o lowerdir=other:ref,upperdir=up,workdir=wk m";
-    let line = "dup prune --yes --force --action=delete --keep=path:in/z --reference=ref in/z m";
-    let Some((codes, said)) = run(&t, ("mount", mount), &[line.to_owned()]) else {
-        return;
-    };
-    assert_eq!(codes, [0], "{said}");
-    assert!(said.contains("2 files changed"), "{said}");
-    assert_eq!(state(&t.join("ref")), before, "{said}");
 }
