@@ -210,6 +210,13 @@ fn act(
                         bc_fs::escape(path)
                     ),
                 ),
+                Event::Stuck(path, errno) => session.report.problem(&format!(
+                    "{}: made to find out where else its directory is seen, and could not be \
+                     removed: {}; no other is made there, and no file changed that may be a \
+                     reference's",
+                    bc_fs::escape(path),
+                    std::io::Error::from_raw_os_error(errno)
+                )),
                 Event::Journal(skip) => session.report.problem(&skip.to_string()),
             },
         );

@@ -10,7 +10,7 @@ use bc_testkit::{TestTree, left_out, tool};
 use crate::dup_reference::where_it_may_mount;
 
 /// A way to show the directory `ref` as `m`: the tool it needs and the command.
-type View = (&'static str, &'static str);
+pub type View = (&'static str, &'static str);
 
 const BINDFS: View = ("bindfs", "bindfs ref m");
 const LOSSY: View = ("bindfs", "bindfs --ctime-from-mtime ref m");
@@ -43,11 +43,11 @@ const VIEWS: [View; 8] = [
     POOL_OF_TWO,
 ];
 
-const ACTIONS: [&str; 5] = ["hardlink", "delete", "symlink", "move:moved", "reflink"];
+pub const ACTIONS: [&str; 5] = ["hardlink", "delete", "symlink", "move:moved", "reflink"];
 
 /// Two equal files of a reference, one of them with a second name elsewhere, and one more in an
 /// inbox.
-fn tree() -> TestTree {
+pub fn tree() -> TestTree {
     let t = TestTree::new();
     for dir in ["m", "low", "up", "wk", "other", "in/sub", "ref/none"] {
         t.dir(dir);
@@ -61,7 +61,7 @@ fn tree() -> TestTree {
 }
 
 /// Names with inode number, number of links, mtime and content; of directories the name.
-fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, u64, i64, Vec<u8>)> {
+pub fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, u64, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![dir.to_owned()];
     while let Some(at) = pending.pop() {
@@ -93,7 +93,7 @@ fn reference_stays(view: View, lines: &[String]) -> Option<(Vec<i32>, String)> {
 }
 
 /// The same without expecting anything.
-fn run(t: &TestTree, (needed, mount): View, lines: &[String]) -> Option<(Vec<i32>, String)> {
+pub fn run(t: &TestTree, (needed, mount): View, lines: &[String]) -> Option<(Vec<i32>, String)> {
     if tool(needed).is_none() {
         left_out(&format!("{needed} is not installed"));
         return None;
@@ -398,5 +398,39 @@ fn killed_while_it_asks_the_next_run_tidies_up() {
         );
         assert!(left.contains(".probe"), "{said}");
         assert_eq!(after, "", "{said}");
+    }
+}
+
+/// What a run asks with and cannot remove again it makes once, names, and leaves to a run that can.
+#[test]
+fn a_question_that_stays_is_asked_once() {
+    let stays = "bindfs --delete-deny --ctime-from-mtime ref m";
+    let again = "dup prune --yes --force --action=delete --reference=ref m";
+    for (actions, target) in [
+        (["delete", "symlink"], "m"),
+        (["hardlink", "move:moved"], "m"),
+        (["move:m/sub", "move:m/sub/new"], "in"),
+    ] {
+        let t = tree();
+        t.write("ref/f4", "same").write("ref/sub/f5", "same");
+        let before = state(&t.join("ref"));
+        let lines = actions.map(|action| {
+            format!("dup prune --yes --force --action={action} --reference=ref {target}")
+        });
+        let Some((codes, said)) = run(&t, ("bindfs", stays), &lines) else {
+            return;
+        };
+        assert_eq!(codes, [1, 1], "{said}");
+        let mut after = state(&t.join("ref"));
+        after.retain(|path, _| !before.contains_key(path));
+        // The second run finds that of the first.
+        assert_eq!(after.len(), 1, "{after:?} {said}");
+        let path = after.keys().next().unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name.ends_with(".probe"), "{said}");
+        assert_eq!(said.matches(name).count(), 2, "{said}");
+        assert!(!said.contains("rename:"), "{said}");
+        let (_, said) = run(&t, LOSSY, &[again.to_owned()]).unwrap();
+        assert_eq!(state(&t.join("ref")), before, "{said}");
     }
 }

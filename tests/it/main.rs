@@ -20,6 +20,7 @@ mod dup_question;
 mod dup_recipes;
 mod dup_reference;
 mod dup_saved;
+mod dup_unions;
 mod dup_views;
 mod endless;
 mod equal_numbers;

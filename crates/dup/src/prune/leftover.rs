@@ -89,7 +89,7 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     })
 }
 
-fn is_probe(name: &CStr) -> bool {
+pub(crate) fn is_probe(name: &CStr) -> bool {
     parse(name.to_bytes()).is_some_and(|(.., suffix)| suffix == Suffix::Probe)
 }
 

@@ -34,6 +34,7 @@ pub(crate) mod sys;
 mod temp;
 mod unable;
 mod undo;
+mod unions;
 mod views;
 
 #[cfg(test)]

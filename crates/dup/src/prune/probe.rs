@@ -6,10 +6,11 @@
 //! Asked only where looking at the two sides leaves it open, once for a
 //! directory, and right before a step that changes it anyway.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::FileStat;
+use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::guard::Held;
@@ -19,33 +20,65 @@ use super::run::{Event, Mode, Run};
 use super::step::{Action, Skip, StepKind};
 use super::sys::{self, Failed};
 
+/// What was asked, and what came of it.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// Directories, for the sake of a name that a reference to a file has or not, and whether
+    /// they are seen in a reference.
+    asked: HashMap<(Identity, bool), bool>,
+    /// Whether the directory that files are moved to was asked for.
+    destination: bool,
+    /// Whether [`Event::Unasked`] was told.
+    told_unasked: bool,
+    /// Devices where what was made could not be removed, and why: nothing more is made there.
+    stuck: HashMap<u64, i32>,
+}
+
 impl Run<'_> {
     /// Proves right before a file is changed that neither it nor its directory is a reference's.
     pub(super) fn keep_off(&mut self, held: &Held) -> Result<(), Skip> {
         match self.places.check(held)? {
             Open::No => Ok(()),
-            Open::Yes if self.options.mode == Mode::DryRun => {
+            Open::Yes | Open::Union(_) if self.options.mode == Mode::DryRun => {
                 self.unasked(&held.path);
                 Ok(())
             }
+            Open::Union(at) => self.ask(&at, held, false),
             Open::Yes => {
-                let id = FileStat::from(&sys::stat(&held.dir)?).id;
                 let mut files = self.options.references.open_files();
                 let named = files.any(|(path, _)| split(path).1 == held.name.as_bytes());
-                let key = (id, named);
-                if let Some(seen) = self.asked.get(&key) {
-                    return if *seen { Err(Skip::Protected) } else { Ok(()) };
+                self.ask(&held.dir, held, named)?;
+                // That the file is another's says nothing of what is made beside it.
+                match self.places.check_union(&held.dir)? {
+                    Open::Union(at) => self.ask(&at, held, false),
+                    Open::Yes | Open::No => Ok(()),
                 }
-                let places = self.places.elsewhere(&held.dir, Some(&held.name))?;
-                let answer = self.probe(&held.dir, &held.path, &places);
-                match answer {
-                    Ok(()) => drop(self.asked.insert(key, false)),
-                    Err(Skip::Protected) => drop(self.asked.insert(key, true)),
-                    Err(_) => {}
-                }
-                answer
             }
         }
+    }
+
+    /// Finds out whether what is made in `at`, the directory of a file or one above it, is seen in
+    /// a reference; for the sake of the file's name, if it is `named` by one.
+    fn ask(&mut self, at: &OwnedFd, held: &Held, named: bool) -> Result<(), Skip> {
+        let id = FileStat::from(&sys::stat(at)?).id;
+        let key = (id, named);
+        if let Some(seen) = self.questions.asked.get(&key) {
+            return if *seen { Err(Skip::Protected) } else { Ok(()) };
+        }
+        let name = named.then_some(held.name.as_c_str());
+        let places = self.places.elsewhere(at, name)?;
+        let above = FileStat::from(&sys::stat(&held.dir)?).id != id;
+        let beside = match sys::real_path(at).filter(|_| above) {
+            Some(path) => [path.as_slice(), b"/"].concat(),
+            None => held.path.clone(),
+        };
+        let answer = self.probe(at, &beside, &places);
+        match answer {
+            Ok(()) => drop(self.questions.asked.insert(key, false)),
+            Err(Skip::Protected) => drop(self.questions.asked.insert(key, true)),
+            Err(_) => {}
+        }
+        answer
     }
 
     /// Proves, before anything is made there, that the destination is not a reference's.
@@ -53,7 +86,7 @@ impl Run<'_> {
         let StepKind::Move(to) = kind else {
             return Ok(());
         };
-        if self.asked_destination {
+        if self.questions.destination {
             return Ok(());
         }
         if let Some(dir) = self.places.open_question()? {
@@ -64,7 +97,7 @@ impl Run<'_> {
                 self.probe(&dir, to, &places)?;
             }
         }
-        self.asked_destination = true;
+        self.questions.destination = true;
         Ok(())
     }
 
@@ -95,15 +128,21 @@ impl Run<'_> {
     }
 
     fn unasked(&mut self, path: &[u8]) {
-        if !std::mem::replace(&mut self.told_unasked, true) {
+        if !std::mem::replace(&mut self.questions.told_unasked, true) {
             self.event(Event::Unasked(path));
         }
     }
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
-        let _claim = self.blocked.claim(dir, self.cancel)?;
         let before = sys::stat(dir)?;
+        let id = FileStat::from(&before).id;
+        // What an earlier run could not remove, this one cannot either.
+        self.sweep(dir, &id, beside);
+        if let Some(errno) = self.questions.stuck.get(&id.dev) {
+            return Err(Skip::Unasked(*errno));
+        }
+        let _claim = self.blocked.claim(dir, self.cancel)?;
         let name = self.temps.probe(|name| sys::create(dir, name).map(drop))?;
         let seen = places.iter().any(|place| is_there(place, &name));
         let stayed = sys::stat_at(dir, &name);
@@ -123,8 +162,21 @@ impl Run<'_> {
                 let mut path = beside[..beside.len() - base].to_vec();
                 path.extend_from_slice(name.as_bytes());
                 let errno = failed.errno.raw_os_error();
-                Err(Skip::Left { path, errno })
+                self.stuck(dir, &path, errno);
+                self.summary.skip(&Skip::Left { path, errno });
+                Err(Skip::Unasked(errno))
             }
+        }
+    }
+
+    /// Takes note that an empty file stays, which is told once for its device: the next would.
+    pub(super) fn stuck(&mut self, dir: &OwnedFd, path: &[u8], errno: i32) {
+        let Ok(stat) = sys::stat(dir) else {
+            return;
+        };
+        let dev = FileStat::from(&stat).id.dev;
+        if self.questions.stuck.insert(dev, errno).is_none() {
+            self.event(Event::Stuck(path, errno));
         }
     }
 }

@@ -29,15 +29,17 @@ struct Place {
 }
 
 /// Whether a step would happen in a reference is still open.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Open {
     Yes,
+    /// As far as the file goes not; whether this directory shows a reference's as well is.
+    Union(OwnedFd),
     No,
 }
 
 /// The places that matter to a run.
 pub(super) struct Places<'a> {
-    references: &'a Subtrees,
+    pub(super) references: &'a Subtrees,
     /// What files are moved to.
     destination: Option<&'a [u8]>,
     /// The same, as soon as it exists, with the directories in it.
@@ -46,13 +48,15 @@ pub(super) struct Places<'a> {
     barred: bool,
     known: HashMap<Identity, Place>,
     /// Under which other numbers references are seen.
-    views: Views,
+    pub(super) views: Views,
+    /// Directories in which entries of a reference's are seen.
+    pub(super) unions: HashMap<Identity, Seen>,
     /// The same of the destination, as soon as it exists, and what was found out so far.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
     /// Directories that may be the destination's, where only the file system can tell.
     open: Vec<(Identity, OwnedFd)>,
-    cancel: &'a Cancel,
+    pub(super) cancel: &'a Cancel,
 }
 
 impl<'a> Places<'a> {
@@ -73,6 +77,7 @@ impl<'a> Places<'a> {
                 .is_some_and(|dir| lies_below(dir, references, cancel).unwrap_or(true)),
             known: HashMap::new(),
             views: Views::default(),
+            unions: HashMap::new(),
             target: None,
             shown: HashMap::new(),
             open: Vec::new(),
@@ -233,7 +238,10 @@ impl<'a> Places<'a> {
         };
         let (dir, _) = deepest_existing(dir)?;
         match self.views.dir(self.references, &dir, self.cancel)? {
-            Seen::No => Ok(None),
+            Seen::No => match self.check_union(&dir)? {
+                Open::Union(at) => Ok(Some(at)),
+                Open::Yes | Open::No => Ok(None),
+            },
             Seen::Maybe => Ok(Some(dir)),
             Seen::Yes => Err(Skip::Protected),
         }
@@ -253,7 +261,8 @@ impl<'a> Places<'a> {
     /// Whether a name that no two directories have is seen in a reference as well, or that
     /// cannot be told.
     pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
-        !self.references.is_empty() && self.seen(dir, name) != Ok(Seen::No)
+        !self.references.is_empty()
+            && (self.seen(dir, name) != Ok(Seen::No) || self.may_be_union(dir))
     }
 
     /// Whether the directory is a reference or lies below one, or that cannot be seen: then
@@ -280,7 +289,7 @@ impl<'a> Places<'a> {
             match self.seen(&held.dir, &held.name)? {
                 Seen::Yes => Err(Skip::Protected),
                 Seen::Maybe => Ok(Open::Yes),
-                Seen::No => Ok(Open::No),
+                Seen::No => self.check_union(&held.dir),
             }
         }
     }
@@ -346,7 +355,10 @@ const ROOT: usize = 64;
 
 /// Shows `found` the identity of an open directory and of each one above it, each open, until it
 /// says that this will do, which is then the result.
-fn climb(dir: &OwnedFd, mut found: impl FnMut(Identity, &OwnedFd) -> bool) -> Result<bool, Failed> {
+pub(super) fn climb(
+    dir: &OwnedFd,
+    mut found: impl FnMut(Identity, &OwnedFd) -> bool,
+) -> Result<bool, Failed> {
     let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;

@@ -15,6 +15,7 @@ use super::guard::{self, Held};
 use super::journal::Journal;
 use super::moving::Unfinished;
 use super::plan::{FileRef, Group, Rules};
+use super::probe::Questions;
 use super::protect::Places;
 use super::prove::{Ready, Refusal};
 use super::relocate::{self, Arrived};
@@ -113,6 +114,10 @@ pub enum Event<'a> {
     /// moved to is another one that is searched, is found out only by making a file there, which
     /// a dry run does not. Told for the first such path only.
     Unasked(&'a [u8]),
+    /// The file of this path was made to find that out, and could not be removed for the reason
+    /// of this error number. No other is made on its device, and no file there is changed whose
+    /// place is in question.
+    Stuck(&'a [u8], i32),
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
@@ -143,9 +148,7 @@ pub fn prune(
         swept: HashSet::new(),
         abilities: Abilities::default(),
         told_unwatched: false,
-        asked: HashMap::new(),
-        asked_destination: false,
-        told_unasked: false,
+        questions: Questions::default(),
         unfinished: None,
         taken: HashSet::new(),
         placed: HashMap::new(),
@@ -183,7 +186,7 @@ pub(super) struct Run<'a> {
     pub(super) journal: Option<&'a mut Journal>,
     pub(super) cancel: &'a Cancel,
     observer: &'a mut dyn FnMut(Event<'_>),
-    summary: Summary,
+    pub(super) summary: Summary,
     pub(super) temps: Temps,
     pub(super) blocked: Blocked,
     /// Copies that earlier runs were killed over, once that was asked.
@@ -200,13 +203,8 @@ pub(super) struct Run<'a> {
     pub(super) abilities: Abilities,
     /// Whether [`Event::Unwatched`] was told.
     told_unwatched: bool,
-    /// Directories that were asked for, for the sake of a name that a reference to a file has or
-    /// not, and whether they are seen in a reference; and whether the one that files are moved to
-    /// was asked for.
-    pub(super) asked: HashMap<(Identity, bool), bool>,
-    pub(super) asked_destination: bool,
-    /// Whether [`Event::Unasked`] was told.
-    pub(super) told_unasked: bool,
+    /// What only the file system could tell.
+    pub(super) questions: Questions,
     pub(super) places: Places<'a>,
 }
 

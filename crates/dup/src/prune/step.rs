@@ -201,6 +201,9 @@ pub enum Skip {
         /// Why it is still there, as an error number.
         errno: i32,
     },
+    /// Whether it is a reference's, or the destination's, cannot be found out: what was made on
+    /// its file system to see that stays there, for the reason of this error number.
+    Unasked(i32),
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
@@ -273,6 +276,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists(_) => "destination exists",
             Skip::Left { .. } => "temporary file left",
+            Skip::Unasked(_) => "reference or not is unknown",
             Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
@@ -327,6 +331,12 @@ impl fmt::Display for Skip {
                 f,
                 "temporary {} could not be removed: {}",
                 Escaped(path),
+                system(*errno)
+            ),
+            Skip::Unasked(errno) => write!(
+                f,
+                "whether a reference has it cannot be found out: a file made there to see that \
+                 could not be removed: {}",
                 system(*errno)
             ),
             Skip::Displaced(path) => write!(

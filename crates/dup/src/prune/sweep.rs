@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_walk::Identity;
+use rustix::io::Errno;
 
 use super::guard::{self, Held};
 use super::plan::FileRef;
@@ -82,6 +83,15 @@ impl Run<'_> {
         for (name, removed) in leftover::clear(dir, remove, protected) {
             let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
             path.extend_from_slice(name.as_bytes());
+            if let Err(failed) = &removed
+                && failed.errno != Errno::NOENT
+                && leftover::is_probe(&name)
+            {
+                let errno = failed.errno.raw_os_error();
+                self.stuck(dir, &path, errno);
+                self.summary.skip(&Skip::Left { path, errno });
+                continue;
+            }
             let step = Step {
                 kind: StepKind::Leftover,
                 target: path,

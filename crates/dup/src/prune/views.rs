@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
-use bc_fs::mount::Mounts;
+use bc_fs::mount::{Mounts, Shows};
 use bc_pool::Cancel;
 use bc_walk::{DirId, FileStat, Identity, Kind, Listing};
 use rustix::fs::{Dir, Mode, OFlags};
@@ -106,6 +106,24 @@ impl Views {
             }
         }
         Ok(seen)
+    }
+
+    /// Whose files the file system shows that has `dir` on its device.
+    pub(super) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
+        self.mounts.of(dev, || Some(dir)).shows
+    }
+
+    /// Whether entries of one of the trees' directories are seen in `dir`, among others perhaps.
+    pub(super) fn shown(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Result<Seen, Skip> {
+        let id = FileStat::from(&sys::stat(dir)?).id;
+        let near = self.near(trees, dir, id, cancel)?;
+        let seen = near.iter().map(|other| is_shown(other, dir)).max();
+        Ok(seen.unwrap_or(Seen::No))
     }
 
     /// Whether the directory is one of the trees'.
@@ -279,6 +297,40 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
         Seen::Maybe
     } else {
         Seen::No
+    }
+}
+
+/// Whether entries of `one` are seen in `other`. One will do, as a union shows one of several
+/// files of a name; one with other names will not, as other directories may have it too.
+fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
+    let names = first_names(one);
+    let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
+    if names.iter().any(only) {
+        Seen::Yes
+    } else if names.is_empty() || names.iter().any(|name| sys::stat_at(other, name).is_ok()) {
+        Seen::Maybe
+    } else {
+        Seen::No
+    }
+}
+
+/// As [`same_entry`], of what has no other name.
+fn is_same_only_name(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    name: &CStr,
+    deep: usize,
+) -> sys::Result<bool> {
+    let (here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
+    if here.kind() != Kind::Dir || there.kind() != Kind::Dir {
+        return Ok(here.nlink == 1 && same_state(&here, &there));
+    }
+    let into = |dir| sys::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| sys::open_dir_at(dir, b".");
+    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    match first_names(&inner).first() {
+        Some(first) if deep > 0 => is_same_only_name(&inner, &outer, first, deep - 1),
+        _ => Ok(false),
     }
 }
 

@@ -202,6 +202,7 @@ pub(super) fn run_groups(
             Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
             Event::Unwatched(path, errno) => format!("{}: no lease: {errno}", bc_fs::Escaped(path)),
             Event::Unasked(path) => format!("unasked {path:?}"),
+            Event::Stuck(path, errno) => format!("{}: stuck: {errno}", bc_fs::Escaped(path)),
             Event::Journal(skip) => skip.to_string(),
         });
     });

@@ -1,0 +1,85 @@
+//! Unions: one directory that shows several, of which one may be a reference's. What is made or
+//! renamed in it happens in whichever the union chooses (mergerfs by its policies, unionfs-fuse and
+//! an overlay in the one that can be written to), also if the file at hand is another's. So a
+//! directory in which a reference's entries are seen counts as the reference's, and so does what
+//! lies below: the union makes the directories on the way where it writes.
+
+use std::os::fd::OwnedFd;
+
+use bc_fs::mount::Shows;
+use bc_walk::FileStat;
+
+use super::protect::{Open, Places, climb};
+use super::step::Skip;
+use super::sys;
+use super::views::Seen;
+
+/// What is known of a directory that may show a reference's.
+pub(super) enum Union {
+    /// It does, or it does not.
+    Known(bool),
+    /// Only what is made in this one tells: it shows the reference's, or may.
+    Ask(OwnedFd),
+}
+
+impl Places<'_> {
+    /// Whether a reference's directory is seen in `dir`, or in one above it in the same mount.
+    pub(super) fn union(&mut self, dir: &OwnedFd) -> Result<Union, Skip> {
+        if self.references.is_empty() {
+            return Ok(Union::Known(false));
+        }
+        let dev = FileStat::from(&sys::stat(dir)?).id.dev;
+        let shows = self.views.shows(dir, dev);
+        if shows == Shows::Own || !self.views.involve(self.references, dir, dev) {
+            return Ok(Union::Known(false));
+        }
+        let (mut ask, mut failed, mut first) = (None, None, true);
+        climb(dir, |id, at| {
+            if id.dev != dev {
+                return true;
+            }
+            let seen = match self.unions.get(&id) {
+                Some(seen) => *seen,
+                None => match self.views.shown(self.references, at, self.cancel) {
+                    Ok(seen) => *self.unions.entry(id).or_insert(seen),
+                    Err(skip) => {
+                        failed = Some(skip);
+                        return true;
+                    }
+                },
+            };
+            // Of directories further up the names alone say too little to ask.
+            let open = match seen {
+                Seen::Yes => true,
+                Seen::Maybe => first,
+                Seen::No => false,
+            };
+            if open {
+                ask = at.try_clone().ok().map(|at| (seen, at));
+            }
+            first = false;
+            open && seen == Seen::Yes
+        })?;
+        match (failed, ask) {
+            (Some(skip), _) => Err(skip),
+            // An overlay always writes to its upper layer, which need not be the reference's.
+            (None, Some((Seen::Yes, _))) if shows == Shows::Others => Ok(Union::Known(true)),
+            (None, Some((_, at))) => Ok(Union::Ask(at)),
+            (None, None) => Ok(Union::Known(false)),
+        }
+    }
+
+    /// Whether nothing is known to tell that `dir` is not one that shows a reference's.
+    pub(super) fn may_be_union(&mut self, dir: &OwnedFd) -> bool {
+        !matches!(self.union(dir), Ok(Union::Known(false)))
+    }
+
+    /// The same for a step in `dir`, which is refused where one does.
+    pub(super) fn check_union(&mut self, dir: &OwnedFd) -> Result<Open, Skip> {
+        match self.union(dir)? {
+            Union::Known(true) => Err(Skip::Protected),
+            Union::Known(false) => Ok(Open::No),
+            Union::Ask(at) => Ok(Open::Union(at)),
+        }
+    }
+}
