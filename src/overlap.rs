@@ -30,7 +30,7 @@ pub fn refusal(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) 
         shown(output)
     } else if let Some(metrics) = metrics.filter(|path| is_read(path)) {
         format!("--metrics={}", shown(metrics))
-    } else if crate::output::behind_stdout().is_some_and(|id| inputs.contains(&id)) {
+    } else if crate::output::behind_stdout().is_some_and(|own| inputs.contains(&own.id())) {
         "stdout".to_owned()
     } else {
         return None;
