@@ -86,7 +86,11 @@ fn times_of_files() {
         let (text, summary) = verified(tree.path(), &manifest, How::default());
         assert_eq!(summary.outcome(), Outcome::Damaged, "{clock}: {text}");
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
-        let (text, done) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
+        let what = Update {
+            reread: Reread::Fraction(1.0),
+            ..an_update(tree.path().as_os_str(), &manifest)
+        };
+        let (text, done) = updated(&what).unwrap();
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
         assert_eq!(done.summary.outcome(), Outcome::Damaged, "{clock}");
     }
