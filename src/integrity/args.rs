@@ -201,7 +201,8 @@ pub struct UpdateArgs {
     /// Record the present content of damaged files, and of what may be damaged, as right
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted
+    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted or is
+    /// another one
     #[arg(long)]
     pub force: bool,
     /// The directory

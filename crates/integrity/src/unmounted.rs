@@ -101,6 +101,15 @@ struct Place {
     /// Old entries of files and links, and how many are as recorded.
     leaves: u64,
     matches: u64,
+    /// Old files that are not there.
+    lost: u64,
+}
+
+impl Place {
+    fn covers(&self, path: &[u8]) -> bool {
+        let below = path.strip_prefix(&self.path[..]);
+        below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
+    }
 }
 
 impl Replaced {
@@ -124,6 +133,7 @@ impl Replaced {
                 path: old.path.clone(),
                 leaves: 0,
                 matches: 0,
+                lost: 0,
             });
         }
     }
@@ -131,12 +141,24 @@ impl Replaced {
     /// A file or link of the manifest.
     pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
         for place in &mut self.0 {
-            let below = path.strip_prefix(&place.path[..]);
-            if below.is_some_and(|below| below.is_empty() || below.starts_with(b"/")) {
+            if place.covers(path) {
                 place.leaves += 1;
                 place.matches += u64::from(matches);
             }
         }
+    }
+
+    /// A file of the manifest that is not there: does it lie in one of them?
+    pub(crate) fn lost(&mut self, path: &[u8]) -> bool {
+        let place = self.0.iter_mut().find(|place| place.covers(path));
+        place.map(|place| place.lost += 1).is_some()
+    }
+
+    /// Such files of those places that are taken for the recorded ones: where nothing matches,
+    /// the records stay.
+    pub(crate) fn really_lost(&self) -> u64 {
+        let known = self.0.iter().filter(|place| place.matches > 0);
+        known.map(|place| place.lost).sum()
     }
 
     /// Is there one of which nothing matches?

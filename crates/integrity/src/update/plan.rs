@@ -38,7 +38,7 @@ pub(super) struct Plan<'a> {
     /// Old entries of files and links, and how many of them are as recorded.
     pub(super) leaves: u64,
     pub(super) matches: u64,
-    /// Files that the old manifest has and the tree has not.
+    /// Files that the old manifest has and the tree has not, but for those in replaced mounts.
     lost: u64,
     /// Files that it has and the tree too, edited or not.
     found: u64,
@@ -86,7 +86,11 @@ impl<'a> Plan<'a> {
     /// Are there files in the old manifest, of which none is found again, be it by its old name or
     /// a new one? Then the tree is another one, or its content is gone.
     pub(super) fn loses_all(&self) -> bool {
-        self.lost > 0 && self.found == 0 && !self.renames.any()
+        self.lost + self.replaced.really_lost() > 0 && self.found == 0 && !self.renames.any()
+    }
+
+    fn lose(&mut self, path: &[u8]) {
+        self.lost += u64::from(!self.replaced.lost(path));
     }
 
     /// Is the file at a recorded file's path still that file, as far as `stat` tells? Where nothing
@@ -175,7 +179,9 @@ impl<'a> Plan<'a> {
         self.differs = true;
         if matches!(entry.kind, Kind::File | Kind::Symlink) {
             self.leaves += 1;
-            self.lost += u64::from(entry.kind == Kind::File && !unseen);
+            if entry.kind == Kind::File && !unseen {
+                self.lose(&entry.path);
+            }
             self.replaced.leaf(&entry.path, false);
         }
     }
@@ -219,7 +225,7 @@ impl<'a> Plan<'a> {
             match self.is_found(&old, new) {
                 true => self.found += 1,
                 // What cannot be looked at keeps its entry.
-                false if new.view.error.is_none() => self.lost += 1,
+                false if new.view.error.is_none() => self.lose(&entry.path),
                 false => {}
             }
         }
