@@ -51,7 +51,7 @@ fn nothing_is_made_in_a_reference_that_is_a_branch_of_a_union() {
         assert!(codes.iter().enumerate().all(refused), "{codes:?} {said}");
         assert_eq!(state(&t.join("ref")), before, "{said}");
         for name in ["zz", "only/deep/z", "sub/z", "none/z"] {
-            assert_eq!(t.read(&format!("other/{name}")), b"else", "{said}");
+            assert_eq!(t.read(format!("other/{name}")), b"else", "{said}");
         }
     }
 }
