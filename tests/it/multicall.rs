@@ -136,7 +136,7 @@ fn install_never_replaces_the_program_by_a_link_to_itself() {
                 t.dir("bin").write("a", "abc");
                 let program = t.join("bin").join(name);
                 std::fs::hard_link(copied_program(), &program)
-                    .or_else(|_| std::fs::copy(crate::common::BC, &program).map(drop))
+                    .or_else(|_| bc_testkit::copy_program(crate::common::BC.as_ref(), &program))
                     .unwrap();
                 for options in earlier.into_iter().chain([options]) {
                     // As an applet's name it has no subcommand `install`; any other link does.
@@ -168,7 +168,7 @@ fn copied_program() -> std::path::PathBuf {
     let (_, path) = COPY.get_or_init(|| {
         let t = TestTree::new();
         let path = t.join("bc");
-        std::fs::copy(crate::common::BC, &path).unwrap();
+        bc_testkit::copy_program(crate::common::BC.as_ref(), &path).unwrap();
         (t, path)
     });
     path.clone()

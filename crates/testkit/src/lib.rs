@@ -40,7 +40,7 @@ pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, Session};
 pub use remove::remove_tree;
 pub use rng::Rng;
-pub use run::{Outcome, Run};
+pub use run::{Outcome, Run, copy_program};
 pub use screen::Screen;
 pub use synth::{Built, Synth};
 pub use tools::{is_heeded, tool};

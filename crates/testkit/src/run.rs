@@ -164,7 +164,7 @@ impl Run {
         let copy = dir.join(name);
         if !copy.exists() {
             let made = fs::create_dir_all(&dir)
-                .and_then(|()| copy_elsewhere(program, &copy))
+                .and_then(|()| copy_program(program, &copy))
                 .and_then(|()| fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)))
                 .and_then(|()| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
             made.unwrap_or_else(|e| panic!("copy {}: {e}", program.display()));
@@ -184,9 +184,14 @@ impl Run {
     }
 }
 
-/// Copies in a process of its own: were the copy open for writing in this one, another test
-/// that forks at that moment would hold it open, and running it would fail with ETXTBSY.
-fn copy_elsewhere(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Copies a program that is to be run, in a process of its own: were the copy open for writing in
+/// this one, another test that forks at that moment would hold it open, and running it would fail
+/// with ETXTBSY.
+///
+/// # Errors
+///
+/// `cp` cannot be started, or failed.
+pub fn copy_program(from: &Path, to: &Path) -> std::io::Result<()> {
     let status = Command::new("cp").arg("--").args([from, to]).status()?;
     match status.success() {
         true => Ok(()),

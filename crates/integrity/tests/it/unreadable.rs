@@ -8,7 +8,7 @@ use std::process::Command;
 use bc_integrity::Outcome;
 use bc_integrity::change::Class;
 use bc_integrity::fields::Mode;
-use bc_testkit::{TestTree, as_nobody, is_root};
+use bc_testkit::{TestTree, as_nobody, copy_program, is_root};
 
 use crate::support::{
     How, an_update, entry, lines, manifest_of, mode, record, recorded, updated, verified,
@@ -23,7 +23,7 @@ pub fn done_as_nobody(test: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new(&program);
     command.current_dir(dir.path()).args(["--exact", test]);
     let output = as_nobody(&mut command).output().unwrap();
