@@ -32,6 +32,7 @@ const INSIDE: &str = "inside";
 /// What to do, and with what.
 struct Plan {
     kinds: Vec<&'static Kind>,
+    quick: bool,
     json: bool,
     measure: Option<Measure>,
 }
@@ -100,6 +101,7 @@ fn plan(args: &mut Args) -> Result<Plan> {
     };
     Ok(Plan {
         kinds,
+        quick,
         json,
         measure,
     })
@@ -122,7 +124,7 @@ fn inside(mut args: Args) -> Result<ExitCode> {
         let mut row = Row::new(kind.name, &lab.scratch);
         match kind.missing() {
             Some(reason) => row.skip_all(&reason),
-            None => checks::all(&lab, kind, &mut row),
+            None => checks::all(&lab, kind, plan.quick, &mut row),
         }
         sheet.push(row);
     }

@@ -16,7 +16,7 @@ use crate::sh;
 /// Failing calls for a hundred files.
 const PER_HUNDRED: usize = 1;
 
-pub(super) fn check(place: &mut Place<'_>) -> Result<Verdict> {
+pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
     if !sh::has("strace") {
         return Ok(Verdict::Skip(
             "not installed: strace (package strace)".to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn check(place: &mut Place<'_>) -> Result<Verdict> {
     let mut faults = Faults::default();
     let mut told = Vec::new();
     for words in [&["hash", "--type=sha256"][..], &["dup", "scan"]] {
-        for state in ["cold", "warm"] {
+        for &state in states {
             // Starting and learning what the file system answers costs some calls as well:
             // those are in both.
             let mut of = |dir| {
