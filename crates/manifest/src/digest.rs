@@ -29,15 +29,15 @@ impl Digest {
     /// Parses hexadecimal digits of either case; `None` for an odd number of them, for
     /// anything else, and for more than 64 bytes.
     pub fn from_hex(hex: &[u8]) -> Option<Digest> {
-        Digest::from_digits(hex, &NIBBLE)
+        Digest::from_digits(hex, Case::Any)
     }
 
     /// As [`from_hex`](Digest::from_hex), but upper case is refused.
     pub(crate) fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
-        Digest::from_digits(hex, &LOWER_NIBBLE)
+        Digest::from_digits(hex, Case::Lower)
     }
 
-    fn from_digits(hex: &[u8], values: &[u8; 256]) -> Option<Digest> {
+    fn from_digits(hex: &[u8], case: Case) -> Option<Digest> {
         if hex.is_empty() || !hex.len().is_multiple_of(2) || hex.len() > 2 * MAX_LEN {
             return None;
         }
@@ -45,13 +45,20 @@ impl Digest {
             len: (hex.len() / 2) as u8,
             bytes: [0; MAX_LEN],
         };
-        let mut all = 0;
-        for (byte, pair) in out.bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            let (high, low) = (values[usize::from(pair[0])], values[usize::from(pair[1])]);
-            all |= high | low;
-            *byte = high << 4 | low;
+        let mut right = true;
+        let mut blocks = hex.chunks_exact(2 * BLOCK);
+        let mut bytes = out.bytes.chunks_exact_mut(BLOCK);
+        for (block, bytes) in blocks.by_ref().zip(bytes.by_ref()) {
+            right &= decode(block, case, bytes);
         }
-        (all <= 15).then_some(out)
+        let rest = blocks.remainder();
+        if let (false, Some(bytes)) = (rest.is_empty(), bytes.next()) {
+            // What lies behind the digest is zero.
+            let mut padded = [b'0'; 2 * BLOCK];
+            padded[..rest.len()].copy_from_slice(rest);
+            right &= decode(&padded, case, bytes);
+        }
+        right.then_some(out)
     }
 
     /// The bytes, as many as the digest has.
@@ -85,19 +92,45 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Value of a hexadecimal digit, 255 for any other byte.
-static NIBBLE: [u8; 256] = nibbles([b"0123456789abcdef", b"0123456789ABCDEF"]);
-static LOWER_NIBBLE: [u8; 256] = nibbles([b"0123456789abcdef", b"0123456789abcdef"]);
+/// Which letters count as digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Any,
+    Lower,
+}
 
-const fn nibbles(digits: [&[u8; 16]; 2]) -> [u8; 256] {
-    let mut table = [255; 256];
-    let mut i = 0;
-    while i < 16 {
-        table[digits[0][i] as usize] = i as u8;
-        table[digits[1][i] as usize] = i as u8;
-        i += 1;
+/// Bytes decoded at once.
+const BLOCK: usize = 16;
+
+/// Writes the [`BLOCK`] bytes that twice as many digits make; `false` if that is not what they are.
+/// Loops of known length without an exit, which become a few vector instructions.
+fn decode(digits: &[u8], case: Case, bytes: &mut [u8]) -> bool {
+    let (Some(digits), Some(bytes)) = (
+        digits.first_chunk::<{ 2 * BLOCK }>(),
+        bytes.first_chunk_mut::<BLOCK>(),
+    ) else {
+        return false;
+    };
+    let upper = match case {
+        Case::Any => 0x20,
+        Case::Lower => 0,
+    };
+    let mut values = [0; 2 * BLOCK];
+    let mut wrong = 0;
+    for (value, &byte) in values.iter_mut().zip(digits) {
+        let number = byte.wrapping_sub(b'0');
+        let letter = (byte | upper).wrapping_sub(b'a');
+        *value = if number < 10 {
+            number
+        } else {
+            letter.wrapping_add(10)
+        };
+        wrong |= u8::from(number >= 10) & u8::from(letter >= 6);
     }
-    table
+    for (byte, pair) in bytes.iter_mut().zip(values.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    wrong == 0
 }
 
 pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -128,6 +161,29 @@ mod tests {
             assert_eq!(Digest::from_lower_hex(hex.as_bytes()), Some(digest));
         }
         assert_eq!(Digest::from_lower_hex(b"aA"), None);
+    }
+
+    #[test]
+    fn every_byte_as_a_digit() {
+        for len in [2, 4, 6, 8, 10, 14, 16, 18, 32, 64, 126, 128] {
+            for at in 0..len {
+                for byte in 0..=255_u8 {
+                    let mut hex = vec![b'7'; len];
+                    hex[at] = byte;
+                    let mut expected = vec![0x77; len / 2];
+                    let value = char::from(byte).to_digit(16).map(|digit| digit as u8);
+                    let other = &mut expected[at / 2];
+                    *other = match at % 2 {
+                        0 => (value.unwrap_or(0) << 4) | 7,
+                        _ => 0x70 | value.unwrap_or(0),
+                    };
+                    let expected = value.and_then(|_| Digest::new(&expected));
+                    assert_eq!(Digest::from_hex(&hex), expected, "{}", hex.escape_ascii());
+                    let lower = expected.filter(|_| !byte.is_ascii_uppercase());
+                    assert_eq!(Digest::from_lower_hex(&hex), lower);
+                }
+            }
+        }
     }
 
     #[test]

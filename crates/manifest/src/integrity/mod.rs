@@ -35,6 +35,7 @@ mod header;
 mod parse;
 mod path;
 mod reader;
+mod swar;
 mod writer;
 
 pub use entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};

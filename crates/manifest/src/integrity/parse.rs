@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::canonical;
+use super::canonical::{self, Common};
 use super::entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
@@ -188,13 +188,18 @@ pub(super) enum Parsed {
     Trailer,
 }
 
-/// Reads a line as the writer writes it into `entry` and checks all that can be checked of it
-/// alone. Digests must have `digest_len` bytes, if that is known. `false`: it is written in
-/// another way, or is no entry, or something is wrong; [`parse`] tells.
-pub(super) fn parse_usual(line: &[u8], digest_len: Option<usize>, entry: &mut Entry) -> bool {
-    canonical::parse_into(line, digest_len, entry)
-        && check_path(&entry.path).is_ok()
-        && entry.check().is_ok()
+/// Reads the line that `text` begins with into `entry`, if it is whole there and as the writer
+/// writes it, and checks all that can be checked of it alone. Digests must have `digest_len` bytes,
+/// if that is known. Returns its length without the newline. `None`: it is written in another way,
+/// or is no entry, or something is wrong; [`parse`] tells.
+pub(super) fn parse_usual(
+    text: &[u8],
+    digest_len: Option<usize>,
+    common: &mut Common,
+    entry: &mut Entry,
+) -> Option<usize> {
+    let len = canonical::parse_into(text, digest_len, common, entry)?;
+    entry.check().is_ok().then_some(len)
 }
 
 /// Parses any line.

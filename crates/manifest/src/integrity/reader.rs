@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 
 use sha2::{Digest as _, Sha256};
 
+use super::canonical::Common;
 use super::entry::{Entry, Kind};
 use super::header::{Header, Trailer};
 use super::parse::{Parsed, parse, parse_usual};
@@ -45,6 +46,7 @@ pub struct Reader<R> {
     digest_len: Option<usize>,
     line: u64,
     buffer: Vec<u8>,
+    common: Common,
     pending: Vec<u8>,
     state: State,
     problems: Vec<Error>,
@@ -92,6 +94,7 @@ impl<R: BufRead> Reader<R> {
             last: None,
             line: 1,
             buffer,
+            common: Common::default(),
             pending: Vec::with_capacity(CHUNK + 4096),
             state: State::Entries,
             problems: Vec::new(),
@@ -183,8 +186,7 @@ impl<R: BufRead> Reader<R> {
                     continue;
                 }
             }
-            if parse_usual(&self.buffer, self.digest_len, entry) {
-                // It was cut in two by the end of the buffer.
+            if self.usual_line_in_two(entry) {
                 self.digest_line();
                 self.counts.count(entry);
                 if self.in_order(&entry.path)? {
@@ -221,12 +223,10 @@ impl<R: BufRead> Reader<R> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
             Err(error) => return Err(Error::io(self.line + 1, error)),
         };
-        let Some(end) = memchr::memchr(b'\n', lines).filter(|&end| end <= MAX_LINE) else {
+        let parsed = parse_usual(lines, self.digest_len, &mut self.common, entry);
+        let Some(end) = parsed.filter(|&end| end <= MAX_LINE) else {
             return Ok(false);
         };
-        if !parse_usual(&lines[..end], self.digest_len, entry) {
-            return Ok(false);
-        }
         if !self.proven {
             self.pending.extend_from_slice(&lines[..=end]);
         }
@@ -236,6 +236,14 @@ impl<R: BufRead> Reader<R> {
             self.digest_pending();
         }
         Ok(true)
+    }
+
+    /// Takes a usual line from the line buffer: it was cut in two by the end of the input's.
+    fn usual_line_in_two(&mut self, entry: &mut Entry) -> bool {
+        self.buffer.push(b'\n');
+        let parsed = parse_usual(&self.buffer, self.digest_len, &mut self.common, entry);
+        self.buffer.pop();
+        parsed.is_some()
     }
 
     /// Collects the line for the digest, which is quicker in larger pieces.

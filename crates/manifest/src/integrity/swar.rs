@@ -1,0 +1,229 @@
+//! Eight bytes at a time in one register, for what every line of a manifest holds: numbers and
+//! paths. In safe Rust, and the same on every processor.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+const fn all(byte: u8) -> u64 {
+    ONES * byte as u64
+}
+
+/// Not zero if any byte of `word` is zero.
+const fn any_zero(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGH
+}
+
+/// Powers of ten by their exponent.
+const TENS: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
+
+/// The number that the digits at the beginning of `text` make, and how many they are; `None` if
+/// there are none, or for a number beyond 64 bits.
+pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
+    if let Some(eight) = text.first_chunk() {
+        // Most are short.
+        let (value, count @ 1..8) = up_to_eight_digits(*eight) else {
+            return long_number(text);
+        };
+        return Some((value, count));
+    }
+    long_number(text)
+}
+
+fn long_number(text: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0_u64;
+    let mut count = 0;
+    while let Some(eight) = text[count..].first_chunk() {
+        let (part, digits) = up_to_eight_digits(*eight);
+        if digits > 0 {
+            value = value.checked_mul(TENS[digits])?.checked_add(part)?;
+            count += digits;
+        }
+        if digits < 8 {
+            return (count > 0).then_some((value, count));
+        }
+    }
+    // The end of the text.
+    let rest = text[count..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    for byte in rest {
+        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+        count += 1;
+    }
+    (count > 0).then_some((value, count))
+}
+
+/// The number that the digits at the beginning make, and how many of the eight they are.
+fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
+    let word = u64::from_le_bytes(text) ^ all(b'0');
+    // A digit is at most 9 now and has no high bit with 0x76 added. What is none may carry into
+    // the bytes behind it, which do not count any more.
+    let others = (word.wrapping_add(all(0x76)) | word) & HIGH;
+    let digits = others.trailing_zeros() as usize / 8;
+    if digits == 0 {
+        return (0, 0);
+    }
+    // The first digit is lowest: zeros go before it.
+    let word = word << (64 - 8 * digits);
+    // Neighbours into pairs, pairs into fours, fours into one.
+    let word = (word * 10 + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let word = (word * 100 + (word >> 16)) & 0x0000_ffff_0000_ffff;
+    let number = (word * 10_000 + (word >> 32)) & 0xffff_ffff;
+    (number, digits)
+}
+
+/// Is this a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII without
+/// control characters and backslashes? Most are. `false` says nothing.
+pub(super) fn is_plain_path(path: &[u8]) -> bool {
+    /// Bytes of a step, and the one behind them.
+    const STEP: usize = 9;
+    let (Some(&first), Some(&last)) = (path.first(), path.last()) else {
+        return false;
+    };
+    if matches!(first, b'/' | b'.') || matches!(last, b'/' | b'\\' | ..0x20 | 0x80..) {
+        return false;
+    }
+    let mut short = [b'a'; STEP];
+    let path = match path.len() {
+        len @ ..STEP => {
+            // What is odd before `a` is odd before nothing.
+            short[..len].copy_from_slice(path);
+            &short[..]
+        }
+        _ => path,
+    };
+    let end = path.len() - STEP;
+    let mut odd = oddness(&path[end..]);
+    for at in (0..end).step_by(8) {
+        odd |= oddness(&path[at..]);
+    }
+    odd == 0
+}
+
+/// Not zero if one of the first eight bytes of `text` is worth a closer look: no printable ASCII, a
+/// backslash, or a slash before a slash or a dot. `text` has nine bytes.
+fn oddness(text: &[u8]) -> u64 {
+    let word = |at: usize| {
+        text[at..]
+            .first_chunk()
+            .map(|eight| u64::from_le_bytes(*eight))
+    };
+    let (Some(word), Some(next)) = (word(0), word(1)) else {
+        return HIGH;
+    };
+    let control = word.wrapping_sub(all(0x20)) & !word & HIGH;
+    let backslash = any_zero(word ^ all(b'\\'));
+    // A slash with its lowest bit or a dot without it.
+    let pair = (word ^ all(b'/')) | ((next | ONES) ^ all(b'/'));
+    (word & HIGH) | control | backslash | any_zero(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::integrity::check_path;
+    use proptest::prelude::*;
+
+    /// By the standard library.
+    fn slowly(text: &[u8]) -> Option<(u64, usize)> {
+        let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = std::str::from_utf8(&text[..count]).unwrap();
+        digits.parse().ok().map(|value| (value, count))
+    }
+
+    #[test]
+    fn numbers_of_every_length_before_every_byte() {
+        for digits in [
+            "",
+            "0",
+            "00000000000000000000000000",
+            "12345678901234567890123",
+        ] {
+            for len in 0..=digits.len() {
+                for behind in 0..=255_u8 {
+                    for padding in ["", "1", "x12", "x234567", "x2345678"] {
+                        let text = [digits[..len].as_bytes(), &[behind], padding.as_bytes()];
+                        let text = text.concat();
+                        assert_eq!(number(&text), slowly(&text), "{}", text.escape_ascii());
+                    }
+                }
+                let text = &digits.as_bytes()[..len];
+                assert_eq!(number(text), slowly(text));
+            }
+        }
+        for edge in [u64::MAX / 10, u64::MAX - 1, u64::MAX] {
+            for text in [
+                edge.to_string(),
+                format!("{edge},"),
+                format!("{}1,\"ino", edge),
+            ] {
+                assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()), "{text}");
+            }
+        }
+        assert_eq!(number(b"18446744073709551616,"), None);
+    }
+
+    #[test]
+    fn every_byte_at_every_place() {
+        for len in 0..40 {
+            assert_eq!(is_plain_path(&vec![b'x'; len]), len > 0);
+            for at in 0..len {
+                for byte in 0..=255_u8 {
+                    let mut path = vec![b'x'; len];
+                    path[at] = byte;
+                    let usual = (0x20..0x80).contains(&byte) && byte != b'\\';
+                    let inner = byte == b'/' && (at == 0 || at == len - 1);
+                    let hidden = byte == b'.' && at == 0;
+                    let expected = usual && !inner && !hidden;
+                    assert_eq!(is_plain_path(&path), expected, "{}", path.escape_ascii());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_at_every_place() {
+        for len in 2..30 {
+            for at in 0..len - 1 {
+                for pair in [*b"//", *b"/.", *b"./", *b"..", *b"/a", *b".a"] {
+                    let mut path = vec![b'x'; len];
+                    path[at..at + 2].copy_from_slice(&pair);
+                    let begins = at == 0 && matches!(pair[0], b'/' | b'.');
+                    let ends = at == len - 2 && pair[1] == b'/';
+                    let odd = pair[0] == b'/' && pair[1] != b'a';
+                    let expected = !(begins || ends || odd);
+                    assert_eq!(is_plain_path(&path), expected, "{}", path.escape_ascii());
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers(text in "[0-9]{0,24}[^0-9]{0,3}[0-9,]{0,9}") {
+            prop_assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()));
+        }
+
+        /// Never takes what the thorough check refuses.
+        #[test]
+        fn paths(path in "[a/.\\\\\n\u{7f}é]{0,40}") {
+            let plain = path.bytes().all(|byte| (0x20..0x80).contains(&byte) && byte != b'\\');
+            if is_plain_path(path.as_bytes()) {
+                prop_assert!(plain && check_path(path.as_bytes()).is_ok());
+            } else {
+                let hidden = path.starts_with('.') || path.contains("/.");
+                prop_assert!(!plain || hidden || check_path(path.as_bytes()).is_err());
+            }
+        }
+    }
+}
