@@ -266,7 +266,7 @@ impl ManifestFile {
         Ok(OldSide::here(self.clone(), self.reader(trust)?))
     }
 
-    fn reader(&self, trust: Trust) -> Result<Lines, Error> {
+    pub(crate) fn reader(&self, trust: Trust) -> Result<Lines, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
         Ok(match trust {
             Trust::Checked => reader.proven(),

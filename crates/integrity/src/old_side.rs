@@ -6,6 +6,7 @@
 //! ahead costs more in page faults than it gains, since a walk beside it has
 //! every CPU busy anyway.
 
+use std::cmp::Ordering;
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -22,10 +23,14 @@ pub(crate) enum Ahead {
 }
 
 /// Entries that a thread hands over at once.
-pub(crate) const BATCH: usize = 1024;
+pub(crate) const BATCH: usize = 512;
 
-/// Batches that may wait: about 2 MB.
+/// Batches that may wait: about 1 MB.
 pub(crate) const BATCHES: usize = 4;
+
+/// A batch with this many bytes of paths is full, however few its entries are: those of deep trees
+/// have 20 KB each.
+const BATCH_BYTES: usize = 128 << 10;
 
 /// A manifest's lines, wherever they come from.
 pub(crate) type Lines = Reader<Box<dyn BufRead + Send>>;
@@ -51,17 +56,30 @@ pub(crate) enum End {
 /// Reads up to `most` entries into `batch`, using the entries that are there
 /// again; returns how many were read.
 pub(crate) fn fill(lines: &mut Lines, batch: &mut Vec<Entry>, most: usize) -> (usize, End) {
+    let mut bytes = 0;
     for count in 0..most {
+        if bytes >= BATCH_BYTES {
+            return (count, End::No);
+        }
         if count == batch.len() {
             batch.push(Entry::new(Vec::new(), Kind::File));
         }
-        match lines.read_into(&mut batch[count]) {
-            Ok(true) => {}
+        let entry = &mut batch[count];
+        match lines.read_into(entry) {
+            Ok(true) => bytes += entry.path.len(),
             Ok(false) => return (count, End::Yes),
             Err(error) => return (count, End::Failed(error)),
         }
     }
     (most, End::No)
+}
+
+/// Where an entry is, seen from a path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Place {
+    /// At a path before it.
+    Before,
+    Here,
 }
 
 /// Streams a manifest's entries beside another sorted side.
@@ -178,9 +196,17 @@ impl OldSide {
         self.take_if(|_| true)
     }
 
-    /// The next entry if its path comes before `path`.
-    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
-        self.take_if(|entry| path_order(&entry.path, path).is_lt())
+    /// The next entry unless its path comes after `path`, and whether it comes before or is it.
+    pub(crate) fn take_up_to(&mut self, path: &[u8]) -> Result<Option<(Place, &Entry)>, Error> {
+        self.fill()?;
+        let next = self.batch[..self.count].get(self.taken);
+        let place = match next.map(|entry| path_order(&entry.path, path)) {
+            Some(Ordering::Less) => Place::Before,
+            Some(Ordering::Equal) => Place::Here,
+            Some(Ordering::Greater) | None => return Ok(None),
+        };
+        self.taken += 1;
+        Ok(next.map(|entry| (place, entry)))
     }
 
     /// The next entry if it has this path.
@@ -217,4 +243,84 @@ pub(crate) fn problems(lines: &Lines) -> Vec<String> {
         all.push(format!("{more} more problems"));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_manifest::integrity::{Meta, Writer};
+
+    use super::*;
+    use crate::input::Trust;
+
+    /// A manifest of directories at these paths.
+    fn manifest(paths: &[Vec<u8>]) -> ManifestFile {
+        let mut writer = Writer::new(Vec::new(), &Header::new("sha256", "0.1.0")).unwrap();
+        for path in paths {
+            let mut entry = Entry::new(path.clone(), Kind::Dir);
+            entry.meta = Some(Meta::default());
+            writer.write(&entry).unwrap();
+        }
+        let (bytes, _) = writer.finish().unwrap();
+        ManifestFile::from_reader(b"memory", &bytes[..]).unwrap()
+    }
+
+    /// Short paths, then those of a deep tree, then short ones.
+    fn paths() -> Vec<Vec<u8>> {
+        let short = |letter: char| (0..700).map(move |number| format!("{letter}{number:03}"));
+        let deep = (1..400).map(|depth| "m/".repeat(depth * 40) + "m");
+        let all = short('a').chain(deep).chain(short('z'));
+        all.map(String::into_bytes).collect()
+    }
+
+    #[test]
+    fn batches_end_at_bytes_as_well() {
+        let paths = paths();
+        let mut lines = manifest(&paths).reader(Trust::Checked).unwrap();
+        let (mut batch, mut counts, mut seen) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let (count, end) = fill(&mut lines, &mut batch, BATCH);
+            let bytes: usize = batch[..count].iter().map(|entry| entry.path.len()).sum();
+            let last = batch[..count].last().map_or(0, |entry| entry.path.len());
+            assert!(bytes - last < BATCH_BYTES);
+            let found = batch[..count].iter().map(|entry| &entry.path);
+            assert!(found.eq(&paths[seen..seen + count]));
+            seen += count;
+            counts.push(count);
+            match end {
+                End::No => assert!(count == BATCH || bytes >= BATCH_BYTES),
+                End::Yes => break,
+                End::Failed(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(seen, paths.len());
+        assert!(counts.contains(&BATCH) && counts.iter().any(|&count| count < 9));
+    }
+
+    #[test]
+    fn places_of_entries_with_and_without_a_thread() {
+        let all = paths();
+        let file = manifest(&all);
+        for ahead in [Ahead::Here, Ahead::Thread] {
+            let mut old = file.stream(Trust::Checked, ahead).unwrap();
+            old.prove().unwrap();
+            let mut found = Vec::new();
+            // Every third is looked for.
+            for path in all.iter().step_by(3) {
+                while let Some((place, entry)) = old.take_up_to(path).unwrap() {
+                    let expected = match entry.path == *path {
+                        true => Place::Here,
+                        false => Place::Before,
+                    };
+                    assert_eq!(place, expected);
+                    found.push(entry.path.clone());
+                }
+                assert_eq!(found.last(), Some(path));
+                assert!(old.take_at(path).unwrap().is_none());
+            }
+            while let Some(entry) = old.take().unwrap() {
+                found.push(entry.path.clone());
+            }
+            assert_eq!(found, all, "{ahead:?}");
+        }
+    }
 }

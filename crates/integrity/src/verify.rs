@@ -14,7 +14,7 @@ use crate::fields::{Field, Rules};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::{Ahead, OldSide};
+use crate::old_side::{Ahead, OldSide, Place};
 use crate::options::{TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::present::{Looker, Present};
@@ -244,13 +244,19 @@ struct Merge<'a, 's> {
 
 impl Merge<'_, '_> {
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
-        while let Some(entry) = self.old.take_before(new.path)? {
-            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
-            if self.comparison.flow() == Flow::Stop {
-                return Ok(Flow::Stop);
+        let entry = loop {
+            match self.old.take_up_to(new.path)? {
+                Some((Place::Before, entry)) => {
+                    gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+                    if self.comparison.flow() == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Some((Place::Here, entry)) => break Some(entry),
+                None => break None,
             }
-        }
-        let reported = match self.old.take_at(new.path)? {
+        };
+        let reported = match entry {
             Some(entry) => {
                 let mut old = View::from(entry);
                 if entry.path == ROOT {

@@ -59,21 +59,37 @@ pub fn is_compressed(head: &[u8]) -> bool {
 /// # Errors
 /// If reading fails or the decompressor cannot be set up.
 pub fn open<'a, R: Read + Send + 'a>(input: R) -> io::Result<Box<dyn BufRead + Send + 'a>> {
-    let mut input = input;
+    // Read in whole buffers from the very beginning: the kernel copies pages to where it starts
+    // them more than twice as fast as to four bytes beside.
+    let mut whole = BufReader::with_capacity(BUFFER, input);
+    let head = loop {
+        match whole.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            found => break found?,
+        }
+    };
+    if head.len() >= MAGIC.len() || head.is_empty() {
+        let is_zstd = is_compressed(head);
+        return unpacked(whole, is_zstd);
+    }
+    // A pipe may give less.
     let mut head = Vec::with_capacity(MAGIC.len());
-    input
-        .by_ref()
-        .take(MAGIC.len() as u64)
-        .read_to_end(&mut head)?;
+    let wanted = MAGIC.len() as u64;
+    whole.by_ref().take(wanted).read_to_end(&mut head)?;
     let is_zstd = is_compressed(&head);
-    let whole = BufReader::with_capacity(BUFFER, io::Cursor::new(head).chain(input));
-    Ok(if is_zstd {
-        Box::new(BufReader::with_capacity(
+    unpacked(io::Cursor::new(head).chain(whole), is_zstd)
+}
+
+fn unpacked<'a>(
+    input: impl BufRead + Send + 'a,
+    is_zstd: bool,
+) -> io::Result<Box<dyn BufRead + Send + 'a>> {
+    Ok(match is_zstd {
+        true => Box::new(BufReader::with_capacity(
             BUFFER,
-            zstd::Decoder::with_buffer(whole)?,
-        ))
-    } else {
-        Box::new(whole)
+            zstd::Decoder::with_buffer(input)?,
+        )),
+        false => Box::new(input),
     })
 }
 
@@ -81,6 +97,8 @@ const BUFFER: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -106,6 +124,82 @@ mod tests {
         *flipped.last_mut().unwrap() ^= 1;
         assert!(all(&flipped).is_err());
         assert!(all(&[&frame[..], b"junk after the frame"].concat()).is_err());
+    }
+
+    /// Gives at most so many bytes at once, is interrupted before each, and notes where each call
+    /// began.
+    struct Steps<'a> {
+        bytes: &'a [u8],
+        step: usize,
+        interrupted: bool,
+        offset: usize,
+        offsets: &'a Mutex<Vec<usize>>,
+    }
+
+    impl Read for Steps<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.offsets.lock().unwrap().push(self.offset);
+            let len = buffer.len().min(self.step).min(self.bytes.len());
+            let count = (&self.bytes[..len]).read(buffer)?;
+            self.bytes = &self.bytes[count..];
+            self.offset += count;
+            Ok(count)
+        }
+    }
+
+    /// What `open` gives, and where the input was read from.
+    fn in_steps(bytes: &[u8], step: usize) -> (Vec<u8>, Vec<usize>) {
+        let offsets = Mutex::new(Vec::new());
+        let input = Steps {
+            bytes,
+            step,
+            interrupted: false,
+            offset: 0,
+            offsets: &offsets,
+        };
+        let (mut out, mut opened) = (Vec::new(), open(input).unwrap());
+        loop {
+            let len = match opened.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                found => {
+                    let found = found.unwrap();
+                    out.extend_from_slice(found);
+                    found.len()
+                }
+            };
+            if len == 0 {
+                break;
+            }
+            opened.consume(len);
+        }
+        let offsets = std::mem::take(&mut *offsets.lock().unwrap());
+        (out, offsets)
+    }
+
+    #[test]
+    fn however_little_comes_at_once() {
+        let text = b"{\"type\":\"header\"}\n";
+        for bytes in [&text[..], b"", b"a", b"abc", &MAGIC[..3]] {
+            for step in 1..6 {
+                assert_eq!(in_steps(bytes, step).0, bytes, "{step}");
+                if !bytes.is_empty() {
+                    assert_eq!(in_steps(&compressed(bytes), step).0, bytes, "{step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_read_from_where_they_start() {
+        let text = vec![b'x'; 3 * BUFFER + 5];
+        let (out, offsets) = in_steps(&text, usize::MAX);
+        assert_eq!(out, text);
+        let begun = offsets.iter().filter(|&&at| at < text.len());
+        assert!(begun.clone().count() == 4 && begun.clone().all(|at| at % BUFFER == 0));
     }
 
     proptest! {

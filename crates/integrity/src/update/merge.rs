@@ -11,7 +11,7 @@ use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::old_side::OldSide;
+use crate::old_side::{OldSide, Place};
 use crate::present::{Present, to_entry};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
@@ -35,12 +35,12 @@ pub(super) struct Merge<'a, 's> {
 impl Merge<'_, '_> {
     /// A path of the tree.
     pub(super) fn present(&mut self, new: &Present<'_>, old: &mut OldSide) -> Result<(), Error> {
-        while let Some(entry) = old.take_before(new.path)? {
-            self.gone(entry)?;
-        }
-        match old.take_at(new.path)? {
-            Some(entry) => self.both(entry, new),
-            None => self.added(new),
+        loop {
+            match old.take_up_to(new.path)? {
+                Some((Place::Before, entry)) => self.gone(entry)?,
+                Some((Place::Here, entry)) => return self.both(entry, new),
+                None => return self.added(new),
+            }
         }
     }
 

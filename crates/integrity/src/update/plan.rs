@@ -10,7 +10,7 @@ use super::{Damaged, EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
 use crate::error::Error;
-use crate::old_side::OldSide;
+use crate::old_side::{OldSide, Place};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
@@ -130,10 +130,14 @@ impl<'a> Plan<'a> {
         let mut unmounted = Unmounted::new(what.root_check);
         let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
         looker.all(work.cancel, |new| {
-            while let Some(entry) = old.take_before(new.path)? {
-                self.gone(entry, &mut unmounted);
-            }
-            match old.take_at(new.path)? {
+            let entry = loop {
+                match old.take_up_to(new.path)? {
+                    Some((Place::Before, entry)) => self.gone(entry, &mut unmounted),
+                    Some((Place::Here, entry)) => break Some(entry),
+                    None => break None,
+                }
+            };
+            match entry {
                 Some(entry) => match unmounted.see(entry, Some(new)) {
                     Lost::No => self.both(entry, new, made, what),
                     Lost::Here | Lost::Below => {
