@@ -55,6 +55,7 @@ mod integrity_trouble;
 mod integrity_update;
 mod kill_points;
 mod layers;
+mod linked_disks;
 mod lost_records;
 mod mounts;
 mod multicall;

@@ -140,7 +140,6 @@ impl Tree {
 
     fn place_other_devices(&mut self) {
         let mut path = Vec::new();
-        let mut devices = BTreeMap::new();
         for id in self.listing.ids() {
             let Some(found) = self.listing.identity(id) else {
                 continue;
@@ -148,21 +147,19 @@ impl Tree {
             if self.listing.kind(id) != bc_walk::Kind::Dir {
                 continue;
             }
+            let above = self.listing.dir_identity(self.listing.dir(id));
+            if above.is_none_or(|above| above.dev == found.dev) {
+                continue;
+            }
             path.clear();
             self.listing.write_relative(id, &mut path);
-            let above = match path.iter().rposition(|&byte| byte == b'/') {
-                Some(slash) => &path[..slash],
-                None => ROOT,
-            };
-            let elsewhere = devices.get(above).is_some_and(|dev| *dev != found.dev);
-            if elsewhere && self.directory_with_entries(&path).is_some() {
+            if self.directory_with_entries(&path).is_some() {
                 let unknown = || Found {
                     mounted: Mounted::default(),
                     identity: None,
                 };
                 self.mounted.entry(id).or_insert_with(unknown);
             }
-            devices.insert(path.clone(), found.dev);
         }
     }
 

@@ -152,7 +152,7 @@ mod tests {
             for len in 0..=digits.len() {
                 for behind in 0..=255_u8 {
                     for padding in ["", "1", "x12", "x234567", "x2345678"] {
-                        let text = [digits[..len].as_bytes(), &[behind], padding.as_bytes()];
+                        let text = [&digits.as_bytes()[..len], &[behind], padding.as_bytes()];
                         let text = text.concat();
                         assert_eq!(number(&text), slowly(&text), "{}", text.escape_ascii());
                     }
