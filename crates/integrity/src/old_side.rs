@@ -76,10 +76,11 @@ pub(crate) fn fill(lines: &mut Lines, batch: &mut Vec<Entry>, most: usize) -> (u
 
 /// Where an entry is, seen from a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// At a path before it.
     Before,
-    Here,
+    /// At that path.
+    At,
 }
 
 /// Streams a manifest's entries beside another sorted side.
@@ -197,16 +198,16 @@ impl OldSide {
     }
 
     /// The next entry unless its path comes after `path`, and whether it comes before or is it.
-    pub(crate) fn take_up_to(&mut self, path: &[u8]) -> Result<Option<(Place, &Entry)>, Error> {
+    pub(crate) fn take_up_to(&mut self, path: &[u8]) -> Result<Option<(Position, &Entry)>, Error> {
         self.fill()?;
         let next = self.batch[..self.count].get(self.taken);
-        let place = match next.map(|entry| path_order(&entry.path, path)) {
-            Some(Ordering::Less) => Place::Before,
-            Some(Ordering::Equal) => Place::Here,
+        let position = match next.map(|entry| path_order(&entry.path, path)) {
+            Some(Ordering::Less) => Position::Before,
+            Some(Ordering::Equal) => Position::At,
             Some(Ordering::Greater) | None => return Ok(None),
         };
         self.taken += 1;
-        Ok(next.map(|entry| (place, entry)))
+        Ok(next.map(|entry| (position, entry)))
     }
 
     /// The next entry if it has this path.
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_entries_with_and_without_a_thread() {
+    fn positions_of_entries_with_and_without_a_thread() {
         let all = paths();
         let file = manifest(&all);
         for ahead in [Ahead::Here, Ahead::Thread] {
@@ -306,12 +307,12 @@ mod tests {
             let mut found = Vec::new();
             // Every third is looked for.
             for path in all.iter().step_by(3) {
-                while let Some((place, entry)) = old.take_up_to(path).unwrap() {
+                while let Some((position, entry)) = old.take_up_to(path).unwrap() {
                     let expected = match entry.path == *path {
-                        true => Place::Here,
-                        false => Place::Before,
+                        true => Position::At,
+                        false => Position::Before,
                     };
-                    assert_eq!(place, expected);
+                    assert_eq!(position, expected);
                     found.push(entry.path.clone());
                 }
                 assert_eq!(found.last(), Some(path));

@@ -14,7 +14,7 @@ use crate::fields::{Field, Rules};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::{Ahead, OldSide, Place};
+use crate::old_side::{Ahead, OldSide, Position};
 use crate::options::{TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::present::{Looker, Present};
@@ -246,13 +246,13 @@ impl Merge<'_, '_> {
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
         let entry = loop {
             match self.old.take_up_to(new.path)? {
-                Some((Place::Before, entry)) => {
+                Some((Position::Before, entry)) => {
                     gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
                     if self.comparison.flow() == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
-                Some((Place::Here, entry)) => break Some(entry),
+                Some((Position::At, entry)) => break Some(entry),
                 None => break None,
             }
         };

@@ -11,7 +11,7 @@ use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::old_side::{OldSide, Place};
+use crate::old_side::{OldSide, Position};
 use crate::present::{Present, to_entry};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
@@ -37,8 +37,8 @@ impl Merge<'_, '_> {
     pub(super) fn present(&mut self, new: &Present<'_>, old: &mut OldSide) -> Result<(), Error> {
         loop {
             match old.take_up_to(new.path)? {
-                Some((Place::Before, entry)) => self.gone(entry)?,
-                Some((Place::Here, entry)) => return self.both(entry, new),
+                Some((Position::Before, entry)) => self.gone(entry)?,
+                Some((Position::At, entry)) => return self.both(entry, new),
                 None => return self.added(new),
             }
         }

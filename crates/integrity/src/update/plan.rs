@@ -10,7 +10,7 @@ use super::{Damaged, EVERYTHING, Update};
 use crate::change::Class;
 use crate::compare::Flow;
 use crate::error::Error;
-use crate::old_side::{OldSide, Place};
+use crate::old_side::{OldSide, Position};
 use crate::options::{TreeOptions, Work};
 use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
@@ -132,8 +132,8 @@ impl<'a> Plan<'a> {
         looker.all(work.cancel, |new| {
             let entry = loop {
                 match old.take_up_to(new.path)? {
-                    Some((Place::Before, entry)) => self.gone(entry, &mut unmounted),
-                    Some((Place::Here, entry)) => break Some(entry),
+                    Some((Position::Before, entry)) => self.gone(entry, &mut unmounted),
+                    Some((Position::At, entry)) => break Some(entry),
                     None => break None,
                 }
             };
