@@ -6,14 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_fs::mount::{Inodes, traits_or_unknown};
-use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
+use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
-
-/// Directory descriptors a worker keeps. In path order a file's directory is
-/// the last one or an ancestor of it, so this is the depth below which coming
-/// back up from a subdirectory costs no second lookup.
-const KEPT: usize = 12;
 
 /// What every open of file content asks for. `NONBLOCK`: a FIFO swapped in
 /// must not hang the run.
@@ -38,7 +33,7 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
 /// the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
-    dirs: Vec<(DirId, Rc<OwnedFd>)>,
+    dirs: DirFdCache<'a>,
     noatime: OFlags,
     cached: Lookup,
 }
@@ -62,7 +57,7 @@ impl<'a> Opener<'a> {
     pub fn new(listing: &'a Listing) -> Opener<'a> {
         Opener {
             listing,
-            dirs: Vec::with_capacity(KEPT),
+            dirs: DirFdCache::new(listing),
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
         }
@@ -81,30 +76,13 @@ impl<'a> Opener<'a> {
 
     /// The directory that holds `entry`.
     pub(crate) fn dir(&mut self, entry: EntryId) -> Result<Rc<OwnedFd>, Error> {
-        let id = self.listing.dir(entry);
-        // Most recently used last.
-        if let Some(at) = self.dirs.iter().rposition(|(kept, _)| *kept == id) {
-            if at + 1 != self.dirs.len() {
-                self.dirs[at..].rotate_left(1);
-            }
-        } else {
-            let dir = self
-                .listing
-                .open_dir(id)
-                .map_err(|error| self.rename(&error, entry))?;
-            if self.dirs.len() == KEPT {
-                self.dirs.remove(0);
-            }
-            self.dirs.push((id, Rc::new(dir)));
-        }
-        Ok(Rc::clone(&self.dirs[self.dirs.len() - 1].1))
+        let dir = self.dirs.open(self.listing.dir(entry));
+        dir.map_err(|error| self.rename(&error, entry))
     }
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
     pub(crate) fn release(&mut self) -> bool {
-        let any = !self.dirs.is_empty();
-        self.dirs.clear();
-        any
+        self.dirs.clear()
     }
 
     /// The flags to open `entry` with.

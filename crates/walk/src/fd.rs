@@ -97,7 +97,16 @@ impl Opener {
 
 /// Opens a directory the way `open` does, links followed, but at any length.
 pub(crate) fn open_following(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    in_chunks(CWD, path, flags, |base, chunk, flags| {
+    open_following_from(CWD, path, flags)
+}
+
+/// The same for a path that begins at a directory.
+pub(crate) fn open_following_from(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    in_chunks(base, path, flags, |base, chunk, flags| {
         retry(|| openat(base, chunk, flags, Mode::empty()))
     })
 }

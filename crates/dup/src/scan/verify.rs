@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
+use bc_read::Opener;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::retry_on_intr;
 
@@ -27,6 +28,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
     let results = bc_pool::run(workers, |_| {
         let mut worker = Worker {
             context,
+            opener: Opener::new(context.listing),
             done: Done::default(),
             buffers: [vec![0; PIECE], vec![0; PIECE]],
         };
@@ -60,6 +62,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
 
 struct Worker<'a> {
     context: &'a Context<'a>,
+    opener: Opener<'a>,
     done: Done,
     buffers: [Vec<u8>; 2],
 }
@@ -85,7 +88,7 @@ impl Worker<'_> {
     fn place(&mut self, one: u32, kinds: &mut Vec<(OwnedFd, Vec<u32>)>) -> Result<(), Error> {
         let context = self.context;
         let entry = context.candidates.entry(one);
-        let (file, stat) = bc_read::open_checked(context.listing, entry)?;
+        let (file, stat) = self.opener.open_checked(entry)?;
         let changed = || Error::of_kind(context.listing.path(entry), "read", ErrorKind::Changed);
         let listed = context.listing.meta(entry).map(|meta| meta.stamp);
         if listed != Some(stat.stamp) {
