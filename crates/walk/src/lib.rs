@@ -65,5 +65,5 @@ pub use options::{
 };
 pub use places::OwnFile;
 pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
-pub use walk::{list_files, walk};
+pub use walk::{list_files, walk, walk_with};
 pub use workers::Workers;

@@ -87,6 +87,8 @@ pub struct Listing {
     pub(crate) bases: Vec<Base>,
     /// Entries that are roots themselves, with the root's index, in order of entries.
     pub(crate) listed: Vec<(EntryId, u32)>,
+    /// Bytes of these, if there is nothing else.
+    pub(crate) named_bytes: Option<u64>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) directories: u64,
@@ -219,6 +221,12 @@ impl Listing {
     /// The size alone of what [`meta`](Listing::meta) tells, in bytes: less work, for loops.
     pub fn size(&self, entry: EntryId) -> Option<u64> {
         self.columns.size(entry.0 as usize)
+    }
+
+    /// Bytes of all files together where each of them was named and none found: whatever metadata
+    /// the walk was to ask for, it has looked at those.
+    pub fn named_bytes(&self) -> Option<u64> {
+        self.named_bytes
     }
 
     /// Which file it is, where [`meta`](Listing::meta) tells.

@@ -75,7 +75,7 @@ pub(crate) fn resolve(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: Workers,
+    workers: &dyn Fn() -> Workers,
     shared: &Shared,
     cancel: &Cancel,
     tuning: &Tuning,
@@ -240,12 +240,15 @@ fn probe_all(
     given: Given,
     paths: &[Vec<u8>],
     options: &Options,
-    workers: Workers,
+    workers: &dyn Fn() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Vec<Option<Result<Probe, Errno>>>, WorkerPanic> {
     // Two stats a path; about a thousand pay for the start of a thread.
-    let workers = workers.within(paths.len() / 1000 + 1, paths.len() / WORTH_A_WORKER + 1);
+    let workers = match paths.len() / WORTH_A_WORKER {
+        0 => Workers::from(1),
+        most => workers().within(paths.len() / 1000 + 1, most + 1),
+    };
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
     let growth = Growth::new(workers, &tuning.pace, &waiting);

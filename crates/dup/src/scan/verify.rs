@@ -25,6 +25,9 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
     let effort = Effort::of(members().count() as u64, bytes);
     let workers = context.options.start.workers(most, effort);
     let cursor = Cursor::with_batch(groups.len(), workers, 1, 16);
+    // One directory after the other.
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|index| groups[*index].first());
     let results = bc_pool::run(workers, |_| {
         let mut worker = Worker {
             context,
@@ -34,7 +37,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
         };
         let mut mine = Vec::new();
         while let Some(range) = cursor.next() {
-            for index in range {
+            for &index in &order[range] {
                 if context.cancel.is_cancelled() {
                     return (mine, worker.done);
                 }
