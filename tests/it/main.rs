@@ -8,6 +8,7 @@ mod caches;
 mod closed_streams;
 mod commands;
 mod common;
+mod deep_chain;
 mod denied;
 mod depth;
 mod distant_times;

@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use bc_fs::mount::{Inodes, traits_or_unknown};
 use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
@@ -16,6 +17,17 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOATIME);
+
+/// How often and how long a descriptor is waited for where the process has none left: for a second.
+pub(crate) const WAITS: u32 = 1000;
+pub(crate) const WAIT: Duration = Duration::from_millis(1);
+
+/// Whether an open failed for want of a descriptor.
+pub(crate) fn is_shortage(errno: Option<i32>) -> bool {
+    [Errno::MFILE, Errno::NFILE]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&errno)
+}
 
 /// Opens one listed file for reading. The file must be a regular one and, where
 /// the listing has metadata, the one that was walked; it is opened relative to
@@ -68,10 +80,26 @@ impl<'a> Opener<'a> {
     /// # Errors
     /// The same.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-        let dir = self.dir(entry)?;
-        let file = self.open(&dir, entry)?;
+        let mut waits = 0;
+        let file = loop {
+            match self.open_in_dir(entry) {
+                Err(error) if is_shortage(error.errno()) && waits < WAITS => {
+                    // Other workers have some that they will close.
+                    if !self.release() {
+                        std::thread::sleep(WAIT);
+                        waits += 1;
+                    }
+                }
+                opened => break opened?,
+            }
+        };
         let stat = verify(self.listing, entry, &file)?;
         Ok((file, stat))
+    }
+
+    fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
+        let dir = self.dir(entry)?;
+        self.open(&dir, entry)
     }
 
     /// The directory that holds `entry`.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use bc_fs::mount::Answer;
-use rustix::fs::{RawDir, fstat};
+use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
 use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
@@ -149,15 +149,22 @@ impl<'w> Worker<'w> {
             self.spine.clear();
             self.spine_top = task.top;
         }
-        let opener = self.context.opener;
-        self.spine.open(&task.path, |from, rest, reach| {
+        let mut spine = std::mem::take(&mut self.spine);
+        let opened = spine.open(&task.path, |from, rest, reach| {
             let from = from.map_or(top_fd, |from| from);
             let flags = match reach {
                 Reach::Way => PATH_DIR,
                 Reach::End => READ_DIR,
             };
-            opener.open_below(from.as_fd(), rest, flags, Symlinks::Skip, Mounts::Refuse)
-        })
+            self.open_from(from, rest, flags)
+        });
+        self.spine = spine;
+        opened
+    }
+
+    fn open_from(&self, from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let opener = self.context.opener;
+        opener.open_below(from.as_fd(), path, flags, Symlinks::Skip, Mounts::Refuse)
     }
 
     fn open_top(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {

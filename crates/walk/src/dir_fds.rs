@@ -77,7 +77,10 @@ impl<'a> DirFdCache<'a> {
         }
         match self.open_new(dir) {
             // Kept descriptors are no reason to fail for want of one.
-            Err(error) if is_short(&error) && self.clear() => self.open_new(dir),
+            Err(error) if is_short(&error) && self.clear() => {
+                let opened = self.listing.open_dir(dir)?;
+                Ok(self.keep(dir, None, opened))
+            }
             opened => opened,
         }
     }

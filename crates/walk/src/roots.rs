@@ -343,7 +343,9 @@ fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
     };
     let fd = match way.open(path, open) {
         // Kept descriptors are no reason to fail for want of one.
-        Err(Errno::MFILE | Errno::NFILE) if way.clear() => way.open(path, open)?,
+        Err(Errno::MFILE | Errno::NFILE) if way.clear() => {
+            return open_following(path, PATH_DIR).map(Arc::new);
+        }
         opened => opened?,
     };
     way.push(path, &fd);
