@@ -65,6 +65,7 @@ mod own_output;
 mod prune_journals;
 mod readme_integrity;
 mod shapes;
+mod shapes_agree;
 mod signals;
 mod spellings;
 mod strace;
