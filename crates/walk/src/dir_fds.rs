@@ -210,3 +210,135 @@ fn is_short(error: &Error) -> bool {
     let short = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     error.errno().is_some_and(|errno| short.contains(&errno))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entries, FileStat, Metadata, Options, Symlinks, list_files, walk};
+    use bc_pool::Cancel;
+    use std::fs;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::os::unix::fs::symlink;
+
+    fn identity(fd: &OwnedFd) -> crate::Identity {
+        FileStat::from(&rustix::fs::fstat(fd).unwrap()).id
+    }
+
+    fn listing(root: &std::path::Path, symlinks: Symlinks) -> Listing {
+        let options = Options {
+            entries: Entries::All,
+            metadata: Metadata::Basic,
+            symlinks,
+            ..Options::default()
+        };
+        walk(&[root.into()], &options, 1, &Cancel::new()).unwrap()
+    }
+
+    /// A chain with branches at each level.
+    fn tree() -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        let mut at = tree.path().to_owned();
+        for level in 0..200 {
+            fs::create_dir_all(at.join("a/b")).unwrap();
+            fs::create_dir(at.join(format!("z{level}"))).unwrap();
+            at.push("d");
+            fs::create_dir(&at).unwrap();
+        }
+        symlink("a/b", tree.path().join("link")).unwrap();
+        tree
+    }
+
+    #[test]
+    fn in_any_order_they_are_the_directories_that_were_walked() {
+        let tree = tree();
+        for symlinks in [Symlinks::Skip, Symlinks::Follow] {
+            let listing = listing(tree.path(), symlinks);
+            let all: Vec<DirId> = (0..listing.dirs() as u32).map(DirId).collect();
+            assert!(all.len() > 800);
+            let mut dirs = DirFdCache::new(&listing);
+            let mut check = |dir: &DirId| {
+                let fd = dirs.open(*dir).unwrap();
+                assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
+                assert!(dirs.kept.len() <= KEPT);
+                assert!(Rc::ptr_eq(&fd, &dirs.open(*dir).unwrap()));
+            };
+            all.iter().for_each(&mut check);
+            all.iter().rev().for_each(&mut check);
+            let mixed = |at: usize| &all[at * 7919 % all.len()];
+            (0..all.len()).map(mixed).for_each(&mut check);
+            assert!(dirs.clear() && !dirs.clear());
+        }
+    }
+
+    #[test]
+    fn those_above_the_one_in_use_are_closed_last() {
+        let tree = tree();
+        let listing = listing(tree.path(), Symlinks::Skip);
+        let mut dirs = DirFdCache::new(&listing);
+        let depth =
+            |dir: DirId| std::iter::successors(Some(dir), |dir| listing.parent(*dir)).count();
+        let all = || (0..listing.dirs() as u32).map(DirId);
+        let deepest = all().max_by_key(|dir| depth(*dir)).unwrap();
+        dirs.open(deepest).unwrap();
+        let stops: Vec<DirId> = dirs.kept.iter().map(|kept| kept.dir).collect();
+        assert!((3..KEPT).contains(&stops.len()), "{}", stops.len());
+        // Up again, each directory closes an older one, but none above itself.
+        let mut at = deepest;
+        for _ in 0..STRIDE / 2 {
+            at = listing.parent(at).unwrap();
+            dirs.open(at).unwrap();
+            let is_above = |dir: &&DirId| depth(**dir) < depth(at);
+            let above = stops.iter().filter(is_above);
+            let is_kept = |dir: &DirId| dirs.kept.iter().any(|kept| kept.dir == *dir);
+            assert!(above.clone().count() > 1 && above.clone().all(is_kept));
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_put_on_the_way_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        for dir in ["a/b/c/d", "other/c/d"] {
+            fs::create_dir_all(tree.path().join(dir)).unwrap();
+        }
+        let listing = listing(tree.path(), Symlinks::Skip);
+        let named = |name: &str| {
+            let all = (0..listing.dirs() as u32).map(DirId);
+            let path = tree.path().join(name).into_os_string().into_vec();
+            let mut found = all.filter(|dir| listing.dir_path(*dir) == path);
+            found.next().unwrap()
+        };
+        let mut dirs = DirFdCache::new(&listing);
+        dirs.open(named("a")).unwrap();
+        fs::rename(tree.path().join("a/b"), tree.path().join("moved")).unwrap();
+        symlink("../other", tree.path().join("a/b")).unwrap();
+        for below in ["a/b", "a/b/c", "a/b/c/d"] {
+            let error = dirs.open(named(below)).unwrap_err();
+            let refused = [Errno::LOOP, Errno::NOTDIR].map(|errno| Some(errno.raw_os_error()));
+            assert!(refused.contains(&error.errno()), "{below}: {error}");
+            let path = tree.path().join(below);
+            assert_eq!(error.path(), path.as_os_str().as_bytes());
+        }
+        // Whoever held it before goes on in the directory that was walked.
+        dirs.open(named("other/c")).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_named_have_directories_too() {
+        let tree = tree();
+        let chain = |depth: usize| tree.path().join("d/".repeat(depth));
+        let mut paths = Vec::new();
+        for depth in (0..200).rev() {
+            fs::write(chain(depth).join("f"), "").unwrap();
+            let odd = chain(depth).join("a//b/../../f");
+            paths.push(odd.into_os_string().into_vec());
+        }
+        let listing = list_files(paths, &Options::default(), 1, &Cancel::new()).unwrap();
+        assert_eq!(listing.len(), 200);
+        let mut dirs = DirFdCache::new(&listing);
+        for entry in listing.ids() {
+            let dir = listing.dir(entry);
+            let fd = dirs.open(dir).unwrap();
+            assert_eq!(identity(&fd), identity(&listing.open_dir(dir).unwrap()));
+        }
+    }
+}
