@@ -48,7 +48,7 @@ impl<'a> Hints<'a> {
 
     fn is_real(&mut self, id: Option<EntryId>) -> bool {
         let Some((dir, stat)) = id.and_then(|id| {
-            let dir = self.dirs.open(self.tree.listing.dir(id)).ok()?;
+            let dir = self.dirs.open_waiting(self.tree.listing.dir(id)).ok()?;
             let stat = rustix::fs::fstat(&dir).ok()?;
             Some((dir, stat))
         }) else {

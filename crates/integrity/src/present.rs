@@ -244,7 +244,7 @@ impl<'a> Looker<'a> {
     }
 
     fn in_dir(&mut self, id: EntryId) -> Result<Rc<OwnedFd>, bc_walk::Error> {
-        self.dirs.open(self.tree.listing.dir(id))
+        self.dirs.open_waiting(self.tree.listing.dir(id))
     }
 
     /// What can be found out about a file without opening it.

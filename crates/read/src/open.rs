@@ -110,7 +110,7 @@ impl<'a> Opener<'a> {
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
     pub(crate) fn release(&mut self) -> bool {
-        self.dirs.clear()
+        self.dirs.give_way()
     }
 
     /// The flags to open `entry` with.

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
@@ -75,18 +76,40 @@ impl<'a> DirFdCache<'a> {
         if let Some(fd) = self.find(dir) {
             return Ok(fd);
         }
-        match self.open_new(dir) {
-            // Kept descriptors are no reason to fail for want of one.
-            Err(error) if is_short(&error) && self.clear() => {
-                let opened = self.listing.open_dir(dir)?;
-                Ok(self.keep(dir, None, opened))
+        if !self.listing.opener.is_short() {
+            match self.open_new(dir) {
+                // Kept descriptors are no reason to fail for want of one.
+                Err(error) if is_short(&error) => {}
+                opened => return opened,
             }
-            opened => opened,
         }
+        self.give_way();
+        let opened = self.listing.open_dir(dir)?;
+        Ok(self.keep(dir, None, opened))
     }
 
-    /// Closes what is kept, as far as nobody else has it; returns whether anything was.
-    pub fn clear(&mut self) -> bool {
+    /// The same, but waits for a second where the process has no descriptor left: other caches of
+    /// this listing give way.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// The same.
+    pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
+        for _ in 0..1000 {
+            match self.open(dir) {
+                Err(error) if is_short(&error) => std::thread::sleep(Duration::from_millis(1)),
+                opened => return opened,
+            }
+        }
+        self.open(dir)
+    }
+
+    /// Closes what is kept, as far as nobody else has it, because descriptors are short; returns
+    /// whether anything was. From now on all caches of this listing keep one directory each.
+    pub fn give_way(&mut self) -> bool {
+        self.listing.opener.note_short();
         let any = !self.kept.is_empty();
         self.kept.clear();
         self.bases.clear() || any
@@ -266,7 +289,16 @@ mod tests {
             all.iter().rev().for_each(&mut check);
             let mixed = |at: usize| &all[at * 7919 % all.len()];
             (0..all.len()).map(mixed).for_each(&mut check);
-            assert!(dirs.clear() && !dirs.clear());
+            assert!(dirs.give_way() && !dirs.give_way());
+            // Descriptors are short for all.
+            let mut others = DirFdCache::new(&listing);
+            for dir in &all[all.len() - 50..] {
+                for dirs in [&mut dirs, &mut others] {
+                    let fd = dirs.open_waiting(*dir).unwrap();
+                    assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
+                    assert_eq!(dirs.kept.len(), 1);
+                }
+            }
         }
     }
 
