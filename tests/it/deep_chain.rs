@@ -33,7 +33,7 @@ impl Chain {
     fn new(levels: usize, fill: impl Fn(&OwnedFd, usize)) -> Chain {
         let tree = TestTree::new();
         tree.dir("chain");
-        let mut at = openat(CWD, &tree.join("chain"), DIRECTORY, Mode::empty()).unwrap();
+        let mut at = openat(CWD, tree.join("chain"), DIRECTORY, Mode::empty()).unwrap();
         for level in 0..levels {
             fill(&at, level);
             if level + 1 < levels {
@@ -153,7 +153,7 @@ fn ten_thousand_directories() {
         .bc("dup prune --action=hardlink --yes chain")
         .go()
         .code(0);
-    let first = statat(CWD, &chain.tree.join("chain/f"), AtFlags::empty()).unwrap();
+    let first = statat(CWD, chain.tree.join("chain/f"), AtFlags::empty()).unwrap();
     assert_eq!(first.st_nlink, 2);
     check().code(0).stdout_is("");
 
