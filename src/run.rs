@@ -33,7 +33,7 @@ pub struct Session {
     started: Instant,
     /// Asked once: the answer takes some 100 µs to find out.
     most_workers: OnceLock<usize>,
-    /// Bytes of the roots, if those are a few plain files.
+    /// Bytes of the files, if each of them was named.
     named_bytes: OnceLock<u64>,
 }
 
@@ -77,6 +77,7 @@ impl Session {
                     .warning(&format!("signal {signal}: handler: {error}"));
             }
         }
+        bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
         match common.io {
             Io::Uring => {
@@ -206,9 +207,13 @@ impl Session {
             None if roots.is_empty() => {
                 return Err(self.fatal("no PATH given; see --help, or try '.' for this directory"));
             }
-            None => bc_walk::walk(roots, options, self.walk_workers_for(roots), &self.cancel),
+            // To ask for the CPUs and quotas costs more than to look at a few plain files.
+            None => bc_walk::walk_with(roots, options, || self.walk_workers(), &self.cancel),
         };
         let listing = listing.map_err(|panic| self.defect(&panic))?;
+        if let Some(bytes) = listing.named_bytes() {
+            let _ = self.named_bytes.set(bytes);
+        }
         for error in listing.errors() {
             self.report.failure(error);
         }
@@ -249,26 +254,6 @@ impl Session {
         match self.common.threads {
             Threads::Auto => Workers::adaptive(self.most_workers()),
             _ => Workers::from(self.most_workers()),
-        }
-    }
-
-    /// The same for these roots: asking the system for its CPUs and quotas
-    /// costs more than to walk a few plain files.
-    fn walk_workers_for(&self, roots: &[OsString]) -> Workers {
-        const FEW: usize = 8;
-        if roots.len() > FEW {
-            return self.walk_workers();
-        }
-        let size = |root: &OsString| {
-            let meta = Path::new(root).metadata().ok()?;
-            meta.is_file().then_some(meta.len())
-        };
-        match roots.iter().map(size).sum::<Option<u64>>() {
-            Some(bytes) => {
-                let _ = self.named_bytes.set(bytes);
-                Workers::from(1)
-            }
-            None => self.walk_workers(),
         }
     }
 

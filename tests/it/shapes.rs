@@ -1,11 +1,7 @@
 //! Work of every shape, from a few large files to many small ones: how it is shared out shows in
 //! nothing but the time it takes.
 
-use bc_digest::{Algorithm, Digest, Kernels};
-use bc_dup::scan;
-use bc_pool::Cancel;
 use bc_testkit::{TestTree, left_out, tool};
-use bc_walk::{EntryId, Listing, Metadata};
 
 use crate::common::Bc;
 
@@ -112,100 +108,6 @@ fn manifests_are_the_same_however_the_work_is_shared_out() {
                 .code(0);
         }
     }
-}
-
-/// Every combination of threads, readers and instruction sets that this machine has, asked of the
-/// engines themselves: the program always takes the best instructions.
-#[test]
-fn engines_agree_on_every_shape_whatever_they_run_on() {
-    let mut readers = vec![bc_read::Choice::Sync, bc_read::Choice::Auto];
-    match bc_read::uring_available() {
-        Ok(()) => readers.push(bc_read::Choice::Uring),
-        Err(error) => left_out(&error.to_string()),
-    }
-    let mut ways = Vec::new();
-    for kernels in Kernels::available() {
-        for workers in [1, 2, 3, 8] {
-            ways.extend(readers.iter().map(|backend| (kernels, workers, *backend)));
-        }
-    }
-    let algorithms: [&[Algorithm]; 4] = [
-        &[Algorithm::Sha256],
-        &[Algorithm::Xxh128],
-        &[Algorithm::Blake3],
-        &[Algorithm::Md5, Algorithm::Sha512],
-    ];
-    for shape in [(1, 2_500_000), (3, 300_000), (40, 20_000), (300, 600)] {
-        let t = tree(shape);
-        let listing = walked(&t);
-        for algorithms in algorithms {
-            let results = ways.iter().map(|way| digests(&listing, algorithms, *way));
-            assert_alike(&ways, results, &format!("{algorithms:?} of {shape:?}"));
-        }
-        for algorithm in [Algorithm::Xxh128, Algorithm::Sha256] {
-            let results = ways.iter().map(|way| duplicates(&listing, algorithm, *way));
-            assert_alike(&ways, results, &format!("{algorithm} of {shape:?}"));
-        }
-    }
-}
-
-type Way = (Kernels, usize, bc_read::Choice);
-
-fn assert_alike<T: PartialEq>(ways: &[Way], results: impl Iterator<Item = T>, what: &str) {
-    let mut results = ways.iter().zip(results);
-    let (_, first) = results.next().unwrap();
-    for (way, result) in results {
-        assert!(result == first, "{what}: {way:?}");
-    }
-}
-
-fn walked(t: &TestTree) -> Listing {
-    let options = bc_walk::Options {
-        metadata: Metadata::Basic,
-        ..bc_walk::Options::default()
-    };
-    let root = t.join("tree").into_os_string();
-    bc_walk::walk(&[root], &options, 1, &Cancel::new()).unwrap()
-}
-
-fn read_options(backend: bc_read::Choice) -> bc_read::Options {
-    bc_read::Options {
-        backend,
-        ..bc_read::Options::default()
-    }
-}
-
-fn digests(listing: &Listing, algorithms: &[Algorithm], way: Way) -> Vec<Vec<Digest>> {
-    let mut options = bc_hash::Options::new(algorithms.to_vec());
-    (options.kernels, options.workers) = (way.0, way.1);
-    options.read = read_options(way.2);
-    let progress = bc_hash::Progress::default();
-    let hashes = bc_hash::hash_listing(listing, &options, &Cancel::new(), &progress).unwrap();
-    let of = |entry| hashes.digests(entry).unwrap().collect();
-    listing.ids().map(of).collect()
-}
-
-/// Of each group its digest and its files, in the order of the report.
-fn duplicates(
-    listing: &Listing,
-    algorithm: Algorithm,
-    way: Way,
-) -> Vec<(Digest, Vec<Vec<EntryId>>)> {
-    let options = scan::Options {
-        algorithm,
-        kernels: way.0,
-        workers: way.1,
-        read: read_options(way.2),
-        ..scan::Options::default()
-    };
-    let progress = scan::Progress::default();
-    let found = scan::scan(listing, &options, None, &Cancel::new(), &progress).unwrap();
-    assert!(found.errors.is_empty(), "{:?}", found.errors);
-    let files = |group: scan::Group<'_>| group.files().map(|file| file.names.to_vec()).collect();
-    found
-        .groups()
-        .map(|group| (group.digest, files(group)))
-        .collect()
 }
 
 /// The automatic number follows the work: one thread for a few small files, more for large ones

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
 use bc_read::{Changed, HUGE, Plan};
-use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
@@ -100,22 +100,18 @@ fn sizes(
     listing: &Listing,
     entries: impl Iterator<Item = EntryId>,
 ) -> impl Iterator<Item = (EntryId, u64)> {
-    let mut last = None;
+    let mut dirs = DirFdCache::new(listing);
     entries.filter_map(move |entry| {
         if let Some(size) = listing.size(entry) {
             return Some((entry, size));
         }
-        let dir = listing.dir(entry);
-        if !matches!(&last, Some((open, _)) if *open == dir) {
-            last = Some((dir, listing.open_dir(dir).ok()?));
-        }
-        let (_, fd) = last.as_ref()?;
+        let dir = dirs.open(listing.dir(entry)).ok()?;
         let flags = if listing.follow(entry) {
             AtFlags::empty()
         } else {
             AtFlags::SYMLINK_NOFOLLOW
         };
-        let stat = statat(fd, listing.name(entry), flags).ok()?;
+        let stat = statat(dir, listing.name(entry), flags).ok()?;
         Some((entry, u64::try_from(stat.st_size).unwrap_or(0)))
     })
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bc_manifest::integrity::Xattrs;
-use bc_walk::{DirId, EntryId, Error, Kind, Listing};
+use bc_walk::{DirFdCache, DirId, EntryId, Error, Kind, Listing};
 use rustix::io::Errno;
 
 /// The kernel's limits for one value and for the list of names, from
@@ -68,7 +69,9 @@ pub(crate) fn read(
 /// What one thread needs.
 struct Reader<'a> {
     listing: &'a Listing,
-    dir: Option<(DirId, OwnedFd)>,
+    dirs: DirFdCache<'a>,
+    dir: Option<(DirId, Rc<OwnedFd>)>,
+    /// The directory's, through `/proc/self/fd`.
     path: Vec<u8>,
     value: Vec<u8>,
 }
@@ -77,6 +80,7 @@ impl<'a> Reader<'a> {
     fn new(listing: &'a Listing) -> Reader<'a> {
         Reader {
             listing,
+            dirs: DirFdCache::new(listing),
             dir: None,
             path: Vec::new(),
             value: vec![0; XATTR_MAX],
@@ -90,7 +94,7 @@ impl<'a> Reader<'a> {
         let listing = self.listing;
         let dir = listing.dir(id);
         if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
-            let fd = listing.open_dir(dir)?;
+            let fd = self.dirs.open_waiting(dir)?;
             self.path = format!("/proc/self/fd/{}/", fd.as_raw_fd()).into_bytes();
             self.dir = Some((dir, fd));
         }

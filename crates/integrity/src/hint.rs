@@ -1,7 +1,7 @@
 //! Whether change times and inode numbers say anything where a file lies.
 
 use bc_fs::mount::{self, Inodes, Mounts};
-use bc_walk::{EntryId, FileStat};
+use bc_walk::{DirFdCache, EntryId, FileStat};
 
 use crate::change::Ctime;
 use crate::compare::Site;
@@ -11,6 +11,7 @@ use crate::tree::Tree;
 /// Asked for damaged files, and those that may have another name by now.
 pub(crate) struct Hints<'a> {
     tree: &'a Tree,
+    dirs: DirFdCache<'a>,
     mounts: Mounts,
     elsewhere: bool,
 }
@@ -20,6 +21,7 @@ impl<'a> Hints<'a> {
     pub(crate) fn new(tree: &'a Tree, elsewhere: bool) -> Hints<'a> {
         Hints {
             tree,
+            dirs: DirFdCache::new(&tree.listing),
             mounts: Mounts::default(),
             elsewhere,
         }
@@ -45,9 +47,8 @@ impl<'a> Hints<'a> {
     }
 
     fn is_real(&mut self, id: Option<EntryId>) -> bool {
-        let listing = &self.tree.listing;
-        let dir = id.and_then(|id| listing.open_dir(listing.dir(id)).ok());
-        let Some((dir, stat)) = dir.and_then(|dir| {
+        let Some((dir, stat)) = id.and_then(|id| {
+            let dir = self.dirs.open_waiting(self.tree.listing.dir(id)).ok()?;
             let stat = rustix::fs::fstat(&dir).ok()?;
             Some((dir, stat))
         }) else {

@@ -2,12 +2,15 @@
 //! stat, the digest, the link's target, extended attributes.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs as Attributes};
 use bc_pool::Cancel;
-use bc_walk::{DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing};
+use bc_walk::{
+    DirFdCache, DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing,
+};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
@@ -54,7 +57,7 @@ pub(crate) struct Looker<'a> {
     xattrs: Xattrs,
     /// The directory with the manifest: writing the manifest changed it.
     touched: Option<Identity>,
-    dir: Option<(DirId, OwnedFd)>,
+    dirs: DirFdCache<'a>,
     path: Vec<u8>,
     /// The directory that the path is in, and the length of its part of it.
     prefix: Option<(DirId, usize)>,
@@ -75,7 +78,7 @@ impl<'a> Looker<'a> {
             tree,
             xattrs,
             touched,
-            dir: None,
+            dirs: DirFdCache::new(&tree.listing),
             path: Vec::new(),
             prefix: None,
             workers: work.walk_workers.usual(),
@@ -240,19 +243,8 @@ impl<'a> Looker<'a> {
         })
     }
 
-    fn in_dir(&mut self, id: EntryId) -> Result<BorrowedFd<'_>, bc_walk::Error> {
-        let dir = self.tree.listing.dir(id);
-        if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
-            self.dir = Some((dir, self.tree.listing.open_dir(dir)?));
-        }
-        match &self.dir {
-            Some((_, fd)) => Ok(fd.as_fd()),
-            None => Err(bc_walk::Error::of_kind(
-                self.tree.listing.path(id),
-                "open",
-                WalkErrorKind::Changed,
-            )),
-        }
+    fn in_dir(&mut self, id: EntryId) -> Result<Rc<OwnedFd>, bc_walk::Error> {
+        self.dirs.open_waiting(self.tree.listing.dir(id))
     }
 
     /// What can be found out about a file without opening it.

@@ -4,16 +4,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use bc_fs::mount::{Inodes, traits_or_unknown};
-use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
+use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
-
-/// Directory descriptors a worker keeps. In path order a file's directory is
-/// the last one or an ancestor of it, so this is the depth below which coming
-/// back up from a subdirectory costs no second lookup.
-const KEPT: usize = 12;
 
 /// What every open of file content asks for. `NONBLOCK`: a FIFO swapped in
 /// must not hang the run.
@@ -21,6 +17,17 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOATIME);
+
+/// How often and how long a descriptor is waited for where the process has none left: for a second.
+pub(crate) const WAITS: u32 = 1000;
+pub(crate) const WAIT: Duration = Duration::from_millis(1);
+
+/// Whether an open failed for want of a descriptor.
+pub(crate) fn is_shortage(errno: Option<i32>) -> bool {
+    [Errno::MFILE, Errno::NFILE]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&errno)
+}
 
 /// Opens one listed file for reading. The file must be a regular one and, where
 /// the listing has metadata, the one that was walked; it is opened relative to
@@ -38,7 +45,7 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
 /// the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
-    dirs: Vec<(DirId, Rc<OwnedFd>)>,
+    dirs: DirFdCache<'a>,
     noatime: OFlags,
     cached: Lookup,
 }
@@ -62,7 +69,7 @@ impl<'a> Opener<'a> {
     pub fn new(listing: &'a Listing) -> Opener<'a> {
         Opener {
             listing,
-            dirs: Vec::with_capacity(KEPT),
+            dirs: DirFdCache::new(listing),
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
         }
@@ -73,38 +80,37 @@ impl<'a> Opener<'a> {
     /// # Errors
     /// The same.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-        let dir = self.dir(entry)?;
-        let file = self.open(&dir, entry)?;
+        let mut waits = 0;
+        let file = loop {
+            match self.open_in_dir(entry) {
+                Err(error) if is_shortage(error.errno()) && waits < WAITS => {
+                    // Other workers have some that they will close.
+                    if !self.release() {
+                        std::thread::sleep(WAIT);
+                        waits += 1;
+                    }
+                }
+                opened => break opened?,
+            }
+        };
         let stat = verify(self.listing, entry, &file)?;
         Ok((file, stat))
     }
 
+    fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
+        let dir = self.dir(entry)?;
+        self.open(&dir, entry)
+    }
+
     /// The directory that holds `entry`.
     pub(crate) fn dir(&mut self, entry: EntryId) -> Result<Rc<OwnedFd>, Error> {
-        let id = self.listing.dir(entry);
-        // Most recently used last.
-        if let Some(at) = self.dirs.iter().rposition(|(kept, _)| *kept == id) {
-            if at + 1 != self.dirs.len() {
-                self.dirs[at..].rotate_left(1);
-            }
-        } else {
-            let dir = self
-                .listing
-                .open_dir(id)
-                .map_err(|error| self.rename(&error, entry))?;
-            if self.dirs.len() == KEPT {
-                self.dirs.remove(0);
-            }
-            self.dirs.push((id, Rc::new(dir)));
-        }
-        Ok(Rc::clone(&self.dirs[self.dirs.len() - 1].1))
+        let dir = self.dirs.open(self.listing.dir(entry));
+        dir.map_err(|error| self.rename(&error, entry))
     }
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
     pub(crate) fn release(&mut self) -> bool {
-        let any = !self.dirs.is_empty();
-        self.dirs.clear();
-        any
+        self.dirs.give_way()
     }
 
     /// The flags to open `entry` with.

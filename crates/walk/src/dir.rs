@@ -1,22 +1,21 @@
 //! Reading one directory: the inner loop of the walk.
 
 mod entry;
-mod spine;
 
-use self::spine::Spine;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use bc_fs::mount::Answer;
-use rustix::fs::{RawDir, fstat};
+use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
-use crate::fd::{Mounts, READ_DIR, open_following};
+use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
 use crate::growth::Watch;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
 use crate::shard::{Found, Item, NO_CHILD, Pending, RawDir as Record, Role, Shard, sort};
+use crate::spine::{Reach, Spine};
 use crate::tree::{Context, Task};
 use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Symlinks};
 
@@ -40,7 +39,9 @@ pub(crate) struct Worker<'w> {
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
     last_dev: Option<(u64, u32)>,
-    spine: Spine,
+    /// Below the top of that number.
+    spine: Spine<Arc<OwnedFd>>,
+    spine_top: u32,
 }
 
 /// The directory being read.
@@ -74,6 +75,7 @@ impl<'w> Worker<'w> {
             path: Vec::new(),
             last_dev: None,
             spine: Spine::default(),
+            spine_top: 0,
         }
     }
 
@@ -107,16 +109,9 @@ impl<'w> Worker<'w> {
             }
             return Ok(Some((fd, Some(stat))));
         };
-        let opened = match self.spine.nearest(task) {
-            Some((above, covered)) => self.open_below(&above, &task.path[covered..]),
-            None => self.open_below(top_fd, &task.path),
-        };
-        let opened = match opened {
+        let opened = match self.open_below(top_fd, task) {
             // Kept descriptors are no reason to fail for want of one.
-            Err(Errno::MFILE | Errno::NFILE) => {
-                self.spine.clear();
-                self.open_below(top_fd, &task.path)
-            }
+            Err(Errno::MFILE | Errno::NFILE) if self.spine.clear() => self.open_below(top_fd, task),
             opened => opened,
         };
         let fd = match opened {
@@ -124,12 +119,12 @@ impl<'w> Worker<'w> {
                 self.defer_mount(task);
                 return Ok(None);
             }
-            opened => Arc::new(opened.map_err(system)?),
+            opened => opened.map_err(system)?,
         };
         let notices_mounts = context.opener.notices_mounts();
         let is_plain = top.traits.plain == Answer::Yes;
         if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
-            self.spine.push(task, &fd);
+            self.spine.push(&task.path, &fd);
             return Ok(Some((fd, None)));
         }
         let stat = FileStat::from(&fstat(&fd).map_err(system)?);
@@ -145,13 +140,31 @@ impl<'w> Worker<'w> {
             self.shard.skipped.repeated += 1;
             return Ok(None);
         }
-        self.spine.push(task, &fd);
+        self.spine.push(&task.path, &fd);
         Ok(Some((fd, Some(stat))))
     }
 
-    fn open_below(&self, from: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    fn open_below(&mut self, top_fd: &OwnedFd, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
+        if self.spine_top != task.top {
+            self.spine.clear();
+            self.spine_top = task.top;
+        }
+        let mut spine = std::mem::take(&mut self.spine);
+        let opened = spine.open(&task.path, |from, rest, reach| {
+            let from = from.map_or(top_fd, |from| from);
+            let flags = match reach {
+                Reach::Way => PATH_DIR,
+                Reach::End => READ_DIR,
+            };
+            self.open_from(from, rest, flags)
+        });
+        self.spine = spine;
+        opened
+    }
+
+    fn open_from(&self, from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let opener = self.context.opener;
-        opener.open_below(from.as_fd(), path, READ_DIR, Symlinks::Skip, Mounts::Refuse)
+        opener.open_below(from.as_fd(), path, flags, Symlinks::Skip, Mounts::Refuse)
     }
 
     fn open_top(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {

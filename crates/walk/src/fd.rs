@@ -39,12 +39,15 @@ pub(crate) enum Mounts {
 pub(crate) struct Opener {
     /// Linux 5.6, and not forbidden by a seccomp filter.
     openat2: AtomicBool,
+    /// The process has run out of descriptors.
+    short: AtomicBool,
 }
 
 impl Opener {
     pub(crate) fn new() -> Opener {
         Opener {
             openat2: AtomicBool::new(true),
+            short: AtomicBool::new(false),
         }
     }
 
@@ -53,12 +56,23 @@ impl Opener {
     pub(crate) fn without_openat2() -> Opener {
         Opener {
             openat2: AtomicBool::new(false),
+            ..Opener::new()
         }
     }
 
     /// Whether [`Mounts::Refuse`] works. If not, the caller has to compare devices.
     pub(crate) fn notices_mounts(&self) -> bool {
         self.openat2.load(Ordering::Relaxed)
+    }
+
+    /// Whether descriptors have been short, so that none should be kept without need.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that descriptors are short.
+    pub(crate) fn note_short(&self) {
+        self.short.store(true, Ordering::Relaxed);
     }
 
     /// Opens the directory `path` (components separated by single slashes, no `..`; empty:
@@ -97,7 +111,16 @@ impl Opener {
 
 /// Opens a directory the way `open` does, links followed, but at any length.
 pub(crate) fn open_following(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    in_chunks(CWD, path, flags, |base, chunk, flags| {
+    open_following_from(CWD, path, flags)
+}
+
+/// The same for a path that begins at a directory.
+pub(crate) fn open_following_from(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    in_chunks(base, path, flags, |base, chunk, flags| {
         retry(|| openat(base, chunk, flags, Mode::empty()))
     })
 }

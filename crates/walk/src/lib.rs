@@ -37,6 +37,7 @@
 
 mod columns;
 mod dir;
+mod dir_fds;
 mod error;
 mod fd;
 mod globs;
@@ -48,11 +49,13 @@ mod options;
 mod places;
 mod roots;
 mod shard;
+mod spine;
 mod stat;
 mod tree;
 mod walk;
 mod workers;
 
+pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
 pub use globs::{GlobError, Globs};
@@ -62,5 +65,5 @@ pub use options::{
 };
 pub use places::OwnFile;
 pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
-pub use walk::{list_files, walk};
+pub use walk::{list_files, walk, walk_with};
 pub use workers::Workers;

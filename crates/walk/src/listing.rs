@@ -1,10 +1,11 @@
 //! The result of a walk: entries in path order, in compact arrays.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::fstat;
+use rustix::io::Errno;
 
 use crate::columns::Columns;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
@@ -86,6 +87,8 @@ pub struct Listing {
     pub(crate) bases: Vec<Base>,
     /// Entries that are roots themselves, with the root's index, in order of entries.
     pub(crate) listed: Vec<(EntryId, u32)>,
+    /// Bytes of these, if there is nothing else.
+    pub(crate) named_bytes: Option<u64>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) directories: u64,
@@ -220,6 +223,12 @@ impl Listing {
         self.columns.size(entry.0 as usize)
     }
 
+    /// Bytes of all files together where each of them was named and none found: whatever metadata
+    /// the walk was to ask for, it has looked at those.
+    pub fn named_bytes(&self) -> Option<u64> {
+        self.named_bytes
+    }
+
     /// Which file it is, where [`meta`](Listing::meta) tells.
     pub fn identity(&self, entry: EntryId) -> Option<Identity> {
         let ino = self.entry(entry).ino;
@@ -298,7 +307,8 @@ impl Listing {
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
-    /// link is followed below the root, unless the walk followed links.
+    /// link is followed below the root, unless the walk followed links. For many directories
+    /// there is [`DirFdCache`](crate::DirFdCache).
     ///
     /// # Errors
     ///
@@ -316,19 +326,45 @@ impl Listing {
             Some(fd) => fd.as_fd(),
             None => {
                 opened = open_following(&base.path, PATH_DIR).map_err(failed)?;
-                if let Some(id) = base.id {
-                    let now = FileStat::from(&fstat(&opened).map_err(failed)?).id;
-                    if now != id {
-                        let path = self.dir_path(dir);
-                        return Err(Error::of_kind(path, "open", ErrorKind::Changed));
-                    }
+                self.check_base(dir, &opened)?;
+                if below.is_empty() {
+                    return Ok(opened);
                 }
                 opened.as_fd()
             }
         };
+        self.open_below(from, &below).map_err(failed)
+    }
+
+    /// Proves that what the path of a directory's base led to is the root that was walked.
+    pub(crate) fn check_base(&self, dir: DirId, opened: &OwnedFd) -> Result<(), Error> {
+        let Some(id) = self.base(dir.0).id else {
+            return Ok(());
+        };
+        let path = || self.dir_path(dir);
+        let now = fstat(opened).map_err(|errno| Error::new(path(), "open", errno))?;
+        if FileStat::from(&now).id != id {
+            return Err(Error::of_kind(path(), "open", ErrorKind::Changed));
+        }
+        Ok(())
+    }
+
+    /// Opens a directory of this listing from one above it, as a place.
+    pub(crate) fn open_below(&self, from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.opener
-            .open_below(from, &below, PATH_DIR, self.symlinks, Mounts::Cross)
-            .map_err(failed)
+            .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
+    }
+
+    /// The directory that a directory is in; `None` for the directory of a base.
+    pub(crate) fn parent(&self, dir: DirId) -> Option<DirId> {
+        let parent = self.dirs[dir.0 as usize].parent;
+        (parent != NO_PARENT).then_some(DirId(parent))
+    }
+
+    /// A directory's name in the one that it is in.
+    pub(crate) fn dir_name(&self, dir: DirId) -> &[u8] {
+        let dir = &self.dirs[dir.0 as usize];
+        &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
     }
 
     /// A directory's path as it would be printed, without a closing slash unless the root
@@ -371,7 +407,7 @@ impl Listing {
         (&self.arenas[usize::from(dir.arena)], position)
     }
 
-    fn base(&self, dir: u32) -> &Base {
+    pub(crate) fn base(&self, dir: u32) -> &Base {
         &self.bases[self.dirs[dir as usize].base as usize]
     }
 

@@ -75,6 +75,10 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         shared,
         ..
     } = parts;
+    let sizes = || files.iter().map(|file| file.stat.stamp.size);
+    let named_bytes = tops
+        .is_empty()
+        .then(|| sizes().fold(0, u64::saturating_add));
     let items: usize = shards.iter().map(|shard| shard.items.len()).sum();
     assert!(
         items + files.len() <= u32::MAX as usize,
@@ -152,6 +156,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         arenas,
         bases,
         listed,
+        named_bytes,
         errors,
         skipped,
         directories,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
-use crate::fd::{PATH_DIR, READ_DIR, open_following, stat_at};
+use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
 use crate::growth::Growth;
 use crate::listing::Base;
 use crate::places::{Places, way_where_needed};
+use crate::spine::{Spine, is_long};
 use crate::tree::{Listed, Shared, Top};
 use crate::walk::Tuning;
 use crate::{
@@ -74,7 +75,7 @@ pub(crate) fn resolve(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: Workers,
+    workers: &dyn Fn() -> Workers,
     shared: &Shared,
     cancel: &Cancel,
     tuning: &Tuning,
@@ -212,7 +213,10 @@ impl Roots {
             own.is(
                 stat.id,
                 || canonical(path),
-                || Some(probe(path, None, Metadata::Basic).ok()?.stat.meta()),
+                || {
+                    let probe = probe(path, None, Metadata::Basic, &mut Spine::default());
+                    Some(probe.ok()?.stat.meta())
+                },
             )
         };
         if options.leave_out.iter().any(is_own) {
@@ -236,12 +240,15 @@ fn probe_all(
     given: Given,
     paths: &[Vec<u8>],
     options: &Options,
-    workers: Workers,
+    workers: &dyn Fn() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Vec<Option<Result<Probe, Errno>>>, WorkerPanic> {
     // Two stats a path; about a thousand pay for the start of a thread.
-    let workers = workers.within(paths.len() / 1000 + 1, paths.len() / WORTH_A_WORKER + 1);
+    let workers = match paths.len() / WORTH_A_WORKER {
+        0 => Workers::from(1),
+        most => workers().within(paths.len() / 1000 + 1, most + 1),
+    };
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
     let growth = Growth::new(workers, &tuning.pace, &waiting);
@@ -251,6 +258,7 @@ fn probe_all(
     let parts = run_growing(workers.usual(), workers.most(), |_, crew| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
+        let mut way = Spine::default();
         let enlist = || crew.enlist();
         let mut watch = growth.watch(&enlist);
         while let Some(batch) = cursor.next() {
@@ -263,10 +271,11 @@ fn probe_all(
                     let directory = &path[..split(path)];
                     parents
                         .entry(directory)
-                        .or_insert_with(|| parent(directory))
+                        .or_insert_with(|| parent(directory, &mut way))
                         .clone()
                 });
-                part.push((index, probe(path, parent.flatten(), options.metadata)));
+                let probe = probe(path, parent.flatten(), options.metadata, &mut way);
+                part.push((index, probe));
                 if index.is_multiple_of(WORTH_A_WORKER)
                     && let Some(watch) = &mut watch
                 {
@@ -284,14 +293,19 @@ fn probe_all(
 }
 
 /// Looks at a path, following links.
-fn probe(path: &[u8], parent: Option<Parent>, level: Metadata) -> Result<Probe, Errno> {
+fn probe(
+    path: &[u8],
+    parent: Option<Parent>,
+    level: Metadata,
+    way: &mut Way,
+) -> Result<Probe, Errno> {
     // A closing slash asks for a directory and is not part of a name.
     let prefix = split(path);
     let name = CString::new(&path[prefix..]).map_err(|_| Errno::INVAL)?;
     let stat = if path.is_empty() {
         return Err(Errno::NOENT);
-    } else if name.is_empty() || path.len() >= 4096 {
-        let directory = open_following(&path[..prefix], PATH_DIR)?;
+    } else if name.is_empty() || path.len() >= 4096 || is_long(path) {
+        let directory = open_directory(&path[..prefix], way)?;
         match name.is_empty() {
             true => FileStat::from(&fstat(&directory)?),
             false => stat_at(directory.as_fd(), &name, Symlinks::Follow, level)?,
@@ -303,16 +317,39 @@ fn probe(path: &[u8], parent: Option<Parent>, level: Metadata) -> Result<Probe, 
     Ok(Probe { stat, parent })
 }
 
-fn parent(directory: &[u8]) -> Option<Parent> {
+fn parent(directory: &[u8], way: &mut Way) -> Option<Parent> {
     let path = if directory.is_empty() {
         b"."
     } else {
         directory
     };
-    let fd = open_following(path, PATH_DIR).ok()?;
+    let fd = open_directory(path, way).ok()?;
     let id = FileStat::from(&fstat(&fd).ok()?).id;
     let traits = basic_traits(&fd).ok()?;
     Some((id, way_where_needed(&fd, &traits)))
+}
+
+/// Directories on the way to the path that was looked at last.
+type Way = Spine<Arc<OwnedFd>>;
+
+/// Opens a directory as a place, links followed.
+fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
+    if !is_long(path) {
+        return open_following(path, PATH_DIR).map(Arc::new);
+    }
+    let open = |from: Option<&Arc<OwnedFd>>, path: &[u8], _| {
+        let from = from.map_or(CWD, |from| from.as_fd());
+        open_following_from(from, path, PATH_DIR)
+    };
+    let fd = match way.open(path, open) {
+        // Kept descriptors are no reason to fail for want of one.
+        Err(Errno::MFILE | Errno::NFILE) if way.clear() => {
+            return open_following(path, PATH_DIR).map(Arc::new);
+        }
+        opened => opened?,
+    };
+    way.push(path, &fd);
+    Ok(fd)
 }
 
 /// The path without links, relative parts and doubled slashes.

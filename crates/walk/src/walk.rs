@@ -1,6 +1,6 @@
 //! The walk as a whole: roots, then what lies behind mount points and links, then order.
 
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,9 +77,33 @@ pub fn walk(
     workers: impl Into<Workers>,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
+    let workers = workers.into();
+    walk_with(roots, options, || workers, cancel)
+}
+
+/// The same where it costs something to know how many threads may be used: `workers` is asked only
+/// if there is a directory to walk, or very many roots.
+///
+/// # Errors
+///
+/// Only if a worker panics.
+pub fn walk_with(
+    roots: &[OsString],
+    options: &Options,
+    workers: impl FnOnce() -> Workers,
+    cancel: &Cancel,
+) -> Result<Listing, WorkerPanic> {
     let paths = roots.iter().map(|root| root.clone().into_vec()).collect();
-    let (workers, tuning) = (workers.into(), Tuning::default());
-    list(Given::Roots, paths, options, workers, cancel, &tuning)
+    let (tuning, opener) = (Tuning::default(), Opener::new());
+    list_with(
+        Given::Roots,
+        paths,
+        options,
+        workers,
+        cancel,
+        &tuning,
+        opener,
+    )
 }
 
 /// Lists exactly these paths, without walking: links are followed, directories are errors
@@ -120,7 +144,7 @@ pub(crate) fn list(
     tuning: &Tuning,
 ) -> Result<Listing, WorkerPanic> {
     let opener = Opener::new();
-    list_with(given, paths, options, workers, cancel, tuning, opener)
+    list_with(given, paths, options, || workers, cancel, tuning, opener)
 }
 
 /// A walk in progress.
@@ -147,13 +171,15 @@ pub(crate) fn list_with(
     given: Given,
     paths: Vec<Vec<u8>>,
     options: &Options,
-    workers: Workers,
+    workers: impl FnOnce() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
     opener: Opener,
 ) -> Result<Listing, WorkerPanic> {
     let shared = Shared::default();
-    let roots = resolve(given, paths, options, workers, &shared, cancel, tuning)?;
+    let workers = LazyCell::new(workers);
+    let ask = || *workers;
+    let roots = resolve(given, paths, options, &ask, &shared, cancel, tuning)?;
     let Roots {
         bases,
         tops,
@@ -168,6 +194,10 @@ pub(crate) fn list_with(
             inner_roots.entry(top.id, top.way.as_deref());
         }
     }
+    let workers = match tops[..] {
+        [] => Workers::from(1),
+        _ => ask(),
+    };
     let mut walk = Walk {
         options,
         workers,

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
+use bc_read::Opener;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::retry_on_intr;
 
@@ -24,15 +25,19 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
     let effort = Effort::of(members().count() as u64, bytes);
     let workers = context.options.start.workers(most, effort);
     let cursor = Cursor::with_batch(groups.len(), workers, 1, 16);
+    // One directory after the other.
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|index| groups[*index].first());
     let results = bc_pool::run(workers, |_| {
         let mut worker = Worker {
             context,
+            opener: Opener::new(context.listing),
             done: Done::default(),
             buffers: [vec![0; PIECE], vec![0; PIECE]],
         };
         let mut mine = Vec::new();
         while let Some(range) = cursor.next() {
-            for index in range {
+            for &index in &order[range] {
                 if context.cancel.is_cancelled() {
                     return (mine, worker.done);
                 }
@@ -60,6 +65,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
 
 struct Worker<'a> {
     context: &'a Context<'a>,
+    opener: Opener<'a>,
     done: Done,
     buffers: [Vec<u8>; 2],
 }
@@ -85,7 +91,7 @@ impl Worker<'_> {
     fn place(&mut self, one: u32, kinds: &mut Vec<(OwnedFd, Vec<u32>)>) -> Result<(), Error> {
         let context = self.context;
         let entry = context.candidates.entry(one);
-        let (file, stat) = bc_read::open_checked(context.listing, entry)?;
+        let (file, stat) = self.opener.open_checked(entry)?;
         let changed = || Error::of_kind(context.listing.path(entry), "read", ErrorKind::Changed);
         let listed = context.listing.meta(entry).map(|meta| meta.stamp);
         if listed != Some(stat.stamp) {

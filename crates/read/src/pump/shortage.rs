@@ -1,10 +1,7 @@
 //! What to do while the process has no descriptor left for one more file.
 
-use std::time::Duration;
-
-use rustix::io::Errno;
-
 use super::Pump;
+use crate::open::{WAIT, WAITS, is_shortage};
 use crate::types::Consumer;
 
 impl<C: Consumer> Pump<'_, C> {
@@ -22,8 +19,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// descriptor has become free: by one of this worker's own files or kept
     /// directories, or for a second by another worker's. The slot of the failed open counts as used.
     pub(super) fn defers(&mut self, errno: Option<i32>) -> bool {
-        let short = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
-        if !short.contains(&errno) {
+        if !is_shortage(errno) {
             return false;
         }
         self.short = true;
@@ -33,8 +29,8 @@ impl<C: Consumer> Pump<'_, C> {
         self.waits += 1;
         // Where one descriptor is all there is, a directory takes it each time.
         if !self.opener.release() || self.waits > 1 {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(WAIT);
         }
-        self.waits < 1000
+        self.waits < WAITS
     }
 }

@@ -128,7 +128,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &Options) -
             given,
             paths.to_vec(),
             options,
-            workers,
+            || workers,
             &cancel,
             &tuning,
             opener,

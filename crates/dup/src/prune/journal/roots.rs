@@ -17,6 +17,8 @@ pub(super) struct Bounds {
     pub(super) roots: HashSet<Vec<u8>>,
     /// By what the user called them.
     given: HashMap<Vec<u8>, Vec<u8>>,
+    /// Length of the longest of those names.
+    longest: usize,
     /// The destination of a move, as given and as it is.
     destination: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -49,6 +51,7 @@ impl Bounds {
         let outer = |root: &&Vec<u8>| root.as_slice() == b"/" || !contain(&all, split(root).0);
         Bounds {
             roots: all.iter().filter(outer).cloned().collect(),
+            longest: given.keys().map(Vec::len).max().unwrap_or(0),
             given,
             destination,
         }
@@ -65,7 +68,10 @@ impl Bounds {
     fn by_root(&self, path: &[u8]) -> Vec<u8> {
         let mut at = path;
         loop {
-            if let Some(real) = self.given.get(at) {
+            // What is longer need not be hashed to be told from all of them.
+            if at.len() <= self.longest
+                && let Some(real) = self.given.get(at)
+            {
                 return join(real, &path[at.len()..]);
             }
             let parent = split(at).0;
@@ -84,7 +90,8 @@ impl Bounds {
 }
 
 /// Whether `path` is one of `roots` or lies in one, with no way out. Asks once
-/// for each directory above it, however many roots there are.
+/// for each directory above it, however many roots there are, and from the top
+/// down: roots are short, and what lies in them may be very deep.
 pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
     let plain = path[1.min(path.len())..]
         .split(|byte| *byte == b'/')
@@ -92,16 +99,9 @@ pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
     if !path.starts_with(b"/") || !plain && path != b"/" {
         return false;
     }
-    let mut at = path;
-    loop {
-        if roots.contains(at) {
-            return true;
-        }
-        if at == b"/" {
-            return false;
-        }
-        at = split(at).0;
-    }
+    let slashes = (1..path.len()).filter(|&at| path[at] == b'/');
+    let mut above = slashes.chain([path.len()]).map(|end| &path[..end]);
+    roots.contains(b"/".as_slice()) || above.any(|above| roots.contains(above))
 }
 
 /// `dir`, then what of `rest` is a component.

@@ -24,7 +24,7 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
                 Given::Roots,
                 roots,
                 &options,
-                2.into(),
+                || 2.into(),
                 &cancel,
                 &at_once(),
                 opener,

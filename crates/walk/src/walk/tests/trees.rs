@@ -386,7 +386,7 @@ fn a_directory_replaced_by_a_link_is_not_entered() {
             Given::Roots,
             paths,
             &options,
-            1.into(),
+            || 1.into(),
             &cancel,
             &tuning,
             opener,

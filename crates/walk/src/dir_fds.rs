@@ -1,0 +1,376 @@
+//! Descriptors of a listing's directories, kept for those that come next.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::fs::CWD;
+use rustix::io::Errno;
+
+use crate::fd::{PATH_DIR, open_following_from};
+use crate::spine::{STRIDE, Spine};
+use crate::{DirId, Error, Listing};
+
+/// Directories that are kept. In path order a file's directory is the last one or an ancestor of
+/// it, so this is the depth below which coming back up from a subdirectory costs no second lookup.
+const KEPT: usize = 12;
+
+/// Opens directories of a listing, one after the other, as [`Listing::open_dir`] does, and keeps
+/// those that were used last: some twenty descriptors, fewer where the process has no more.
+///
+/// Each is opened from the nearest directory above it that is kept, and where that is far away
+/// some of those on the way are kept as well. So all directories of a tree are opened with a
+/// number of lookups that grows with the tree, however deep it is, if they come in path order or
+/// close to it.
+///
+/// ```
+/// use bc_pool::Cancel;
+/// use bc_walk::{DirFdCache, walk};
+///
+/// let listing = walk(&[".".into()], &Default::default(), 1, &Cancel::new())?;
+/// let mut dirs = DirFdCache::new(&listing);
+/// for entry in listing.ids() {
+///     let dir = dirs.open(listing.dir(entry)).unwrap();
+///     rustix::fs::statat(&dir, listing.name(entry), rustix::fs::AtFlags::empty()).unwrap();
+/// }
+/// # Ok::<(), bc_pool::WorkerPanic>(())
+/// ```
+pub struct DirFdCache<'a> {
+    listing: &'a Listing,
+    /// Most recently used last. Who is used comes after those that it was opened from.
+    kept: Vec<Kept>,
+    /// Directories that the listing's paths begin with and does not hold open.
+    bases: Spine<Rc<OwnedFd>>,
+    /// From the wanted directory up to the nearest kept one: empty between calls.
+    way: Vec<DirId>,
+    path: Vec<u8>,
+}
+
+struct Kept {
+    dir: DirId,
+    /// What it was opened from.
+    above: Option<DirId>,
+    fd: Rc<OwnedFd>,
+}
+
+impl<'a> DirFdCache<'a> {
+    /// Keeps nothing yet.
+    pub fn new(listing: &'a Listing) -> DirFdCache<'a> {
+        DirFdCache {
+            listing,
+            kept: Vec::with_capacity(KEPT),
+            bases: Spine::default(),
+            way: Vec::new(),
+            path: Vec::new(),
+        }
+    }
+
+    /// The directory as a place to open its entries from, kept from before or opened.
+    ///
+    /// # Errors
+    /// Those of [`Listing::open_dir`].
+    ///
+    /// # Panics
+    /// If the id is not from this listing.
+    pub fn open(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
+        if let Some(fd) = self.find(dir) {
+            return Ok(fd);
+        }
+        if !self.listing.opener.is_short() {
+            match self.open_new(dir) {
+                // Kept descriptors are no reason to fail for want of one.
+                Err(error) if is_short(&error) => {}
+                opened => return opened,
+            }
+        }
+        self.give_way();
+        let opened = self.listing.open_dir(dir)?;
+        Ok(self.keep(dir, None, opened))
+    }
+
+    /// The same, but waits for a second where the process has no descriptor left: other caches of
+    /// this listing give way.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// The same.
+    pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
+        for _ in 0..1000 {
+            match self.open(dir) {
+                Err(error) if is_short(&error) => std::thread::sleep(Duration::from_millis(1)),
+                opened => return opened,
+            }
+        }
+        self.open(dir)
+    }
+
+    /// Closes what is kept, as far as nobody else has it, because descriptors are short; returns
+    /// whether anything was. From now on all caches of this listing keep one directory each.
+    pub fn give_way(&mut self) -> bool {
+        self.listing.opener.note_short();
+        let any = !self.kept.is_empty();
+        self.kept.clear();
+        self.bases.clear() || any
+    }
+
+    /// Finds a directory that is kept, and makes it and those above it the last to be closed.
+    fn find(&mut self, dir: DirId) -> Option<Rc<OwnedFd>> {
+        let mut wanted = dir;
+        let mut end = self.kept.len();
+        while let Some(at) = self.kept[..end].iter().rposition(|kept| kept.dir == wanted) {
+            self.kept[at..end].rotate_left(1);
+            end -= 1;
+            match self.kept[end].above {
+                // All is in order already, and has been since it was put there.
+                _ if at == end && end + 1 == self.kept.len() => break,
+                Some(above) => wanted = above,
+                None => break,
+            }
+        }
+        let last = self.kept.last().filter(|kept| kept.dir == dir)?;
+        Some(Rc::clone(&last.fd))
+    }
+
+    fn open_new(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
+        self.way.clear();
+        let mut at = dir;
+        let mut from = loop {
+            if let Some(fd) = self.find(at) {
+                break From::Kept(at, fd);
+            }
+            match self.listing.parent(at) {
+                Some(parent) => {
+                    self.way.push(at);
+                    at = parent;
+                }
+                None => break self.base(at)?,
+            }
+        };
+        while !self.way.is_empty() {
+            from = self.descend(from)?;
+        }
+        match from {
+            From::Kept(_, fd) => Ok(fd),
+            From::Base(base) => {
+                let opened = self.listing.open_below(base, b"");
+                Ok(self.keep(dir, None, self.named(dir, opened)?))
+            }
+        }
+    }
+
+    /// Opens the wanted directory, or if it is far below `from` one half the way.
+    fn descend(&mut self, from: From<'a>) -> Result<From<'a>, Error> {
+        let left = self.way.len();
+        let next = if left > STRIDE { left / 2 } else { 0 };
+        self.path.clear();
+        for dir in self.way[next..].iter().rev() {
+            if !self.path.is_empty() {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(self.listing.dir_name(*dir));
+        }
+        let (above, fd) = match &from {
+            From::Kept(dir, fd) => (Some(*dir), fd.as_fd()),
+            From::Base(fd) => (None, *fd),
+        };
+        let opened = self.listing.open_below(fd, &self.path);
+        let opened = self.named(self.way[0], opened)?;
+        let dir = self.way[next];
+        self.way.truncate(next);
+        Ok(From::Kept(dir, self.keep(dir, above, opened)))
+    }
+
+    /// Where the paths of a base begin, which `dir` is.
+    fn base(&mut self, dir: DirId) -> Result<From<'a>, Error> {
+        let base = self.listing.base(dir.0);
+        if let Some(fd) = &base.fd {
+            return Ok(From::Base(fd.as_fd()));
+        }
+        let opened = self.bases.open(&base.path, |from, path, _| {
+            let from = from.map_or(CWD, |from| from.as_fd());
+            open_following_from(from, path, PATH_DIR)
+        });
+        let opened = self.named(dir, opened)?;
+        self.listing.check_base(dir, &opened)?;
+        self.bases.push(&base.path, &opened);
+        Ok(From::Kept(dir, self.keep(dir, None, opened)))
+    }
+
+    /// The error of a directory on the way is that of the one that is wanted.
+    fn named<T>(&self, dir: DirId, opened: Result<T, Errno>) -> Result<T, Error> {
+        opened.map_err(|errno| Error::new(self.listing.dir_path(dir), "open", errno))
+    }
+
+    fn keep(
+        &mut self,
+        dir: DirId,
+        above: Option<DirId>,
+        fd: impl Into<Rc<OwnedFd>>,
+    ) -> Rc<OwnedFd> {
+        if self.kept.len() == KEPT {
+            self.kept.remove(0);
+        }
+        let fd = fd.into();
+        self.kept.push(Kept {
+            dir,
+            above,
+            fd: Rc::clone(&fd),
+        });
+        fd
+    }
+}
+
+/// Where to go on from.
+enum From<'a> {
+    Kept(DirId, Rc<OwnedFd>),
+    /// Held open by the listing.
+    Base(BorrowedFd<'a>),
+}
+
+fn is_short(error: &Error) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.errno().is_some_and(|errno| short.contains(&errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entries, FileStat, Metadata, Options, Symlinks, list_files, walk};
+    use bc_pool::Cancel;
+    use std::fs;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::os::unix::fs::symlink;
+
+    fn identity(fd: &OwnedFd) -> crate::Identity {
+        FileStat::from(&rustix::fs::fstat(fd).unwrap()).id
+    }
+
+    fn listing(root: &std::path::Path, symlinks: Symlinks) -> Listing {
+        let options = Options {
+            entries: Entries::All,
+            metadata: Metadata::Basic,
+            symlinks,
+            ..Options::default()
+        };
+        walk(&[root.into()], &options, 1, &Cancel::new()).unwrap()
+    }
+
+    /// A chain with branches at each level.
+    fn tree() -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        let mut at = tree.path().to_owned();
+        for level in 0..200 {
+            fs::create_dir_all(at.join("a/b")).unwrap();
+            fs::create_dir(at.join(format!("z{level}"))).unwrap();
+            at.push("d");
+            fs::create_dir(&at).unwrap();
+        }
+        symlink("a/b", tree.path().join("link")).unwrap();
+        tree
+    }
+
+    #[test]
+    fn in_any_order_they_are_the_directories_that_were_walked() {
+        let tree = tree();
+        for symlinks in [Symlinks::Skip, Symlinks::Follow] {
+            let listing = listing(tree.path(), symlinks);
+            let all: Vec<DirId> = (0..listing.dirs() as u32).map(DirId).collect();
+            assert!(all.len() > 800);
+            let mut dirs = DirFdCache::new(&listing);
+            let mut check = |dir: &DirId| {
+                let fd = dirs.open(*dir).unwrap();
+                assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
+                assert!(dirs.kept.len() <= KEPT);
+                assert!(Rc::ptr_eq(&fd, &dirs.open(*dir).unwrap()));
+            };
+            all.iter().for_each(&mut check);
+            all.iter().rev().for_each(&mut check);
+            let mixed = |at: usize| &all[at * 7919 % all.len()];
+            (0..all.len()).map(mixed).for_each(&mut check);
+            assert!(dirs.give_way() && !dirs.give_way());
+            // Descriptors are short for all.
+            let mut others = DirFdCache::new(&listing);
+            for dir in &all[all.len() - 50..] {
+                for dirs in [&mut dirs, &mut others] {
+                    let fd = dirs.open_waiting(*dir).unwrap();
+                    assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
+                    assert_eq!(dirs.kept.len(), 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn those_above_the_one_in_use_are_closed_last() {
+        let tree = tree();
+        let listing = listing(tree.path(), Symlinks::Skip);
+        let mut dirs = DirFdCache::new(&listing);
+        let depth =
+            |dir: DirId| std::iter::successors(Some(dir), |dir| listing.parent(*dir)).count();
+        let all = || (0..listing.dirs() as u32).map(DirId);
+        let deepest = all().max_by_key(|dir| depth(*dir)).unwrap();
+        dirs.open(deepest).unwrap();
+        let stops: Vec<DirId> = dirs.kept.iter().map(|kept| kept.dir).collect();
+        assert!((3..KEPT).contains(&stops.len()), "{}", stops.len());
+        // Up again, each directory closes an older one, but none above itself.
+        let mut at = deepest;
+        for _ in 0..STRIDE / 2 {
+            at = listing.parent(at).unwrap();
+            dirs.open(at).unwrap();
+            let is_above = |dir: &&DirId| depth(**dir) < depth(at);
+            let above = stops.iter().filter(is_above);
+            let is_kept = |dir: &DirId| dirs.kept.iter().any(|kept| kept.dir == *dir);
+            assert!(above.clone().count() > 1 && above.clone().all(is_kept));
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_put_on_the_way_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        for dir in ["a/b/c/d", "other/c/d"] {
+            fs::create_dir_all(tree.path().join(dir)).unwrap();
+        }
+        let listing = listing(tree.path(), Symlinks::Skip);
+        let named = |name: &str| {
+            let all = (0..listing.dirs() as u32).map(DirId);
+            let path = tree.path().join(name).into_os_string().into_vec();
+            let mut found = all.filter(|dir| listing.dir_path(*dir) == path);
+            found.next().unwrap()
+        };
+        let mut dirs = DirFdCache::new(&listing);
+        dirs.open(named("a")).unwrap();
+        fs::rename(tree.path().join("a/b"), tree.path().join("moved")).unwrap();
+        symlink("../other", tree.path().join("a/b")).unwrap();
+        for below in ["a/b", "a/b/c", "a/b/c/d"] {
+            let error = dirs.open(named(below)).unwrap_err();
+            let refused = [Errno::LOOP, Errno::NOTDIR].map(|errno| Some(errno.raw_os_error()));
+            assert!(refused.contains(&error.errno()), "{below}: {error}");
+            let path = tree.path().join(below);
+            assert_eq!(error.path(), path.as_os_str().as_bytes());
+        }
+        // Whoever held it before goes on in the directory that was walked.
+        dirs.open(named("other/c")).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_named_have_directories_too() {
+        let tree = tree();
+        let chain = |depth: usize| tree.path().join("d/".repeat(depth));
+        let mut paths = Vec::new();
+        for depth in (0..200).rev() {
+            fs::write(chain(depth).join("f"), "").unwrap();
+            let odd = chain(depth).join("a//b/../../f");
+            paths.push(odd.into_os_string().into_vec());
+        }
+        let listing = list_files(paths, &Options::default(), 1, &Cancel::new()).unwrap();
+        assert_eq!(listing.len(), 200);
+        let mut dirs = DirFdCache::new(&listing);
+        for entry in listing.ids() {
+            let dir = listing.dir(entry);
+            let fd = dirs.open(dir).unwrap();
+            assert_eq!(identity(&fd), identity(&listing.open_dir(dir).unwrap()));
+        }
+    }
+}
