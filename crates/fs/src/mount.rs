@@ -19,7 +19,7 @@ mod layer;
 mod table;
 mod xfs;
 
-pub use layer::is_in_upper_layer;
+pub use layer::{Layer, layer_of};
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::InodeFlags;
@@ -40,6 +40,10 @@ pub(crate) struct Held {
     /// Once asked; to change them moves the ctime.
     pub(crate) flags: OnceCell<InodeFlags>,
 }
+
+/// Files older than this are on the disk: the kernel writes dirty pages
+/// back after 30 seconds (`vm.dirty_expire_centisecs`).
+const SETTLED_NS: i64 = 600_000_000_000;
 
 /// Whether writers of a file will be noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -78,16 +82,19 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 ///
 /// Where one file may have several numbers, the kernel keeps the times of each name on its own,
 /// and learns late of what was done to another one. There the server is asked, the change time
-/// does not count, and that the bytes are the keeper's is proven as ever.
+/// does not count, and that the bytes are the keeper's is proven as ever. Where files are copied
+/// up, the other name need not have noticed at all.
 pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
     let mut held = open_any(file)?;
-    if sys::traits(&held.file)?.shows == Shows::Others {
+    let traits = sys::traits(&held.file)?;
+    let apart = traits.copy_up == Answer::Yes && held.stat.stamp == file.stamp;
+    if traits.shows == Shows::Others {
         held.stat = sys::stat_now(&held.file, c"")?;
         held.links = held.stat.nlink;
         if !held.same_content(file.stamp) {
             return Err(Skip::Changed);
         }
-    } else if held.stat.stamp != stamp {
+    } else if held.stat.stamp != stamp && !apart {
         return Err(Skip::Changed);
     }
     if held.stat.id != file.id {
@@ -181,6 +188,13 @@ impl Held {
             return Err(Skip::Changed);
         }
         self.check_name()
+    }
+
+    /// Whether what was found under a name is this very file. A rename may copy it up and give it
+    /// another number with that: then the open file has it, too.
+    pub(crate) fn is(&self, found: Identity) -> bool {
+        let now = || sys::stat(&self.file).is_ok_and(|stat| FileStat::from(&stat).id == found);
+        found == self.stat.id || now()
     }
 
     /// Proves that the name leads to this very file.
@@ -299,6 +313,26 @@ impl Held {
         Ok(())
     }
 
+    /// Makes content that was written lately durable before another copy of it is given up.
+    pub(crate) fn settle(&mut self) -> Result<(), Skip> {
+        if self.settled {
+            return Ok(());
+        }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as i64);
+        let age = now.saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
+        if age < SETTLED_NS {
+            match sys::sync(&self.file) {
+                // An image has nothing that could be written out.
+                Err(failed) if !is_image(&self.file, failed.errno) => return Err(failed.into()),
+                _ => {}
+            }
+        }
+        self.settled = true;
+        Ok(())
+    }
+
     fn same_content(&self, now: Stamp) -> bool {
         now.size == self.stat.stamp.size && now.mtime_ns == self.stat.stamp.mtime_ns
     }
@@ -337,6 +371,12 @@ impl Held {
         path.extend_from_slice(self.name.as_bytes());
         Some(path)
     }
+}
+
+/// Whether `fsync` failed because the file is on a read-only file system.
+fn is_image(file: &OwnedFd, errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
+        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }
 
 /// Which file a name of a directory is; `None` if there is no such name.

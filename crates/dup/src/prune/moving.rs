@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::mount::Answer;
 use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
@@ -155,6 +156,11 @@ impl Run<'_> {
         let source = target.stat.id;
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
         let names = FileStat::from(&sys::stat(&target.file)?).nlink;
+        // Renamed, each name of a file of a lower layer would be copied up on its own.
+        let how = match arrived.is_some() && self.traits(target).copy_up == Answer::Yes {
+            true => How::Copy,
+            false => How::Rename,
+        };
         let known = self.unfinished.as_ref();
         let acceptable = acceptable(self.options, known, &self.placed, keeper, to);
         let mut journal = self.journal.as_deref_mut().zip(number);
@@ -172,7 +178,7 @@ impl Run<'_> {
             to_dir: &to_dir,
             name: &name,
             to,
-            how: How::Rename,
+            how,
             metadata: target.metadata()?,
             lost: Vec::new(),
             loss: acceptable.loss,
@@ -182,7 +188,7 @@ impl Run<'_> {
         .go(means, || keeper.outlives(target))?;
         self.placed.insert(placed.id, source);
         let mut lost = placed.lost;
-        if placed.copied {
+        if placed.copied || placed.id != source {
             let stay = names.saturating_sub(state.pending);
             if stay > 0 {
                 lost.push(format!(

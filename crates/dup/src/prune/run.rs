@@ -22,7 +22,7 @@ use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::unable::Abilities;
-use super::{delete, hardlink, leftover, reflink, symlink, sys};
+use super::{delete, hardlink, leftover, reflink, symlink};
 use crate::subtrees::Subtrees;
 
 /// Whether anything is changed.
@@ -122,10 +122,6 @@ pub enum Event<'a> {
     Journal(&'a Skip),
 }
 
-/// Keepers older than this are on the disk: the kernel writes dirty pages
-/// back after 30 seconds (`vm.dirty_expire_centisecs`).
-const SETTLED_NS: i64 = 600_000_000_000;
-
 /// Acts on each group. Steps are written to `journal` before they are done;
 /// a front end should always give one when it executes.
 ///
@@ -177,7 +173,9 @@ pub fn prune(
         (run.observer)(Event::Journal(&skip));
         run.summary.skip(&skip);
     }
-    run.summary.freed = run.summary.freed.saturating_sub(run.copied_up);
+    let freed = run.summary.freed;
+    run.summary.freed = freed.saturating_sub(run.copied_up);
+    run.summary.used = run.copied_up.saturating_sub(freed);
     run.summary
 }
 
@@ -195,7 +193,7 @@ pub(super) struct Run<'a> {
     pub(super) taken: HashSet<Vec<u8>>,
     /// The files there, and what they were before: a copy is another one.
     pub(super) placed: HashMap<Identity, Identity>,
-    /// Bytes that an overlay took to copy kept files into its upper layer.
+    /// Bytes that it took to copy files into an upper layer.
     pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
@@ -224,6 +222,17 @@ pub(super) struct State<'g> {
     pub(super) arrived: Option<(Identity, Arrived)>,
     /// What space it gave back.
     pub(super) ledger: Ledger<'g>,
+    /// How files were found whose other names may be among the targets that follow, as files with
+    /// numbers of their own.
+    linked: HashSet<(u64, Stamp)>,
+}
+
+impl State<'_> {
+    /// Whether the file may be another name of one that was dealt with, where names are numbered
+    /// differently. What was done to that moved the change time of this one.
+    pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
+        self.linked.contains(&(file.id.dev, file.stamp))
+    }
 }
 
 impl Run<'_> {
@@ -353,9 +362,9 @@ impl Run<'_> {
         let mut promoted = None;
         let outcome = match proven {
             Err(Refusal::Skip(skip)) => Outcome::Skipped(skip),
-            Err(Refusal::Full(held)) => {
+            Err(Refusal::Keep(held, why)) => {
                 promoted = Some(*held);
-                Outcome::Skipped(Skip::NewKeeper)
+                Outcome::Skipped(why)
             }
             Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
                 Ok(outcome) => outcome,
@@ -385,7 +394,10 @@ impl Run<'_> {
         kind: &StepKind,
         state: &mut State<'_>,
     ) -> Result<Outcome, Skip> {
-        let id = ready.held.stat.id;
+        let id = ready.id;
+        if ready.held.stat.nlink > 1 {
+            state.linked.insert((id.dev, ready.held.stat.stamp));
+        }
         if !matches!(kind, StepKind::Reflink) {
             state.links.insert(id, ready.links_left);
         }
@@ -398,14 +410,19 @@ impl Run<'_> {
             if let StepKind::Move(to) = kind {
                 self.taken.insert(to.clone());
             }
-            let freed = self.book(ready, kind, keeper, &mut state.ledger);
+            let freed = self.book(ready, kind, &mut state.ledger);
             return Ok(Outcome::Would { freed });
         }
-        settle(keeper)?;
+        keeper.settle()?;
         self.keep_off(&ready.held)?;
         self.keep_destination_off(kind)?;
         let _claim = self.claim(kind, keeper, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
+        if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
+            // First, so that the journal knows it by the number that it has from here on.
+            hardlink::copy_up(keeper, &ready.held, &mut self.temps)?;
+            state.ledger.copied_up(keeper.stat.id);
+        }
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -458,7 +475,7 @@ impl Run<'_> {
             self.taken.extend(destination.map(<[u8]>::to_vec));
         }
         acted?;
-        let freed = self.book(ready, kind, keeper, &mut state.ledger);
+        let freed = self.book(ready, kind, &mut state.ledger);
         Ok(Outcome::Done { freed, lost })
     }
 
@@ -481,31 +498,4 @@ impl Run<'_> {
         }
         Ok(Some(claim))
     }
-}
-
-/// Makes a keeper that was written lately durable before another copy of its
-/// content is given up.
-pub(super) fn settle(keeper: &mut Held) -> Result<(), Skip> {
-    if keeper.settled {
-        return Ok(());
-    }
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as i64);
-    let age = now.saturating_sub(keeper.stat.stamp.mtime_ns.max(keeper.stat.stamp.ctime_ns));
-    if age < SETTLED_NS {
-        match sys::sync(&keeper.file) {
-            // An image has nothing that could be written out.
-            Err(failed) if !is_image(&keeper.file, failed.errno) => return Err(failed.into()),
-            _ => {}
-        }
-    }
-    keeper.settled = true;
-    Ok(())
-}
-
-/// Whether `fsync` failed because the file is on a read-only file system.
-fn is_image(file: &std::os::fd::OwnedFd, errno: Errno) -> bool {
-    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
-        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }

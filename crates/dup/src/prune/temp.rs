@@ -153,7 +153,7 @@ fn replace_by_rename(
 /// Proves that `temp` now leads to the verified file in the verified state.
 pub(crate) fn aside(target: &Held, temp: &CStr) -> Result<(), Skip> {
     match identity_at(&target.dir, temp)? {
-        Some(id) if id == target.stat.id => target.check_content(),
+        Some(id) if target.is(id) => target.check_content(),
         _ => Err(Skip::Changed),
     }
 }
