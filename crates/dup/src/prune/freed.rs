@@ -188,6 +188,15 @@ impl Run<'_> {
         stock
     }
 
+    /// Books the copy that a step makes in the upper layer, once for each file.
+    pub(super) fn book_copy(&mut self, stock: &Stock, ledger: &mut Ledger<'_>) {
+        if let Some((id, bytes)) = stock.copied
+            && ledger.copied_up.insert(id)
+        {
+            self.copied_up += bytes;
+        }
+    }
+
     /// Books a step that was done, or that a dry run would do; gives the bytes that it frees.
     pub(super) fn book(
         &mut self,
@@ -197,11 +206,7 @@ impl Run<'_> {
     ) -> u64 {
         let id = ready.id;
         let stock = &ready.stock;
-        if let Some((id, bytes)) = stock.copied
-            && ledger.copied_up.insert(id)
-        {
-            self.copied_up += bytes;
-        }
+        self.book_copy(stock, ledger);
         self.summary.layers_unknown += u64::from(stock.unknown);
         let freed = match kind {
             StepKind::Move(_) => return 0,

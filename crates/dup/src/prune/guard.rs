@@ -29,7 +29,8 @@ pub(crate) struct Held {
     /// As of the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
-    /// Names that would be left if those that a dry run would remove were gone.
+    /// Names that it has: without those that a dry run would take from it, or that this run took
+    /// and that a lower layer still counts.
     pub(crate) links: u64,
     /// Whether its content is known to be on the disk.
     pub(crate) settled: bool,

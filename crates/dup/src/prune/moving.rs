@@ -155,7 +155,6 @@ impl Run<'_> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
-        let names = FileStat::from(&sys::stat(&target.file)?).nlink;
         // Renamed, each name of a file of a lower layer would be copied up on its own.
         let how = match arrived.is_some() && self.traits(target).copy_up == Answer::Yes {
             true => How::Copy,
@@ -189,7 +188,7 @@ impl Run<'_> {
         self.placed.insert(placed.id, source);
         let mut lost = placed.lost;
         if placed.copied || placed.id != source {
-            let stay = names.saturating_sub(state.pending);
+            let stay = target.links.saturating_sub(state.pending);
             if stay > 0 {
                 lost.push(format!(
                     "hard links: {stay} other name{} of the file did not move",

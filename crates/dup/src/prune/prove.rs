@@ -79,6 +79,7 @@ impl Run<'_> {
         }
         let left = state.links.get(&held.stat.id).copied();
         let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
+        held.links = links_left + 1;
         let stock = self.take_stock(keeper, &held, kind, &mut state.ledger);
         state.entries.insert(entry);
         Ok(Ready {

@@ -421,6 +421,7 @@ impl Run<'_> {
         if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
             hardlink::copy_up(keeper, &ready.held, &mut self.temps)?;
+            self.book_copy(&ready.stock, &mut state.ledger);
             state.ledger.copied_up(keeper.stat.id);
         }
         let destination = match kind {
@@ -469,7 +470,12 @@ impl Run<'_> {
         }
         if ready.held.refresh().is_ok() {
             state.stamps.insert(id, ready.held.stat.stamp);
-            state.links.insert(id, ready.held.stat.nlink);
+            // Copied up, it has left its other names below.
+            let links = match ready.held.stat.id == id {
+                true => ready.held.stat.nlink,
+                false => ready.links_left,
+            };
+            state.links.insert(id, links);
         }
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));
