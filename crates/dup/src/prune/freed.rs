@@ -2,13 +2,12 @@
 //! stays in a lower layer, and what is copied out of one.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bc_fs::mount::{Answer, Layer, Mounts, Traits, layer_of};
 use bc_walk::{FileStat, Identity};
 
-use super::guard::{self, Held};
+use super::guard::{self, Held, is_one_mount};
 use super::plan::{FileRef, split};
 use super::prove::Ready;
 use super::run::{Force, Mode, Run};
@@ -120,17 +119,16 @@ impl Run<'_> {
             return Ok(true);
         }
         match layer_of(&held.file) {
-            Layer::Upper => Ok(layer_of(&keeper.file) == Layer::Upper || !one_mount(keeper, held)),
+            Layer::Upper => Ok(layer_of(&keeper.file) == Layer::Upper || !is_one_mount(&keeper.dir, &held.dir)),
             Layer::Unknown if *kind == StepKind::Hardlink => Err(Skip::UnknownLayer),
             Layer::Lower | Layer::Unknown => Err(Skip::NotShareable(BELOW)),
         }
     }
 
-    /// Whether a link would have to lead to another file system. The files of an overlay have
-    /// the device numbers of its layers, its directories have one.
+    /// Whether a link would have to lead to another file system.
     pub(super) fn across(&mut self, keeper: &Held, held: &Held) -> bool {
         match self.traits(held).copy_up {
-            Answer::Yes => !one_mount(keeper, held),
+            Answer::Yes => !is_one_mount(&keeper.dir, &held.dir),
             Answer::No | Answer::Unknown => keeper.stat.id.dev != held.stat.id.dev,
         }
     }
@@ -227,16 +225,6 @@ impl Run<'_> {
     }
 }
 
-/// Whether two files are in one mount: their directories have one device number.
-fn one_mount(one: &Held, other: &Held) -> bool {
-    is_one_device(&one.dir, &other.dir)
-}
-
-fn is_one_device(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let dev = |dir| sys::stat(dir).map(|stat| FileStat::from(&stat).id.dev);
-    matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
-}
-
 /// Which file a step copies up, and what that takes at most: to link the kept one, and to move
 /// one to another place of its mount. What is copied to be removed is gone again.
 fn copied_up(keeper: &Held, held: &Held, kind: &StepKind) -> Option<(Identity, u64)> {
@@ -267,6 +255,6 @@ fn is_in_mount_of(held: &Held, to: &[u8]) -> bool {
             to = above.strip_suffix(b"/").unwrap_or(above);
             continue;
         };
-        return is_one_device(&dir, &held.dir);
+        return is_one_mount(&dir, &held.dir);
     }
 }

@@ -338,9 +338,10 @@ impl Held {
         now.size == self.stat.stamp.size && now.mtime_ns == self.stat.stamp.mtime_ns
     }
 
-    /// Takes the state that our own change of its names left the file in.
+    /// Takes the state that our own change of its names left the file in: from the server, as
+    /// the kernel need not have noticed a change of another name.
     pub(crate) fn refresh(&mut self) -> Result<(), Skip> {
-        let (now, _) = full_stat(&self.file)?;
+        let now = sys::stat_now(&self.file, c"")?;
         if !self.same_content(now.stamp) {
             return Err(Skip::Changed);
         }
@@ -459,10 +460,19 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,
     ];
-    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev) {
+    // Each layer of one overlay has files of its own, and a device number.
+    let layers = shows == [Shows::Layers; 2] && is_one_mount(&one.dir, &other.dir);
+    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev && !layers) {
         true => Err(Skip::UnstableInodes),
         false => Ok(()),
     }
+}
+
+/// Whether two directories are in one mount, or in two of one file system. The files of an overlay
+/// have the device numbers of its layers, its directories have one.
+pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let dev = |dir| sys::stat(dir).map(|stat| FileStat::from(&stat).id.dev);
+    matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether two identities on two file systems, or on one if not `across`, may be one file or one

@@ -77,8 +77,14 @@ impl Run<'_> {
             Room::Full => return Err(Refusal::Keep(Box::new(held), Skip::NewKeeper)),
             Room::Below => return Err(Refusal::Keep(Box::new(held), Skip::KeeperBelow)),
         }
-        let left = state.links.get(&held.stat.id).copied();
-        let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
+        let left = match state.links.get(&held.stat.id) {
+            Some(left) => *left,
+            None if self.foresees_names(&held) => {
+                held.stat.nlink.saturating_sub(state.names_taken(&held))
+            },
+            None => held.stat.nlink,
+        };
+        let links_left = left.saturating_sub(1);
         held.links = links_left + 1;
         let stock = self.take_stock(keeper, &held, kind, &mut state.ledger);
         state.entries.insert(entry);

@@ -223,15 +223,21 @@ pub(super) struct State<'g> {
     /// What space it gave back.
     pub(super) ledger: Ledger<'g>,
     /// How files were found whose other names may be among the targets that follow, as files with
-    /// numbers of their own.
-    linked: HashSet<(u64, Stamp)>,
+    /// numbers of their own, and how many names were dealt with.
+    linked: HashMap<(u64, Stamp), u64>,
 }
 
 impl State<'_> {
     /// Whether the file may be another name of one that was dealt with, where names are numbered
     /// differently. What was done to that moved the change time of this one.
     pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
-        self.linked.contains(&(file.id.dev, file.stamp))
+        self.linked.contains_key(&(file.id.dev, file.stamp))
+    }
+
+    /// How many names a dry run would have taken from a file that was found like this one.
+    pub(super) fn names_taken(&self, held: &Held) -> u64 {
+        let found = self.linked.get(&(held.stat.id.dev, held.stat.stamp));
+        found.copied().unwrap_or_default()
     }
 }
 
@@ -396,7 +402,8 @@ impl Run<'_> {
     ) -> Result<Outcome, Skip> {
         let id = ready.id;
         if ready.held.stat.nlink > 1 {
-            state.linked.insert((id.dev, ready.held.stat.stamp));
+            let found = (id.dev, ready.held.stat.stamp);
+            *state.linked.entry(found).or_default() += 1;
         }
         if !matches!(kind, StepKind::Reflink) {
             state.links.insert(id, ready.links_left);

@@ -202,6 +202,12 @@ impl Run<'_> {
         }
     }
 
+    /// Whether files that look the same may be names of one file, which a dry run has to foresee and
+    /// the run itself finds so.
+    pub(super) fn foresees_names(&mut self, held: &Held) -> bool {
+        self.options.mode == Mode::DryRun && self.traits(held).shows == Shows::Others
+    }
+
     /// The highest number of names that `file` can have, where that is known. Others
     /// are asked by trying.
     pub(super) fn max_links(&mut self, file: &Held) -> u64 {
