@@ -119,7 +119,9 @@ impl Run<'_> {
             return Ok(true);
         }
         match layer_of(&held.file) {
-            Layer::Upper => Ok(layer_of(&keeper.file) == Layer::Upper || !is_one_mount(&keeper.dir, &held.dir)),
+            Layer::Upper => {
+                Ok(layer_of(&keeper.file) == Layer::Upper || !is_one_mount(&keeper.dir, &held.dir))
+            }
             Layer::Unknown if *kind == StepKind::Hardlink => Err(Skip::UnknownLayer),
             Layer::Lower | Layer::Unknown => Err(Skip::NotShareable(BELOW)),
         }
@@ -196,12 +198,7 @@ impl Run<'_> {
     }
 
     /// Books a step that was done, or that a dry run would do; gives the bytes that it frees.
-    pub(super) fn book(
-        &mut self,
-        ready: &Ready,
-        kind: &StepKind,
-        ledger: &mut Ledger<'_>,
-    ) -> u64 {
+    pub(super) fn book(&mut self, ready: &Ready, kind: &StepKind, ledger: &mut Ledger<'_>) -> u64 {
         let id = ready.id;
         let stock = &ready.stock;
         self.book_copy(stock, ledger);

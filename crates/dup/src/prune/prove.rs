@@ -81,7 +81,7 @@ impl Run<'_> {
             Some(left) => *left,
             None if self.foresees_names(&held) => {
                 held.stat.nlink.saturating_sub(state.names_taken(&held))
-            },
+            }
             None => held.stat.nlink,
         };
         let links_left = left.saturating_sub(1);

@@ -182,10 +182,9 @@ impl Move<'_> {
         match sys::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
                 let moved = match identity_at(to_dir, name) {
-                    Ok(Some(id)) if target.is(id) => target
-                        .check_content()
-                        .and_then(|()| proof())
-                        .map(|()| id),
+                    Ok(Some(id)) if target.is(id) => {
+                        target.check_content().and_then(|()| proof()).map(|()| id)
+                    }
                     Ok(_) => Err(Skip::Changed),
                     Err(skip) => Err(skip),
                 };

@@ -204,7 +204,10 @@ impl<'p, 'l> Action<'p, 'l> {
         let dry = &self.dry;
         let done = real.lines();
         let mut rest = done.iter();
-        let missing = dry.lines().into_iter().find(|line| !rest.any(|l| l == line));
+        let missing = dry
+            .lines()
+            .into_iter()
+            .find(|line| !rest.any(|l| l == line));
         self.faults.unless(missing.is_none(), || {
             let line = missing.unwrap_or_default().escape_ascii();
             format!("promised and not done: {line}: {}", real.said())
@@ -294,7 +297,9 @@ impl<'p, 'l> Action<'p, 'l> {
         let told = self.before.differences(&Snapshot::of(&self.place.tree())?);
         self.faults.differences("after undo", &told);
         if undone.code == 1 && self.before.numbers_names_apart() && only_links_are_lost(&undone) {
-            return Ok(", undo cannot know which names were one file, as each has a number of its own, and says so");
+            return Ok(
+                ", undo cannot know which names were one file, as each has a number of its own, and says so",
+            );
         }
         self.faults.unless(undone.code == 0, || {
             format!("undo: exit code {}: {}", undone.code, undone.said())
