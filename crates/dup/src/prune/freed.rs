@@ -78,7 +78,7 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    /// Whether the step copies a file up, be it for the first time or not.
+    /// Whether the step copies a file up that was not copied up before.
     pub(super) fn copies_up(&self, ledger: &Ledger<'_>) -> bool {
         self.copied
             .is_some_and(|(id, _)| !ledger.copied_up.contains(&id))

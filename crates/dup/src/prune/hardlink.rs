@@ -3,7 +3,7 @@
 use super::guard::{Held, identity_at};
 use super::step::Skip;
 use super::sys;
-use super::temp::{Temps, discard, replace};
+use super::temp::{Temps, discard, left, replace};
 
 /// Has the kept file copied out of its lower layer, as a link to it would, and takes the number
 /// that it has there. The link beside `target` that this takes is gone again afterwards.
@@ -17,7 +17,7 @@ pub(crate) fn copy_up(keeper: &mut Held, target: &Held, temps: &mut Temps) -> Re
     if !keeper.is(found) {
         return Err(discard(target, &temp, found, Skip::LinkDiffers));
     }
-    sys::unlink(&target.dir, &temp)?;
+    sys::unlink(&target.dir, &temp).map_err(|failed| left(target, &temp, failed.errno))?;
     keeper.refresh().map_err(Skip::of_keeper)
 }
 

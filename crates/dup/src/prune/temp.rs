@@ -97,7 +97,8 @@ pub(crate) fn discard(target: &Held, temp: &CStr, ours: Identity, why: Skip) -> 
     }
 }
 
-fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
+/// The news that a temporary name could not be removed.
+pub(crate) fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
     Skip::Left {
         path: sibling(target, temp),
         errno: errno.raw_os_error(),
