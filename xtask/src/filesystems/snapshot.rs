@@ -104,12 +104,13 @@ impl Snapshot {
 
     /// Whether a file has more names than are found under its number: all of the tree's are in it.
     pub(super) fn numbers_names_apart(&self) -> bool {
-        let mut names: HashMap<(u64, u64), u64> = HashMap::new();
+        // As wide as the counts of the system, which differ from machine to machine.
+        let mut names: HashMap<_, _> = HashMap::new();
         for (_, found, _) in self.files() {
-            *names.entry(found.identity()).or_default() += 1;
+            *names.entry(found.identity()).or_insert(0) += 1;
         }
         self.files()
-            .any(|(_, found, _)| u64::from(found.stat.st_nlink) > names[&found.identity()])
+            .any(|(_, found, _)| found.stat.st_nlink > names[&found.identity()])
     }
 
     /// Names that no longer lead to what they led to, symbolic links followed; those that lead

@@ -8,9 +8,10 @@ use bc_fs::mount::{Answer, Layer, Mounts, Traits, layer_of};
 use bc_walk::{FileStat, Identity};
 
 use super::guard::{self, Held, is_one_mount};
+use super::options::{Force, Mode};
 use super::plan::{FileRef, split};
 use super::prove::Ready;
-use super::run::{Force, Mode, Run};
+use super::run::Run;
 use super::step::{Skip, StepKind};
 use super::sys::{self, Access};
 use crate::space::{Shares, Space};

@@ -10,9 +10,10 @@ use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
 use super::journal;
+use super::options::{Options, Owners};
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
-use super::run::{Options, Owners, Run, State};
+use super::run::{Run, State};
 use super::standing::{self, Acceptable};
 use super::step::{Action, Skip, StepKind};
 use super::sys;

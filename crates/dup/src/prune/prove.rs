@@ -7,8 +7,9 @@ use rustix::io::Errno;
 
 use super::freed::Stock;
 use super::guard::{self, Held, Watched};
+use super::options::{Force, Owners};
 use super::plan::FileRef;
-use super::run::{Force, Owners, Run, State};
+use super::run::{Run, State};
 use super::step::{Skip, StepKind};
 use super::{reflink, symlink, sys};
 

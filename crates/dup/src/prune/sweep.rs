@@ -8,8 +8,9 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::guard::{self, Held};
+use super::options::Mode;
 use super::plan::FileRef;
-use super::run::{Mode, Run, State};
+use super::run::{Run, State};
 use super::step::{Outcome, Skip, Step, StepKind};
 use super::{claim, delete, leftover};
 

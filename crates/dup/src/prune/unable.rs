@@ -8,7 +8,8 @@ use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
 use rustix::io::Errno;
 
 use super::guard::Held;
-use super::run::{Mode, Run};
+use super::options::Mode;
+use super::run::Run;
 use super::step::{Skip, StepKind};
 use super::sys;
 
