@@ -196,7 +196,7 @@ fn names_that_are_numbered_apart_are_promised_and_done() {
                 act dry --force --dry-run --keep=name:b --action={action}
                 act real --force --journal=j --keep=name:b --action={action}
                 cmp dry.out real.out; echo $(wc -l <real.out) done
-                grep -c 'b2 .*shows when it is tried' dry.err; grep -c 'b2 .*same file' real.err
+                grep -c 'b2 .*another name of the kept file shows on mergerfs when it is tried' dry.err; grep -c 'b2 .*same file' real.err
                 echo $(figure dry freed_bytes) $(figure real freed_bytes)"
             ),
         ) else {

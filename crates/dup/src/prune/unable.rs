@@ -80,8 +80,7 @@ impl fmt::Display for Unable {
             }
             Lack::KnownFiles => write!(
                 f,
-                "{system} numbers the names of one file differently: whether this is one of the \
-                 kept file's shows when it is tried"
+                "whether this is another name of the kept file shows on {system} when it is tried"
             ),
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
@@ -178,8 +177,8 @@ impl Run<'_> {
     }
 
     /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
-    /// kept file, where names are numbered differently. Copies that were made at one moment and
-    /// have several names look the same.
+    /// kept file, where the names of one file may be numbered differently. Copies that were made
+    /// at one moment and have several names look the same.
     pub(super) fn apart(&mut self, keeper: &Held, held: &Held) -> Result<(), Skip> {
         let dev = held.stat.id.dev;
         if self.options.mode == Mode::Execute || dev != keeper.stat.id.dev {
