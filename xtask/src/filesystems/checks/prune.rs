@@ -352,3 +352,37 @@ fn option(name: &str, value: PathBuf) -> OsString {
 fn with(words: &[OsString], more: &[OsString]) -> Vec<OsString> {
     words.iter().chain(more).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(err: &str) -> Outcome {
+        Outcome {
+            code: 1,
+            out: Vec::new(),
+            err: err.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_dry_run_leaves_open_is_counted() {
+        let open = "a line\nbc dup: 5 files would be changed, 0 B would be freed; 3 skipped: not known before it is tried; 1 skipped: gone\n";
+        assert_eq!(left_open(&said(open)), 3);
+        assert_eq!(left_open(&said("bc dup: nothing to do\n")), 0);
+    }
+
+    #[test]
+    fn lost_links_are_told_from_other_losses() {
+        let links =
+            "bc dup: a: restored without hard links: 1 other name it had is of another file now\n";
+        let totals = "bc dup: 9 restored, 1 of them incomplete\n";
+        assert!(only_links_are_lost(&said(&format!("{links}{totals}"))));
+        let other = "bc dup: a: restored without owner: not permitted\n";
+        assert!(!only_links_are_lost(&said(&format!(
+            "{other}{links}{totals}"
+        ))));
+        let gone = "bc dup: 9 restored, 1 of them incomplete, 2 not restored\n";
+        assert!(!only_links_are_lost(&said(&format!("{links}{gone}"))));
+    }
+}

@@ -44,3 +44,34 @@ pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
         .collect();
     Ok(Verdict::Ok(told.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(claimed: i64, seen: i64, at_least: bool) -> bool {
+        let freed = Freed {
+            claimed,
+            at_least,
+            seen,
+            changed: 2,
+            block: 4096,
+        };
+        check(&[("delete", freed)]).is_ok()
+    }
+
+    #[test]
+    fn a_claim_is_true_within_a_block_per_file() {
+        assert!(holds(100_000, 100_000 - 2 * 4096, false));
+        assert!(!holds(100_000, 100_000 - 2 * 4096 - 1, false));
+        assert!(!holds(0, 100_000, false), "more than was said");
+        assert!(holds(-50_000, -50_000, false), "used, and said so");
+        assert!(!holds(0, -50_000, false), "used in silence");
+    }
+
+    #[test]
+    fn a_worst_case_may_be_exceeded_and_not_missed() {
+        assert!(holds(0, 100_000, true));
+        assert!(!holds(0, -50_000, true));
+    }
+}
