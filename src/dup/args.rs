@@ -204,6 +204,9 @@ pub struct PruneArgs {
     #[arg(short, long)]
     pub yes: bool,
     /// Delete, move and make symbolic links on file systems without stable inode numbers too
+    ///
+    /// Hard links are then made of files in a lower layer of an overlay as well, which copies them up and
+    /// takes space, and of files that may lie in one.
     #[arg(long)]
     pub force: bool,
     /// Link files although owner, mode, ACL, attributes or chattr's flags differ

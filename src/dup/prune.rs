@@ -107,6 +107,16 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
     session
         .metrics
         .set("freed_bytes", "Disk space freed.", summary.freed as f64);
+    session.metrics.set(
+        "used_bytes",
+        "Disk space taken by copying files up from a lower layer, beyond what was freed.",
+        summary.used as f64,
+    );
+    session.metrics.set(
+        "layers_unknown",
+        "Files changed that may lie in a lower layer or not: the worst is assumed.",
+        summary.layers_unknown as f64,
+    );
     session.end(exit)
 }
 
@@ -235,13 +245,23 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     let mut text = if summary.changed == 0 && summary.is_clean() {
         "nothing to do".to_owned()
     } else {
+        let (bytes, word) = match summary.used {
+            0 => (summary.freed, "freed"),
+            used => (used, "used to copy files up"),
+        };
         format!(
-            "{} file{} {would}changed, {} {would}freed",
+            "{} file{} {would}changed, {} {would}{word}",
             summary.changed,
             if summary.changed == 1 { "" } else { "s" },
-            size(summary.freed)
+            size(bytes)
         )
     };
+    if summary.layers_unknown > 0 {
+        text += &format!(
+            " at worst, as the layers of {} are not known",
+            summary.layers_unknown
+        );
+    }
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");
     }

@@ -6,7 +6,7 @@ mod shares;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-use bc_fs::mount::{Answer, Disk, Traits, is_in_upper_layer};
+use bc_fs::mount::{Answer, Disk, Layer, Traits, layer_of};
 use bc_read::extents::{Dirty, Extent, extents, lengths_on_disk};
 use bc_walk::FileStat;
 use rustix::io::Errno;
@@ -56,7 +56,7 @@ impl Space {
         dirty: Dirty,
     ) -> Option<(Space, Option<Map>)> {
         let file = file.as_fd();
-        if traits.copy_up == Answer::Yes && !is_in_upper_layer(file) {
+        if traits.copy_up == Answer::Yes && layer_of(file) != Layer::Upper {
             return Some((Space::default(), None));
         }
         if traits.reflinks == Answer::No {

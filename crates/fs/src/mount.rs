@@ -19,7 +19,7 @@ mod layer;
 mod table;
 mod xfs;
 
-pub use layer::is_in_upper_layer;
+pub use layer::{Layer, layer_of};
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -130,8 +130,6 @@ pub struct Traits {
     pub copy_up: Answer,
     /// Whether it gives the blocks of removed files back a little later, in the background.
     pub frees_later: bool,
-    /// Whether two spellings can be one name.
-    pub folds_case: Answer,
     /// Whether it is on another machine.
     pub network: Answer,
     /// Whether nothing can ever be changed in it, however it is mounted.

@@ -42,6 +42,9 @@ pub(super) struct Kind {
     pub(super) filled: &'static str,
     /// The tree's directory below `$M` that is looked at.
     pub(super) tree: &'static str,
+    /// Whether its files lie in a lower layer until they are changed. Its tree is laid anew for each
+    /// action: what an action and its undo leave lies in the upper one.
+    pub(super) layered: bool,
     /// Whether what it holds outlives an unmount.
     pub(super) lasting: bool,
     /// Whether it belongs to the bounded part.
@@ -73,6 +76,7 @@ const KIND: Kind = Kind {
     fill: Fill::Mount,
     filled: "",
     tree: "tree",
+    layered: false,
     lasting: true,
     quick: false,
 };

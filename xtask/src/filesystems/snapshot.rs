@@ -102,6 +102,17 @@ impl Snapshot {
         sets.into_values().filter(|names| names.len() > 1).collect()
     }
 
+    /// Whether a file has more names than are found under its number: all of the tree's are in it.
+    pub(super) fn numbers_names_apart(&self) -> bool {
+        // As wide as the counts of the system, which differ from machine to machine.
+        let mut names: HashMap<_, _> = HashMap::new();
+        for (_, found, _) in self.files() {
+            *names.entry(found.identity()).or_insert(0) += 1;
+        }
+        self.files()
+            .any(|(_, found, _)| found.stat.st_nlink > names[&found.identity()])
+    }
+
     /// Names that no longer lead to what they led to, symbolic links followed; those that lead
     /// nowhere come second.
     pub(super) fn misled(&self, root: &Path) -> (Vec<String>, Vec<String>) {

@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Mounts, Traits, is_in_upper_layer};
+use bc_fs::mount::{Answer, Layer, Mounts, Traits, layer_of};
 use bc_walk::{FileStat, Identity};
 
-use super::guard::{self, Held};
-use super::plan::FileRef;
+use super::guard::{self, Held, is_one_mount};
+use super::options::{Force, Mode};
+use super::plan::{FileRef, split};
 use super::prove::Ready;
-use super::run::{Mode, Run};
+use super::run::Run;
 use super::step::{Skip, StepKind};
 use super::sys::{self, Access};
 use crate::space::{Shares, Space};
@@ -24,7 +25,7 @@ pub(super) struct Ledger<'g> {
     shares: Option<(HashMap<Identity, usize>, Shares)>,
     /// Files that share the keeper's blocks since this run, or would.
     reflinked: HashSet<Identity>,
-    /// Kept files that were copied into the upper layer to be linked.
+    /// Files that were copied into the upper layer, or would be.
     copied_up: HashSet<Identity>,
 }
 
@@ -35,6 +36,11 @@ impl<'g> Ledger<'g> {
             files,
             ..Ledger::default()
         }
+    }
+
+    /// Takes note that this file is a copy in the upper layer.
+    pub(super) fn copied_up(&mut self, id: Identity) {
+        self.copied_up.insert(id);
     }
 
     /// Whether the file was dealt with under another name.
@@ -66,15 +72,31 @@ fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
 #[derive(Default)]
 pub(super) struct Stock {
     space: Space,
-    /// Bytes that linking the kept file takes, because that is copied.
-    copied: u64,
+    /// The file that is copied up by the step, and the bytes that takes.
+    copied: Option<(Identity, u64)>,
+    /// Whether nobody tells in which layer the files lie.
+    unknown: bool,
 }
+
+impl Stock {
+    /// Whether the step copies a file up that was not copied up before.
+    pub(super) fn copies_up(&self, ledger: &Ledger<'_>) -> bool {
+        self.copied
+            .is_some_and(|(id, _)| !ledger.copied_up.contains(&id))
+    }
+}
+
+/// In a lower layer, or copied up from there.
+const BELOW: &str = "it lies in a lower layer, which keeps its content, or came from one";
+
+/// The most that a file's last block takes beyond its content.
+const BLOCK: u64 = 4096;
 
 /// How often, and for how long, to wait for blocks of removed files to be given back.
 const WAITS: (u32, Duration) = (5, Duration::from_millis(2));
 
 impl Run<'_> {
-    fn traits(&mut self, held: &Held) -> Traits {
+    pub(super) fn traits(&mut self, held: &Held) -> Traits {
         let (dev, file) = (held.stat.id.dev, &held.file);
         self.abilities.mounts.of(dev, || Some(file))
     }
@@ -84,12 +106,39 @@ impl Run<'_> {
         Space::of(&held.file, &held.stat, &traits)
     }
 
-    /// Refuses a reflink that could share nothing, or would copy what it is to spare.
+    /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
+    /// would copy what they are to spare: whether the keeper can be linked to, if `held` can be.
+    pub(super) fn check_layers(
+        &mut self,
+        keeper: &Held,
+        held: &Held,
+        kind: &StepKind,
+    ) -> Result<bool, Skip> {
+        let forced = self.options.force == Force::Yes && *kind == StepKind::Hardlink;
+        let links = matches!(kind, StepKind::Hardlink | StepKind::Reflink);
+        if !links || forced || self.traits(held).copy_up != Answer::Yes {
+            return Ok(true);
+        }
+        match layer_of(&held.file) {
+            Layer::Upper => {
+                Ok(layer_of(&keeper.file) == Layer::Upper || !is_one_mount(&keeper.dir, &held.dir))
+            }
+            Layer::Unknown if *kind == StepKind::Hardlink => Err(Skip::UnknownLayer),
+            Layer::Lower | Layer::Unknown => Err(Skip::NotShareable(BELOW)),
+        }
+    }
+
+    /// Whether a link would have to lead to another file system.
+    pub(super) fn across(&mut self, keeper: &Held, held: &Held) -> bool {
+        match self.traits(held).copy_up {
+            Answer::Yes => !is_one_mount(&keeper.dir, &held.dir),
+            Answer::No | Answer::Unknown => keeper.stat.id.dev != held.stat.id.dev,
+        }
+    }
+
+    /// Refuses a reflink of what has no blocks of its own.
     pub(super) fn shareable(&mut self, keeper: &Held, held: &Held) -> Result<(), Skip> {
         let traits = self.traits(held);
-        if traits.copy_up == Answer::Yes && !is_in_upper_layer(&held.file) {
-            return Err(Skip::NotShareable("its content stays in a lower layer"));
-        }
         if traits.inline != Answer::No && (self.space(held).inline || self.space(keeper).inline) {
             return Err(Skip::NotShareable(
                 "content that small lies in the metadata",
@@ -106,17 +155,19 @@ impl Run<'_> {
         kind: &StepKind,
         ledger: &mut Ledger<'_>,
     ) -> Stock {
-        if matches!(kind, StepKind::Move(_)) {
-            return Stock::default();
-        }
         let traits = self.traits(held);
-        let up = traits.copy_up == Answer::Yes && *kind == StepKind::Hardlink;
-        let copied =
-            up && !ledger.copied_up.contains(&keeper.stat.id) && !is_in_upper_layer(&keeper.file);
-        let mut stock = Stock {
-            space: Space::of(&held.file, &held.stat, &traits),
-            copied: if copied { keeper.stat.blocks * 512 } else { 0 },
+        let mut stock = match traits.copy_up {
+            Answer::Yes => Stock {
+                copied: copied_up(keeper, held, kind),
+                unknown: layer_of(&held.file) == Layer::Unknown,
+                ..Stock::default()
+            },
+            Answer::No | Answer::Unknown => Stock::default(),
         };
+        if matches!(kind, StepKind::Move(_)) {
+            return stock;
+        }
+        stock.space = Space::of(&held.file, &held.stat, &traits);
         let dry = self.options.mode == Mode::DryRun;
         if stock.space.shared.is_none() || !dry && !traits.frees_later {
             return stock;
@@ -138,19 +189,21 @@ impl Run<'_> {
         stock
     }
 
-    /// Books a step that was done, or that a dry run would do; gives the bytes that it frees.
-    pub(super) fn book(
-        &mut self,
-        ready: &Ready,
-        kind: &StepKind,
-        keeper: &Held,
-        ledger: &mut Ledger<'_>,
-    ) -> u64 {
-        let id = ready.held.stat.id;
-        let stock = &ready.stock;
-        if stock.copied > 0 && ledger.copied_up.insert(keeper.stat.id) {
-            self.copied_up += stock.copied;
+    /// Books the copy that a step makes in the upper layer, once for each file.
+    pub(super) fn book_copy(&mut self, stock: &Stock, ledger: &mut Ledger<'_>) {
+        if let Some((id, bytes)) = stock.copied
+            && ledger.copied_up.insert(id)
+        {
+            self.copied_up += bytes;
         }
+    }
+
+    /// Books a step that was done, or that a dry run would do; gives the bytes that it frees.
+    pub(super) fn book(&mut self, ready: &Ready, kind: &StepKind, ledger: &mut Ledger<'_>) -> u64 {
+        let id = ready.id;
+        let stock = &ready.stock;
+        self.book_copy(stock, ledger);
+        self.summary.layers_unknown += u64::from(stock.unknown);
         let freed = match kind {
             StepKind::Move(_) => return 0,
             StepKind::Reflink => {
@@ -167,5 +220,39 @@ impl Run<'_> {
             Mode::DryRun => freed + others,
             Mode::Execute => freed,
         }
+    }
+}
+
+/// Which file a step copies up, and what that takes at most: to link the kept one, and to move
+/// one to another place of its mount. What is copied to be removed is gone again.
+fn copied_up(keeper: &Held, held: &Held, kind: &StepKind) -> Option<(Identity, u64)> {
+    let file = match kind {
+        StepKind::Hardlink => keeper,
+        StepKind::Move(to) if is_in_mount_of(held, to) => held,
+        _ => return None,
+    };
+    let (size, blocks) = (file.stat.stamp.size, file.stat.blocks * 512);
+    let bytes = match layer_of(&file.file) {
+        Layer::Upper => return None,
+        Layer::Lower => blocks,
+        // Whoever is not known to leave out holes may not.
+        Layer::Unknown => blocks.max(size.next_multiple_of(BLOCK)),
+    };
+    Some((file.stat.id, bytes))
+}
+
+/// Whether the path `to`, or what exists of it, is in the mount that `held` is in.
+fn is_in_mount_of(held: &Held, to: &[u8]) -> bool {
+    let mut to = to;
+    loop {
+        let above = split(to).0;
+        let Ok(dir) = sys::open_root(above) else {
+            if above.is_empty() || above == b"/" {
+                return false;
+            }
+            to = above.strip_suffix(b"/").unwrap_or(above);
+            continue;
+        };
+        return is_one_mount(&dir, &held.dir);
     }
 }

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::InodeFlags;
@@ -29,7 +29,8 @@ pub(crate) struct Held {
     /// As of the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
-    /// Names that would be left if those that a dry run would remove were gone.
+    /// Names that it has: without those that a dry run would take from it, or that this run took
+    /// and that a lower layer still counts.
     pub(crate) links: u64,
     /// Whether its content is known to be on the disk.
     pub(crate) settled: bool,
@@ -40,6 +41,10 @@ pub(crate) struct Held {
     /// Once asked; to change them moves the ctime.
     pub(crate) flags: OnceCell<InodeFlags>,
 }
+
+/// Files older than this are on the disk: the kernel writes dirty pages
+/// back after 30 seconds (`vm.dirty_expire_centisecs`).
+const SETTLED_NS: i64 = 600_000_000_000;
 
 /// Whether writers of a file will be noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -78,16 +83,19 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 ///
 /// Where one file may have several numbers, the kernel keeps the times of each name on its own,
 /// and learns late of what was done to another one. There the server is asked, the change time
-/// does not count, and that the bytes are the keeper's is proven as ever.
+/// does not count, and that the bytes are the keeper's is proven as ever. Where files are copied
+/// up, the other name need not have noticed at all.
 pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
     let mut held = open_any(file)?;
-    if sys::traits(&held.file)?.shows == Shows::Others {
+    let traits = sys::traits(&held.file)?;
+    let apart = traits.copy_up == Answer::Yes && held.stat.stamp == file.stamp;
+    if traits.shows == Shows::Others {
         held.stat = sys::stat_now(&held.file, c"")?;
         held.links = held.stat.nlink;
         if !held.same_content(file.stamp) {
             return Err(Skip::Changed);
         }
-    } else if held.stat.stamp != stamp {
+    } else if held.stat.stamp != stamp && !apart {
         return Err(Skip::Changed);
     }
     if held.stat.id != file.id {
@@ -181,6 +189,13 @@ impl Held {
             return Err(Skip::Changed);
         }
         self.check_name()
+    }
+
+    /// Whether what was found under a name is this very file. A rename may copy it up and give it
+    /// another number with that: then the open file has it, too.
+    pub(crate) fn is(&self, found: Identity) -> bool {
+        let now = || sys::stat(&self.file).is_ok_and(|stat| FileStat::from(&stat).id == found);
+        found == self.stat.id || now()
     }
 
     /// Proves that the name leads to this very file.
@@ -299,13 +314,34 @@ impl Held {
         Ok(())
     }
 
+    /// Makes content that was written lately durable before another copy of it is given up.
+    pub(crate) fn settle(&mut self) -> Result<(), Skip> {
+        if self.settled {
+            return Ok(());
+        }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as i64);
+        let age = now.saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
+        if age < SETTLED_NS {
+            match sys::sync(&self.file) {
+                // An image has nothing that could be written out.
+                Err(failed) if !is_image(&self.file, failed.errno) => return Err(failed.into()),
+                _ => {}
+            }
+        }
+        self.settled = true;
+        Ok(())
+    }
+
     fn same_content(&self, now: Stamp) -> bool {
         now.size == self.stat.stamp.size && now.mtime_ns == self.stat.stamp.mtime_ns
     }
 
-    /// Takes the state that our own change of its names left the file in.
+    /// Takes the state that our own change of its names left the file in: from the server, as
+    /// the kernel need not have noticed a change of another name.
     pub(crate) fn refresh(&mut self) -> Result<(), Skip> {
-        let (now, _) = full_stat(&self.file)?;
+        let now = sys::stat_now(&self.file, c"")?;
         if !self.same_content(now.stamp) {
             return Err(Skip::Changed);
         }
@@ -337,6 +373,12 @@ impl Held {
         path.extend_from_slice(self.name.as_bytes());
         Some(path)
     }
+}
+
+/// Whether `fsync` failed because the file is on a read-only file system.
+fn is_image(file: &OwnedFd, errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
+        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }
 
 /// Which file a name of a directory is; `None` if there is no such name.
@@ -418,10 +460,19 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,
     ];
-    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev) {
+    // Each layer of one overlay has files of its own, and a device number.
+    let layers = shows == [Shows::Layers; 2] && is_one_mount(&one.dir, &other.dir);
+    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev && !layers) {
         true => Err(Skip::UnstableInodes),
         false => Ok(()),
     }
+}
+
+/// Whether two directories are in one mount, or in two of one file system. The files of an overlay
+/// have the device numbers of its layers, its directories have one.
+pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let dev = |dir| sys::stat(dir).map(|stat| FileStat::from(&stat).id.dev);
+    matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether two identities on two file systems, or on one if not `across`, may be one file or one

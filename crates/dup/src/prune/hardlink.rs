@@ -3,7 +3,23 @@
 use super::guard::{Held, identity_at};
 use super::step::Skip;
 use super::sys;
-use super::temp::{Temps, discard, replace};
+use super::temp::{Temps, discard, left, replace};
+
+/// Has the kept file copied out of its lower layer, as a link to it would, and takes the number
+/// that it has there. The link beside `target` that this takes is gone again afterwards.
+pub(crate) fn copy_up(keeper: &mut Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+    let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
+    let found = match identity_at(&target.dir, &temp) {
+        Ok(Some(id)) => id,
+        Ok(None) => return Err(Skip::Changed),
+        Err(why) => return Err(discard(target, &temp, keeper.stat.id, why)),
+    };
+    if !keeper.is(found) {
+        return Err(discard(target, &temp, found, Skip::LinkDiffers));
+    }
+    sys::unlink(&target.dir, &temp).map_err(|failed| left(target, &temp, failed.errno))?;
+    keeper.refresh().map_err(Skip::of_keeper)
+}
 
 pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::mount::Answer;
 use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
 use super::journal;
+use super::options::{Options, Owners};
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
-use super::run::{Options, Owners, Run, State};
+use super::run::{Run, State};
 use super::standing::{self, Acceptable};
 use super::step::{Action, Skip, StepKind};
 use super::sys;
@@ -154,7 +156,11 @@ impl Run<'_> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
-        let names = FileStat::from(&sys::stat(&target.file)?).nlink;
+        // Renamed, each name of a file of a lower layer would be copied up on its own.
+        let how = match arrived.is_some() && self.traits(target).copy_up == Answer::Yes {
+            true => How::Copy,
+            false => How::Rename,
+        };
         let known = self.unfinished.as_ref();
         let acceptable = acceptable(self.options, known, &self.placed, keeper, to);
         let mut journal = self.journal.as_deref_mut().zip(number);
@@ -172,7 +178,7 @@ impl Run<'_> {
             to_dir: &to_dir,
             name: &name,
             to,
-            how: How::Rename,
+            how,
             metadata: target.metadata()?,
             lost: Vec::new(),
             loss: acceptable.loss,
@@ -182,8 +188,8 @@ impl Run<'_> {
         .go(means, || keeper.outlives(target))?;
         self.placed.insert(placed.id, source);
         let mut lost = placed.lost;
-        if placed.copied {
-            let stay = names.saturating_sub(state.pending);
+        if placed.copied || placed.id != source {
+            let stay = target.links.saturating_sub(state.pending);
             if stay > 0 {
                 lost.push(format!(
                     "hard links: {stay} other name{} of the file did not move",

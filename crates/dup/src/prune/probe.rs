@@ -14,9 +14,10 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::guard::Held;
+use super::options::Mode;
 use super::plan::split;
 use super::protect::Open;
-use super::run::{Event, Mode, Run};
+use super::run::{Event, Run};
 use super::step::{Action, Skip, StepKind};
 use super::sys::{self, Failed};
 

@@ -2,19 +2,22 @@
 //! changed here but leftovers of dead runs removed on the way.
 
 use bc_digest::Digest;
-use bc_walk::FileStat;
+use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::freed::Stock;
 use super::guard::{self, Held, Watched};
+use super::options::{Force, Owners};
 use super::plan::FileRef;
-use super::run::{Force, Owners, Run, State};
+use super::run::{Run, State};
 use super::step::{Skip, StepKind};
 use super::{reflink, symlink, sys};
 
 /// A target that passed every proof.
 pub(super) struct Ready {
     pub(super) held: Held,
+    /// What it was found as; a copy-up gives it another number.
+    pub(super) id: Identity,
     pub(super) digest: Digest,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
@@ -42,6 +45,7 @@ impl Run<'_> {
             return Err(Skip::AlreadyLinked.into());
         }
         let mut held = match state.stamps.get(&file.id) {
+            None if state.may_be_other_name(file) => guard::open_again(file, file.stamp)?,
             None => guard::open(file, file.stamp)?,
             Some(stamp) => guard::open_again(file, *stamp)?,
         };
@@ -53,6 +57,11 @@ impl Run<'_> {
         }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
+        self.writable(&held, kind)?;
+        let room = match self.check_layers(keeper, &held, kind)? {
+            true => room,
+            false => Room::Below,
+        };
         self.able(&held, kind)?;
         if *kind == StepKind::Reflink {
             self.shareable(keeper, &held)?;
@@ -64,14 +73,24 @@ impl Run<'_> {
             self.watch(&mut held)?;
         }
         let digest = self.compare(keeper, &held)?;
-        if room == Room::Full {
-            return Err(Refusal::Full(Box::new(held)));
+        match room {
+            Room::Free => {}
+            Room::Full => return Err(Refusal::Keep(Box::new(held), Skip::NewKeeper)),
+            Room::Below => return Err(Refusal::Keep(Box::new(held), Skip::KeeperBelow)),
         }
-        let left = state.links.get(&held.stat.id).copied();
-        let links_left = left.unwrap_or(held.stat.nlink).saturating_sub(1);
+        let left = match state.links.get(&held.stat.id) {
+            Some(left) => *left,
+            None if self.foresees_names(&held) => {
+                held.stat.nlink.saturating_sub(state.names_taken(&held))
+            }
+            None => held.stat.nlink,
+        };
+        let links_left = left.saturating_sub(1);
+        held.links = links_left + 1;
         let stock = self.take_stock(keeper, &held, kind, &mut state.ledger);
         state.entries.insert(entry);
         Ok(Ready {
+            id: held.stat.id,
             held,
             digest,
             links_left,
@@ -104,7 +123,7 @@ impl Run<'_> {
     /// What can be refused without reading.
     fn refuse(&mut self, keeper: &Held, held: &Held, kind: &mut StepKind) -> Result<Room, Skip> {
         let options = self.options;
-        let across = keeper.stat.id.dev != held.stat.id.dev;
+        let across = self.across(keeper, held);
         let same_metadata = || -> Result<(), Skip> {
             let (kept, flags) = (keeper.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
@@ -140,15 +159,18 @@ impl Run<'_> {
             StepKind::Symlink(text) => {
                 same_metadata()?;
                 self.distinct(keeper, held)?;
+                self.apart(keeper, held)?;
                 *text = symlink::text(keeper, held)?;
                 Ok(Room::Free)
             }
             StepKind::Delete => {
                 self.distinct(keeper, held)?;
+                self.apart(keeper, held)?;
                 Ok(Room::Free)
             }
             StepKind::Move(to) => {
                 self.distinct(keeper, held)?;
+                self.apart(keeper, held)?;
                 self.sweep_destination(to);
                 self.check_destination(to, keeper, held)?;
                 Ok(Room::Free)
@@ -169,13 +191,16 @@ impl Run<'_> {
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Room {
     Free,
+    /// It has all the names it can have.
     Full,
+    /// It would have to be copied up for that.
+    Below,
 }
 
 pub(super) enum Refusal {
     Skip(Skip),
-    /// The keeper has all the names it can have; this file takes over.
-    Full(Box<Held>),
+    /// Nothing can be linked to the keeper, for this reason; this file takes over.
+    Keep(Box<Held>, Skip),
 }
 
 impl From<Skip> for Refusal {

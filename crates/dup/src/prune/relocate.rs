@@ -182,20 +182,20 @@ impl Move<'_> {
         match sys::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
                 let moved = match identity_at(to_dir, name) {
-                    Ok(Some(id)) if id == target.stat.id => {
-                        target.check_content().and_then(|()| proof())
+                    Ok(Some(id)) if target.is(id) => {
+                        target.check_content().and_then(|()| proof()).map(|()| id)
                     }
                     Ok(_) => Err(Skip::Changed),
                     Err(skip) => Err(skip),
                 };
-                moved.map_err(|why| {
+                let id = moved.map_err(|why| {
                     match sys::rename_new(to_dir, name, &target.dir, &target.name) {
                         Ok(()) => why,
                         Err(_) => Skip::Displaced(self.to.to_vec()),
                     }
                 })?;
                 Ok(Placed {
-                    id: target.stat.id,
+                    id,
                     copied: false,
                     lost: Vec::new(),
                 })

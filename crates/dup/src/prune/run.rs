@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
@@ -14,7 +12,8 @@ use super::freed::Ledger;
 use super::guard::{self, Held};
 use super::journal::Journal;
 use super::moving::Unfinished;
-use super::plan::{FileRef, Group, Rules};
+use super::options::{Mode, Options};
+use super::plan::{FileRef, Group};
 use super::probe::Questions;
 use super::protect::Places;
 use super::prove::{Ready, Refusal};
@@ -22,80 +21,7 @@ use super::relocate::{self, Arrived};
 use super::step::{Action, Outcome, Skip, Step, StepKind, Summary};
 use super::temp::Temps;
 use super::unable::Abilities;
-use super::{delete, hardlink, leftover, reflink, symlink, sys};
-use crate::subtrees::Subtrees;
-
-/// Whether anything is changed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
-    /// Nothing is: every proof is made and every step told, none is done.
-    DryRun,
-    /// Steps are done.
-    Execute,
-}
-
-/// What to do where owner, mode, ACL or extended attributes differ.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Owners {
-    /// Skip the file: hardlink and symlink would lose them, a move to another
-    /// file system may.
-    #[default]
-    Refuse,
-    /// Go on.
-    Ignore,
-}
-
-/// What to do where inode numbers cannot be trusted.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Force {
-    /// Refuse what gives up a file: delete, symlink.
-    #[default]
-    No,
-    /// Go on.
-    Yes,
-}
-
-/// What to do, and how far to go.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What becomes of duplicates.
-    pub action: Action,
-    /// Which file stays.
-    pub rules: Rules,
-    /// Whether to do it.
-    pub mode: Mode,
-    /// Where metadata differ.
-    pub metadata: Owners,
-    /// Where inode numbers are unstable.
-    pub force: Force,
-    /// Names that a kept file may get at most; what the file system allows if
-    /// `None`.
-    pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken up if it
-    /// is the copy in every respect; if one of them says that it is a copy that
-    /// its run was killed over, it may lack what its file system did not take,
-    /// and undo may remove it. They are read only if something is in the way.
-    pub earlier: Vec<PathBuf>,
-    /// What is never changed, whatever the groups say of it. Groups need not
-    /// know: files in there are marked as the run comes to them.
-    pub references: Arc<Subtrees>,
-}
-
-impl Options {
-    /// A dry run of `action` with default rules.
-    pub fn new(action: Action) -> Options {
-        Options {
-            action,
-            rules: Rules::default(),
-            mode: Mode::DryRun,
-            metadata: Owners::default(),
-            force: Force::default(),
-            max_links: None,
-            earlier: Vec::new(),
-            references: Arc::default(),
-        }
-    }
-}
+use super::{delete, hardlink, leftover, reflink, symlink};
 
 /// What the run tells as it goes. Exhaustive: no front end should overlook one.
 #[derive(Clone, Copy, Debug)]
@@ -121,10 +47,6 @@ pub enum Event<'a> {
     /// The journal could not be completed; what was done is done.
     Journal(&'a Skip),
 }
-
-/// Keepers older than this are on the disk: the kernel writes dirty pages
-/// back after 30 seconds (`vm.dirty_expire_centisecs`).
-const SETTLED_NS: i64 = 600_000_000_000;
 
 /// Acts on each group. Steps are written to `journal` before they are done;
 /// a front end should always give one when it executes.
@@ -177,7 +99,9 @@ pub fn prune(
         (run.observer)(Event::Journal(&skip));
         run.summary.skip(&skip);
     }
-    run.summary.freed = run.summary.freed.saturating_sub(run.copied_up);
+    let freed = run.summary.freed;
+    run.summary.freed = freed.saturating_sub(run.copied_up);
+    run.summary.used = run.copied_up.saturating_sub(freed);
     run.summary
 }
 
@@ -195,7 +119,7 @@ pub(super) struct Run<'a> {
     pub(super) taken: HashSet<Vec<u8>>,
     /// The files there, and what they were before: a copy is another one.
     pub(super) placed: HashMap<Identity, Identity>,
-    /// Bytes that an overlay took to copy kept files into its upper layer.
+    /// Bytes that it took to copy files into an upper layer.
     pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
@@ -224,6 +148,23 @@ pub(super) struct State<'g> {
     pub(super) arrived: Option<(Identity, Arrived)>,
     /// What space it gave back.
     pub(super) ledger: Ledger<'g>,
+    /// How files were found whose other names may be among the targets that follow, as files with
+    /// numbers of their own, and how many names were dealt with.
+    linked: HashMap<(u64, Stamp), u64>,
+}
+
+impl State<'_> {
+    /// Whether the file may be another name of one that was dealt with, where names are numbered
+    /// differently. What was done to that moved the change time of this one.
+    pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
+        self.linked.contains_key(&(file.id.dev, file.stamp))
+    }
+
+    /// How many names a dry run would have taken from a file that was found like this one.
+    pub(super) fn names_taken(&self, held: &Held) -> u64 {
+        let found = self.linked.get(&(held.stat.id.dev, held.stat.stamp));
+        found.copied().unwrap_or_default()
+    }
 }
 
 impl Run<'_> {
@@ -353,9 +294,9 @@ impl Run<'_> {
         let mut promoted = None;
         let outcome = match proven {
             Err(Refusal::Skip(skip)) => Outcome::Skipped(skip),
-            Err(Refusal::Full(held)) => {
+            Err(Refusal::Keep(held, why)) => {
                 promoted = Some(*held);
-                Outcome::Skipped(Skip::NewKeeper)
+                Outcome::Skipped(why)
             }
             Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
                 Ok(outcome) => outcome,
@@ -385,7 +326,11 @@ impl Run<'_> {
         kind: &StepKind,
         state: &mut State<'_>,
     ) -> Result<Outcome, Skip> {
-        let id = ready.held.stat.id;
+        let id = ready.id;
+        if ready.held.stat.nlink > 1 {
+            let found = (id.dev, ready.held.stat.stamp);
+            *state.linked.entry(found).or_default() += 1;
+        }
         if !matches!(kind, StepKind::Reflink) {
             state.links.insert(id, ready.links_left);
         }
@@ -398,14 +343,20 @@ impl Run<'_> {
             if let StepKind::Move(to) = kind {
                 self.taken.insert(to.clone());
             }
-            let freed = self.book(ready, kind, keeper, &mut state.ledger);
+            let freed = self.book(ready, kind, &mut state.ledger);
             return Ok(Outcome::Would { freed });
         }
-        settle(keeper)?;
+        keeper.settle()?;
         self.keep_off(&ready.held)?;
         self.keep_destination_off(kind)?;
         let _claim = self.claim(kind, keeper, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
+        if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
+            // First, so that the journal knows it by the number that it has from here on.
+            hardlink::copy_up(keeper, &ready.held, &mut self.temps)?;
+            self.book_copy(&ready.stock, &mut state.ledger);
+            state.ledger.copied_up(keeper.stat.id);
+        }
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
             _ => None,
@@ -452,13 +403,18 @@ impl Run<'_> {
         }
         if ready.held.refresh().is_ok() {
             state.stamps.insert(id, ready.held.stat.stamp);
-            state.links.insert(id, ready.held.stat.nlink);
+            // Copied up, it has left its other names below.
+            let links = match ready.held.stat.id == id {
+                true => ready.held.stat.nlink,
+                false => ready.links_left,
+            };
+            state.links.insert(id, links);
         }
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));
         }
         acted?;
-        let freed = self.book(ready, kind, keeper, &mut state.ledger);
+        let freed = self.book(ready, kind, &mut state.ledger);
         Ok(Outcome::Done { freed, lost })
     }
 
@@ -481,31 +437,4 @@ impl Run<'_> {
         }
         Ok(Some(claim))
     }
-}
-
-/// Makes a keeper that was written lately durable before another copy of its
-/// content is given up.
-pub(super) fn settle(keeper: &mut Held) -> Result<(), Skip> {
-    if keeper.settled {
-        return Ok(());
-    }
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as i64);
-    let age = now.saturating_sub(keeper.stat.stamp.mtime_ns.max(keeper.stat.stamp.ctime_ns));
-    if age < SETTLED_NS {
-        match sys::sync(&keeper.file) {
-            // An image has nothing that could be written out.
-            Err(failed) if !is_image(&keeper.file, failed.errno) => return Err(failed.into()),
-            _ => {}
-        }
-    }
-    keeper.settled = true;
-    Ok(())
-}
-
-/// Whether `fsync` failed because the file is on a read-only file system.
-fn is_image(file: &std::os::fd::OwnedFd, errno: Errno) -> bool {
-    matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
-        && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }

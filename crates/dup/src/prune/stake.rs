@@ -7,9 +7,9 @@ use bc_pool::Cancel;
 use bc_walk::FileStat;
 
 use super::guard;
+use super::options::Options;
 use super::plan::{FileRef, Group};
 use super::protect::Places;
-use super::run::Options;
 use super::step::Action;
 use super::sys::{self, Access};
 use crate::space::{Shares, Space};
@@ -70,7 +70,9 @@ fn of_group(group: &Group, options: &Options, mounts: &mut Mounts) -> (u64, u64)
         };
         let names = found.iter().filter(acted).count() as u64;
         files += names;
-        if names > 0 && (moved || names >= file.links) {
+        if moved && names > 0 {
+            bytes += file.allocated;
+        } else if names > 0 && names >= file.links {
             bytes += file.space.own + shares.take(nth);
         }
     }
@@ -80,6 +82,8 @@ fn of_group(group: &Group, options: &Options, mounts: &mut Mounts) -> (u64, u64)
 /// A file that is what it was found to be.
 struct Found {
     links: u64,
+    /// Bytes of its blocks, whoever else has them.
+    allocated: u64,
     space: Space,
 }
 
@@ -90,6 +94,7 @@ fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
         links: stat.nlink,
+        allocated: Space::allocated(&stat).own,
         space: Space::of(&opened, &stat, &traits),
     })
 }

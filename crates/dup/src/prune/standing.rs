@@ -13,8 +13,8 @@ use bc_walk::{FileStat, Identity, Kind};
 
 use super::guard::{self, Held, Watched};
 use super::meta::Metadata;
+use super::options::Force;
 use super::relocate::Loss;
-use super::run::Force;
 use super::step::Skip;
 use super::sys;
 use crate::subtrees::Subtrees;

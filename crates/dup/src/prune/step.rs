@@ -156,6 +156,12 @@ pub enum Skip {
     AlreadyShared,
     /// There are no blocks that could be shared and given back, for this reason.
     NotShareable(&'static str),
+    /// A link would take the space of the file, or of the kept one, if they lie in a lower layer,
+    /// and the file system does not tell.
+    UnknownLayer,
+    /// The kept file lies in a lower layer and would have to be copied to be linked to; this file
+    /// is kept as well, and the next ones are linked to it.
+    KeeperBelow,
     /// This directory entry was reached before under another path.
     SameName,
     /// It is in the directory that files are moved to.
@@ -249,6 +255,7 @@ impl Skip {
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::NewKeeper
+                | Skip::KeeperBelow
                 | Skip::InUse
         )
     }
@@ -259,6 +266,8 @@ impl Skip {
             Skip::AlreadyLinked => "already linked",
             Skip::AlreadyShared => "already shared",
             Skip::NotShareable(_) => "nothing to share",
+            Skip::UnknownLayer => "lower layer or not is unknown",
+            Skip::KeeperBelow => "kept file in a lower layer",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
             Skip::Protected => "below a reference",
@@ -302,6 +311,12 @@ impl fmt::Display for Skip {
             Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
             Skip::NotShareable(why) => write!(f, "nothing to share: {why}"),
+            Skip::UnknownLayer => {
+                f.write_str("whether it lies in a lower layer, where a link takes space, is not known; needs force; said once for all files like it")
+            }
+            Skip::KeeperBelow => {
+                f.write_str("the kept file may lie in a lower layer; this one is kept as well")
+            }
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
@@ -375,8 +390,13 @@ pub struct Summary {
     /// Steps done, or that a dry run would do.
     pub changed: u64,
     /// Bytes of disk space freed: those of files whose last name went, less
-    /// what they shared with other files, and less what an overlay took to copy kept files up.
+    /// what they shared with other files, and less what was taken to copy files up.
     pub freed: u64,
+    /// Bytes of disk space that copying files up from a lower layer took beyond what was freed.
+    pub used: u64,
+    /// Files changed of which nobody tells whether they lie in a lower layer: for these the worst
+    /// is assumed, and more may be freed, or less used.
+    pub layers_unknown: u64,
     /// Of those, how many lost something that is not content.
     pub incomplete: u64,
     /// Leftovers of killed runs that were removed.

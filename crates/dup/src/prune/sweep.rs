@@ -8,8 +8,9 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::guard::{self, Held};
+use super::options::Mode;
 use super::plan::FileRef;
-use super::run::{Mode, Run, State, settle};
+use super::run::{Run, State};
 use super::step::{Outcome, Skip, Step, StepKind};
 use super::{claim, delete, leftover};
 
@@ -59,7 +60,7 @@ impl Run<'_> {
         if self.options.mode == Mode::DryRun {
             return Ok(Outcome::Would { freed });
         }
-        settle(keeper)?;
+        keeper.settle()?;
         if same {
             delete::extra_link(keeper, &held)?;
         } else {

@@ -97,7 +97,8 @@ pub(crate) fn discard(target: &Held, temp: &CStr, ours: Identity, why: Skip) -> 
     }
 }
 
-fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
+/// The news that a temporary name could not be removed.
+pub(crate) fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
     Skip::Left {
         path: sibling(target, temp),
         errno: errno.raw_os_error(),
@@ -153,7 +154,7 @@ fn replace_by_rename(
 /// Proves that `temp` now leads to the verified file in the verified state.
 pub(crate) fn aside(target: &Held, temp: &CStr) -> Result<(), Skip> {
     match identity_at(&target.dir, temp)? {
-        Some(id) if id == target.stat.id => target.check_content(),
+        Some(id) if target.is(id) => target.check_content(),
         _ => Err(Skip::Changed),
     }
 }

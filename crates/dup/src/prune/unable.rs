@@ -8,7 +8,8 @@ use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
 use rustix::io::Errno;
 
 use super::guard::Held;
-use super::run::{Mode, Run};
+use super::options::Mode;
+use super::run::Run;
 use super::step::{Skip, StepKind};
 use super::sys;
 
@@ -37,6 +38,8 @@ pub enum Lack {
     LinkNumbers,
     /// An answer to whether it gives names that, other than by trying.
     KnownLinks,
+    /// An answer to whether two of its files are one, other than by trying.
+    KnownFiles,
     /// Being writable, here.
     Writing,
 }
@@ -46,7 +49,9 @@ impl Unable {
     pub(crate) fn reason(self) -> &'static str {
         match self.lack {
             Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
-            Lack::KnownReflinks | Lack::KnownLinks => "not known before it is tried",
+            Lack::KnownReflinks | Lack::KnownLinks | Lack::KnownFiles => {
+                "not known before it is tried"
+            }
             Lack::Writing => "read-only file system",
         }
     }
@@ -73,6 +78,10 @@ impl fmt::Display for Unable {
                     "whether hard links work on {system} shows when it is tried"
                 )
             }
+            Lack::KnownFiles => write!(
+                f,
+                "whether this is another name of the kept file shows on {system} when it is tried"
+            ),
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
@@ -88,6 +97,8 @@ pub(super) struct Abilities {
     told: HashSet<Unable>,
     /// Whether it was told that files cannot be told apart.
     unstable: bool,
+    /// Whether it was told that layers cannot be told apart.
+    layers: bool,
 }
 
 impl Abilities {
@@ -96,12 +107,33 @@ impl Abilities {
         match skip {
             Skip::Unable(unable) => !self.told.insert(*unable),
             Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
+            Skip::UnknownLayer => std::mem::replace(&mut self.layers, true),
             _ => false,
         }
     }
 }
 
 impl Run<'_> {
+    /// Refuses what can be changed under no name, or not under this one.
+    pub(super) fn writable(&mut self, target: &Held, kind: &StepKind) -> Result<(), Skip> {
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        let (system, lack) = (traits.name, Lack::Writing);
+        let unable = Err(Skip::Unable(Unable { dev, system, lack }));
+        if traits.immutable {
+            return unable;
+        }
+        // By each name's own directory: a disk may be mounted twice.
+        match sys::may_change(&target.dir) {
+            Err(failed) if failed.errno == Errno::ROFS => unable,
+            // A reflink changes no name.
+            Err(failed) if failed.errno == Errno::ACCESS && *kind != StepKind::Reflink => {
+                Err(failed.into())
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Refuses what no file of `target`'s file system can have done to it.
     pub(super) fn able(&mut self, target: &Held, kind: &StepKind) -> Result<(), Skip> {
         let dev = target.stat.id.dev;
@@ -110,9 +142,6 @@ impl Run<'_> {
             let system = traits.name;
             Err(Skip::Unable(Unable { dev, system, lack }))
         };
-        if traits.immutable {
-            return unable(Lack::Writing);
-        }
         if *kind == StepKind::Reflink {
             if traits.reflinks == Answer::No || self.abilities.refused.contains(&dev) {
                 return unable(Lack::Reflinks);
@@ -144,12 +173,39 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        // By each name's own directory: a disk may be mounted twice.
-        match sys::may_change(&target.dir) {
-            Err(failed) if failed.errno == Errno::ROFS => unable(Lack::Writing),
-            Err(failed) if failed.errno == Errno::ACCESS => Err(failed.into()),
-            Ok(()) | Err(_) => Ok(()),
+        Ok(())
+    }
+
+    /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
+    /// kept file, where the names of one file may be numbered differently. Copies that were made
+    /// at one moment and have several names look the same.
+    pub(super) fn apart(&mut self, keeper: &Held, held: &Held) -> Result<(), Skip> {
+        let dev = held.stat.id.dev;
+        if self.options.mode == Mode::Execute || dev != keeper.stat.id.dev {
+            return Ok(());
         }
+        let traits = self.abilities.mounts.of(dev, || Some(&held.file));
+        if traits.shows != Shows::Others {
+            return Ok(());
+        }
+        let (one, other) = (
+            sys::stat_now(&keeper.file, c"")?,
+            sys::stat_now(&held.file, c"")?,
+        );
+        let alike = one.stamp == other.stamp && one.nlink == other.nlink && one.nlink > 1;
+        match alike {
+            true => {
+                let (system, lack) = (traits.name, Lack::KnownFiles);
+                Err(Skip::Unable(Unable { dev, system, lack }))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether files that look the same may be names of one file, which a dry run has to foresee and
+    /// the run itself finds so.
+    pub(super) fn foresees_names(&mut self, held: &Held) -> bool {
+        self.options.mode == Mode::DryRun && self.traits(held).shows == Shows::Others
     }
 
     /// The highest number of names that `file` can have, where that is known. Others
@@ -181,11 +237,8 @@ impl Run<'_> {
         let error = std::io::Error::from_raw_os_error(errno);
         let lack = match Errno::from_raw_os_error(errno) {
             Errno::ROFS => Lack::Writing,
-            // Of a file of an overlay's lower layer this says nothing of others.
-            _ if is_lack_of_reflinks(&error)
-                && traits.reflinks == Answer::Unknown
-                && traits.shows != Shows::Layers =>
-            {
+            // On an overlay both files are in the upper layer.
+            _ if is_lack_of_reflinks(&error) && traits.reflinks == Answer::Unknown => {
                 self.abilities.refused.insert(dev);
                 Lack::Reflinks
             }

@@ -1,4 +1,4 @@
-//! Whether a file of an overlay is in the layer that is written to.
+//! Which layer of an overlay a file is in.
 
 #![allow(unsafe_code)]
 
@@ -21,11 +21,20 @@ const MAGIC: (usize, u8) = (4, 0xfb);
 /// Where the flags are, and `OVL_FH_FLAG_PATH_UPPER` in them.
 const UPPER: (usize, u8) = (6, 1 << 2);
 
-/// Whether the content of `file`, which is on an overlay, is certain to be in its upper layer: what
-/// is in a lower one stays there whatever is done to the file. Unknown counts as no: before
-/// Linux 6.6, and of files that were copied up and still have their origin, which an overlay names
-/// by that.
-pub fn is_in_upper_layer(file: impl AsFd) -> bool {
+/// Where the content of a file lies that is on an overlay.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Layer {
+    /// In the layer that is written to: it goes with the file.
+    Upper,
+    /// In a lower layer, where it stays whatever is done to the file; or it was copied up from
+    /// there, and the overlay still names it by its origin.
+    Lower,
+    /// Nobody tells: the kernel of an overlay before Linux 6.6, a FUSE file system at all times.
+    Unknown,
+}
+
+/// The layer of `file`, which is on a file system that copies files up.
+pub fn layer_of(file: impl AsFd) -> Layer {
     let mut handle = Handle {
         bytes: 128,
         kind: 0,
@@ -45,7 +54,11 @@ pub fn is_in_upper_layer(file: impl AsFd) -> bool {
             FID | libc::AT_EMPTY_PATH,
         )
     };
-    done == 0 && handle.data[MAGIC.0] == MAGIC.1 && handle.data[UPPER.0] & UPPER.1 != 0
+    match done == 0 && handle.data[MAGIC.0] == MAGIC.1 {
+        false => Layer::Unknown,
+        true if handle.data[UPPER.0] & UPPER.1 != 0 => Layer::Upper,
+        true => Layer::Lower,
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +68,6 @@ mod tests {
     #[test]
     fn what_is_no_overlay_has_no_layers() {
         let file = std::fs::File::open("/proc/self/status").unwrap();
-        assert!(!is_in_upper_layer(&file));
+        assert_eq!(layer_of(&file), Layer::Unknown);
     }
 }

@@ -24,7 +24,6 @@ pub(super) const UNKNOWN: Traits = Traits {
     shows: Shows::Others,
     copy_up: Unknown,
     frees_later: false,
-    folds_case: Unknown,
     network: Unknown,
     immutable: false,
     read_only: false,
@@ -41,7 +40,6 @@ const DISK: Traits = Traits {
     inline: No,
     shows: Shows::Own,
     copy_up: No,
-    folds_case: No,
     network: No,
     ..UNKNOWN
 };
@@ -105,33 +103,33 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // EXT4_LINK_MAX in fs/ext4/ext4.h; ext2 and ext3, and inodes of 128 bytes, keep whole
     // seconds; inline_data and casefold are features (Documentation/filesystems/ext4).
     (0x0000_ef53, Traits { mtime_step_ns: SECOND, links: Links::UpTo(65_000), inline: Unknown,
-        folds_case: Unknown, ..named("ext4", DISK) }),
+        ..named("ext4", DISK) }),
     // XFS_MAXLINK in fs/xfs/libxfs/xfs_format.h; reflink=1 is mkfs.xfs(8)'s default, not a must;
     // xfs_inodegc_worker() in fs/xfs/xfs_icache.c.
     (XFS_MAGIC, Traits { reflinks: Unknown, links: Links::UpTo(0x7fff_ffff), frees_later: true,
-        folds_case: Unknown, ..named("XFS", DISK) }),
+        ..named("XFS", DISK) }),
     // BTRFS_LINK_MAX in include/uapi/linux/btrfs_tree.h; btrfs(5): a device number for each
     // subvolume, files below max_inline in the metadata tree.
     (BTRFS_MAGIC, Traits { plain: No, reflinks: Yes, links: Links::UpTo(65_535), inline: Yes,
         ..named("Btrfs", DISK) }),
     // fs/bcachefs: subvolumes, inline data, case folding by directory.
-    (0xca45_1a4e, Traits { plain: No, reflinks: Yes, inline: Yes, folds_case: Unknown,
+    (0xca45_1a4e, Traits { plain: No, reflinks: Yes, inline: Yes,
         ..named("bcachefs", DISK) }),
     // mm/shmem.c: numbers are given in order at each mount, ctime is the clock's.
-    (0x0102_1994, Traits { folds_case: Unknown, ..named("tmpfs", DISK) }),
+    (0x0102_1994, named("tmpfs", DISK)),
     // fs/ramfs/inode.c, as tmpfs.
     (0x8584_58f6, named("ramfs", DISK)),
     // Documentation/filesystems/f2fs.rst: inline_data by default, casefold a feature.
-    (0xf2f5_2010, Traits { inline: Yes, folds_case: Unknown, ..named("F2FS", DISK) }),
+    (0xf2f5_2010, Traits { inline: Yes, ..named("F2FS", DISK) }),
     // Documentation/filesystems/ocfs2.rst: a cluster's shared disk with refcount trees.
     (0x7461_636f, Traits { plain: Unknown, reflinks: Yes, inline: Unknown, network: Unknown,
         ..named("OCFS2", DISK) }),
     // OpenZFS, include/sys/fs/zfs.h (ZFS_SUPER_MAGIC): objects keep their numbers; snapshots
     // have device numbers of their own.
-    (0x2fc1_2fc1, Traits { plain: No, reflinks: Unknown, inline: Unknown, folds_case: Unknown,
+    (0x2fc1_2fc1, Traits { plain: No, reflinks: Unknown, inline: Unknown,
         ..named("ZFS", DISK) }),
     // JFS_SUPER_MAGIC and JFS_LINK_MAX in fs/jfs.
-    (0x3153_464a, Traits { plain: Unknown, folds_case: Unknown, ..named("JFS", DISK) }),
+    (0x3153_464a, Traits { plain: Unknown, ..named("JFS", DISK) }),
     // Documentation/filesystems/nilfs2.rst.
     (0x0000_3434, Traits { plain: Unknown, ..named("NILFS2", DISK) }),
     // Documentation/filesystems/ubifs.rst; c->vfs_sb->s_time_gran in fs/ubifs.
@@ -140,23 +138,23 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // NTFS3_SUPER_MAGIC and NTFS_LINK_MAX in fs/ntfs3: numbers are those of the MFT; steps of
     // 100 ns; small files resident in the MFT.
     (0x7366_746e, Traits { plain: Unknown, mtime_step_ns: 100, links: Links::UpTo(4_000),
-        inline: Yes, folds_case: Unknown, ..named("NTFS", DISK) }),
+        inline: Yes, ..named("NTFS", DISK) }),
     // fs/fat/inode.c: numbers by iunique(), ctime is set to mtime, fat_truncate_mtime(): 2 s.
     (0x0000_4d44, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
-        mtime_step_ns: 2 * SECOND, links: Links::One, folds_case: Yes, ..named("FAT", DISK) }),
+        mtime_step_ns: 2 * SECOND, links: Links::One, ..named("FAT", DISK) }),
     // fs/exfat/inode.c and exfat_raw.h (EXFAT_SUPER_MAGIC): numbers by iunique(), ctime is set
     // to mtime, steps of 10 ms.
     (0x2011_bab0, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
-        mtime_step_ns: 10_000_000, links: Links::One, folds_case: Yes, ..named("exFAT", DISK) }),
+        mtime_step_ns: 10_000_000, links: Links::One, ..named("exFAT", DISK) }),
     // fs/hfsplus/inode.c: catalogue numbers; whole seconds; folding is mkfs.hfsplus's choice.
-    (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND, folds_case: Unknown,
+    (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND,
         ..named("HFS+", DISK) }),
     // fs/squashfs/inode.c: one time for all three.
     (0x7371_7368, Traits { inline: Yes, ..named("SquashFS", IMAGE) }),
     // fs/erofs/inode.c: one time for all three.
     (0xe0f5_e1e2, Traits { mtime_step_ns: 1, inline: Yes, ..named("EROFS", IMAGE) }),
     // fs/isofs/inode.c, rock.c: numbers are places in the image.
-    (0x0000_9660, Traits { folds_case: Unknown, ..named("ISO 9660", IMAGE) }),
+    (0x0000_9660, named("ISO 9660", IMAGE)),
     // fs/udf/inode.c: numbers are places on the disc, which may be exchanged.
     (0x1501_3346, Traits { plain: Unknown, mtime_step_ns: 1_000, ..named("UDF", IMAGE) }),
     // fs/cramfs/inode.c: no times at all.
@@ -165,7 +163,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // layers' times are other file systems'.
     (0x794c_7630, Traits { plain: No, inodes: Inodes::Unknown, mtime_step_ns: 2 * SECOND,
         reflinks: Unknown, inline: Unknown, shows: Shows::Layers, copy_up: Yes,
-        folds_case: Unknown, ..named("overlay", DISK) }),
+        ..named("overlay", DISK) }),
     // fs/ecryptfs: names and numbers of the directory underneath.
     (0x0000_f15f, Traits { plain: No, network: No, reflinks: No, ..named("eCryptfs", UNKNOWN) }),
     (FUSE_MAGIC, FUSE),

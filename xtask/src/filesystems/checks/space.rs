@@ -7,22 +7,27 @@ use super::Faults;
 
 /// What the file system's figures said of one action.
 pub(super) struct Freed {
-    pub(super) claimed: u64,
+    /// Bytes that the program says are freed, less those that it says are used.
+    pub(super) claimed: i64,
+    /// Whether that was said to be the worst case, or is of what stays on the file system alone.
+    pub(super) at_least: bool,
     pub(super) seen: i64,
     pub(super) changed: u64,
     pub(super) block: u64,
 }
 
-/// Freed bytes are what the file system has more, within a block for each file changed.
+/// Freed bytes are what the file system has more, within a block for each file changed; where they
+/// are a worst case, it has no less.
 pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
     if spaces.is_empty() {
         return Ok(Verdict::Skip("nothing could be changed".to_owned()));
     }
     let mut faults = Faults::default();
     for (action, freed) in spaces {
-        let apart = (freed.claimed as i64 - freed.seen).unsigned_abs();
-        let allowed = freed.changed * freed.block;
-        faults.unless(apart <= allowed, || {
+        let missing = freed.claimed - freed.seen;
+        let allowed = (freed.changed * freed.block) as i64;
+        let holds = missing <= allowed && (freed.at_least || missing >= -allowed);
+        faults.unless(holds, || {
             format!(
                 "{action}: {} bytes said to be freed, {} seen ({} files of blocks of {})",
                 freed.claimed, freed.seen, freed.changed, freed.block
@@ -32,7 +37,41 @@ pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
     faults.result()?;
     let told: Vec<String> = spaces
         .iter()
-        .map(|(action, freed)| format!("{action} {} = {}", freed.claimed, freed.seen))
+        .map(|(action, freed)| {
+            let relation = if freed.at_least { "at least" } else { "=" };
+            format!("{action} {} {relation} {}", freed.seen, freed.claimed)
+        })
         .collect();
     Ok(Verdict::Ok(told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(claimed: i64, seen: i64, at_least: bool) -> bool {
+        let freed = Freed {
+            claimed,
+            at_least,
+            seen,
+            changed: 2,
+            block: 4096,
+        };
+        check(&[("delete", freed)]).is_ok()
+    }
+
+    #[test]
+    fn a_claim_is_true_within_a_block_per_file() {
+        assert!(holds(100_000, 100_000 - 2 * 4096, false));
+        assert!(!holds(100_000, 100_000 - 2 * 4096 - 1, false));
+        assert!(!holds(0, 100_000, false), "more than was said");
+        assert!(holds(-50_000, -50_000, false), "used, and said so");
+        assert!(!holds(0, -50_000, false), "used in silence");
+    }
+
+    #[test]
+    fn a_worst_case_may_be_exceeded_and_not_missed() {
+        assert!(holds(0, 100_000, true));
+        assert!(!holds(0, -50_000, true));
+    }
 }

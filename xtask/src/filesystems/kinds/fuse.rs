@@ -49,6 +49,7 @@ pub(super) const KINDS: &[Kind] = &[
         mount: "unionfs -o cow,allow_other \"$BASE/upper=RW:$BASE/lower=RO\" \"$M\"",
         fill: Fill::Base("lower"),
         filled: "cp -a \"$M/tree/sizes/two\" \"$M/tree/upper\"",
+        layered: true,
         ..VIEW
     },
     Kind {
@@ -62,6 +63,7 @@ pub(super) const KINDS: &[Kind] = &[
         mount: "fuse-overlayfs -o lowerdir=\"$BASE/lower\",upperdir=\"$BASE/upper\",workdir=\"$BASE/work\" \"$M\"",
         fill: Fill::Base("lower"),
         filled: "cp -a \"$M/tree/sizes/two\" \"$M/tree/upper\"",
+        layered: true,
         ..VIEW
     },
     Kind {

@@ -9,6 +9,7 @@ const OVERLAY: Kind = Kind {
     fill: Fill::Base("lower"),
     // What is written later lies in the upper layer, and repeats what lies in the lower one.
     filled: "cp -a \"$M/tree/sizes/two\" \"$M/tree/upper\"",
+    layered: true,
     ..KIND
 };
 
@@ -37,6 +38,7 @@ pub(super) const KINDS: &[Kind] = &[
         prepare: "mkdir -p \"$BASE/lower\" \"$BASE/other\"; echo other >\"$BASE/other/other\"",
         mount: "mount -t overlay -o lowerdir=\"$BASE/lower:$BASE/other\" overlay \"$M\"",
         filled: "",
+        layered: false,
         ..OVERLAY
     },
     Kind {

@@ -17,7 +17,7 @@ use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
-use crate::prune::run::Mode;
+use crate::prune::options::Mode;
 use crate::prune::standing::Origin;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a

@@ -113,7 +113,7 @@ impl Recorded {
             size: stamp.size,
             mtime_ns: stamp.mtime_ns,
             ctime_ns: stamp.ctime_ns,
-            nlink: held.stat.nlink,
+            nlink: held.links,
             mode: metadata.mode,
             uid: metadata.uid,
             gid: metadata.gid,

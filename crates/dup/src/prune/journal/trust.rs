@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::JournalError;
-use crate::prune::run::Mode;
+use crate::prune::options::Mode;
 
 /// Opens a journal for reading.
 pub(super) fn open(path: &Path) -> Result<File, JournalError> {

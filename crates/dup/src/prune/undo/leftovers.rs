@@ -11,7 +11,7 @@ use bc_walk::{FileStat, Identity};
 use super::reference;
 use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::Entry;
-use crate::prune::run::Mode;
+use crate::prune::options::Mode;
 use crate::prune::temp::Temps;
 use crate::prune::{claim, delete, leftover, sys};
 

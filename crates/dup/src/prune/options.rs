@@ -1,0 +1,81 @@
+//! What a run is asked to do, and how far it may go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::plan::Rules;
+use super::step::Action;
+use crate::subtrees::Subtrees;
+
+/// Whether anything is changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// Nothing is: every proof is made and every step told, none is done.
+    DryRun,
+    /// Steps are done.
+    Execute,
+}
+
+/// What to do where owner, mode, ACL or extended attributes differ.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Owners {
+    /// Skip the file: hardlink and symlink would lose them, a move to another
+    /// file system may.
+    #[default]
+    Refuse,
+    /// Go on.
+    Ignore,
+}
+
+/// What to do where inode numbers cannot be trusted, or where links take space.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Force {
+    /// Refuse what gives up a file: delete, symlink; and hard links of files that lie in a lower
+    /// layer, or may.
+    #[default]
+    No,
+    /// Go on.
+    Yes,
+}
+
+/// What to do, and how far to go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What becomes of duplicates.
+    pub action: Action,
+    /// Which file stays.
+    pub rules: Rules,
+    /// Whether to do it.
+    pub mode: Mode,
+    /// Where metadata differ.
+    pub metadata: Owners,
+    /// Where inode numbers are unstable, and where links take space.
+    pub force: Force,
+    /// Names that a kept file may get at most; what the file system allows if
+    /// `None`.
+    pub max_links: Option<u64>,
+    /// Journals of earlier runs. What is in the way of a move is taken up if it
+    /// is the copy in every respect; if one of them says that it is a copy that
+    /// its run was killed over, it may lack what its file system did not take,
+    /// and undo may remove it. They are read only if something is in the way.
+    pub earlier: Vec<PathBuf>,
+    /// What is never changed, whatever the groups say of it. Groups need not
+    /// know: files in there are marked as the run comes to them.
+    pub references: Arc<Subtrees>,
+}
+
+impl Options {
+    /// A dry run of `action` with default rules.
+    pub fn new(action: Action) -> Options {
+        Options {
+            action,
+            rules: Rules::default(),
+            mode: Mode::DryRun,
+            metadata: Owners::default(),
+            force: Force::default(),
+            max_links: None,
+            earlier: Vec::new(),
+            references: Arc::default(),
+        }
+    }
+}
