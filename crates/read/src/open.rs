@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use bc_fs::mount::{Inodes, traits_or_unknown};
+use bc_fs::mount::{Answer, Inodes, basic_traits, traits_or_unknown};
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -38,9 +38,20 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
 /// the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
-    dirs: Vec<(DirId, Rc<OwnedFd>)>,
+    dirs: Vec<(DirId, Place)>,
     noatime: OFlags,
     cached: Lookup,
+    /// Devices whose servers are asked at each open.
+    served: Vec<u64>,
+}
+
+/// A directory that files are opened in.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) dir: Rc<OwnedFd>,
+    /// Whether a server is asked at each open, so that a name that is known says nothing about
+    /// how long that takes.
+    pub(crate) is_served: bool,
 }
 
 /// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
@@ -65,6 +76,7 @@ impl<'a> Opener<'a> {
             dirs: Vec::with_capacity(KEPT),
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
+            served: Vec::new(),
         }
     }
 
@@ -73,14 +85,14 @@ impl<'a> Opener<'a> {
     /// # Errors
     /// The same.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-        let dir = self.dir(entry)?;
-        let file = self.open(&dir, entry)?;
+        let place = self.place(entry)?;
+        let file = self.open(&place.dir, entry)?;
         let stat = verify(self.listing, entry, &file)?;
         Ok((file, stat))
     }
 
     /// The directory that holds `entry`.
-    pub(crate) fn dir(&mut self, entry: EntryId) -> Result<Rc<OwnedFd>, Error> {
+    pub(crate) fn place(&mut self, entry: EntryId) -> Result<Place, Error> {
         let id = self.listing.dir(entry);
         // Most recently used last.
         if let Some(at) = self.dirs.iter().rposition(|(kept, _)| *kept == id) {
@@ -95,9 +107,35 @@ impl<'a> Opener<'a> {
             if self.dirs.len() == KEPT {
                 self.dirs.remove(0);
             }
-            self.dirs.push((id, Rc::new(dir)));
+            let is_served = self.is_served(&dir);
+            let dir = Rc::new(dir);
+            self.dirs.push((id, Place { dir, is_served }));
         }
-        Ok(Rc::clone(&self.dirs[self.dirs.len() - 1].1))
+        Ok(self.dirs[self.dirs.len() - 1].1.clone())
+    }
+
+    /// Whether a directory that was just opened is on a device known for its server.
+    fn is_served(&self, dir: &OwnedFd) -> bool {
+        !self.served.is_empty()
+            && retry_on_intr(|| rustix::fs::fstat(dir))
+                .is_ok_and(|stat| self.served.contains(&stat.st_dev))
+    }
+
+    /// Asks whether the directory used last is on a server, and remembers that of its device.
+    /// Not asked for each directory: those of a disk would pay for it.
+    pub(crate) fn find_server(&mut self) -> bool {
+        let Some((_, place)) = self.dirs.last_mut() else {
+            return false;
+        };
+        let traits = basic_traits(&*place.dir);
+        if traits.is_ok_and(|traits| traits.asks_at_open == Answer::No) {
+            return false;
+        }
+        place.is_served = true;
+        if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir)) {
+            self.served.push(stat.st_dev);
+        }
+        true
     }
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.

@@ -39,10 +39,10 @@ fn for_disk_with(
         .iter()
         .step_by(entries.len() / SAMPLE)
         .any(|&entry| {
-            let Ok(dir) = opener.dir(entry) else {
+            let Ok(place) = opener.place(entry) else {
                 return false;
             };
-            let Ok(stat) = fstat(&*dir) else {
+            let Ok(stat) = fstat(&*place.dir) else {
                 return false;
             };
             let spins = match last {
@@ -51,7 +51,7 @@ fn for_disk_with(
             };
             last = Some((stat.st_dev, spins));
             spins
-                && match opener.open_cached(&dir, entry) {
+                && match opener.open_cached(&place.dir, entry) {
                     Ok(Cached::Open(file)) => must_be_fetched(&file),
                     Ok(Cached::Miss) => true,
                     Err(_) => false,

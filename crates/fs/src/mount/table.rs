@@ -26,6 +26,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     frees_later: false,
     folds_case: Unknown,
     network: Unknown,
+    asks_at_open: Unknown,
     immutable: false,
     read_only: false,
 };
@@ -43,6 +44,7 @@ const DISK: Traits = Traits {
     copy_up: No,
     folds_case: No,
     network: No,
+    asks_at_open: No,
     ..UNKNOWN
 };
 
@@ -55,10 +57,11 @@ const IMAGE: Traits = Traits {
     ..DISK
 };
 
-/// A file system of another machine.
+/// A file system of another machine, which wants to know who has its files open.
 const NETWORK: Traits = Traits {
     reflinks: Unknown,
     network: Yes,
+    asks_at_open: Yes,
     ..UNKNOWN
 };
 
@@ -77,6 +80,8 @@ const FUSE: Traits = Traits {
     name: "a FUSE file system",
     // Its server may not know them.
     sizes: No,
+    // fuse_send_open() in fs/fuse/file.c; and names are remembered for a second only.
+    asks_at_open: Yes,
     ..UNKNOWN
 };
 
