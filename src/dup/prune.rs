@@ -107,6 +107,11 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
     session
         .metrics
         .set("freed_bytes", "Disk space freed.", summary.freed as f64);
+    session.metrics.set(
+        "freed_unknown",
+        "Files of which it is not known what they freed.",
+        summary.untold as f64,
+    );
     session.end(exit)
 }
 
@@ -226,6 +231,16 @@ fn act(
     Ok(summary)
 }
 
+/// What is known of the space that was freed.
+fn freed(summary: &Summary, would: &str) -> String {
+    let known = format!("{} {would}freed", size(summary.freed));
+    match (summary.untold, summary.freed) {
+        (0, _) => known,
+        (_, 0) => "what that frees is not known: the file system does not tell".to_owned(),
+        (untold, _) => format!("{known}, not counting {untold} of unknown space"),
+    }
+}
+
 fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<&Path>) {
     let would = if mode == Mode::DryRun {
         "would be "
@@ -236,10 +251,10 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
         "nothing to do".to_owned()
     } else {
         format!(
-            "{} file{} {would}changed, {} {would}freed",
+            "{} file{} {would}changed, {}",
             summary.changed,
             if summary.changed == 1 { "" } else { "s" },
-            size(summary.freed)
+            freed(summary, would)
         )
     };
     for (reason, count) in &summary.skipped {

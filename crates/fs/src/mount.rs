@@ -122,8 +122,12 @@ pub struct Traits {
     pub disk: Option<Disk>,
     /// How many names a file can have.
     pub links: Links,
+    /// Whether symbolic links can be made that lead anywhere on it.
+    pub symlinks: Answer,
     /// Whether small files can lie in the metadata, where nothing is shared.
     pub inline: Answer,
+    /// Whether `st_blocks` is what a file takes: elsewhere it is made of the size.
+    pub blocks: Answer,
     /// Whose files it shows.
     pub shows: Shows,
     /// Whether changing a file's metadata may copy its content.

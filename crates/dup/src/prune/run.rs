@@ -366,7 +366,7 @@ impl Run<'_> {
                     promoted = ready.held.check().ok().map(|()| ready.held);
                     Outcome::Skipped(Skip::NewKeeper)
                 }
-                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, skip)),
+                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, &step.kind, skip)),
             },
         };
         keeper.release();
@@ -452,7 +452,12 @@ impl Run<'_> {
         }
         if ready.held.refresh().is_ok() {
             state.stamps.insert(id, ready.held.stat.stamp);
-            state.links.insert(id, ready.held.stat.nlink);
+            // A server that keeps a removed name until its file is closed counts that one too.
+            let links = match &acted {
+                Ok(()) => ready.held.stat.nlink.min(ready.links_left),
+                Err(_) => ready.held.stat.nlink,
+            };
+            state.links.insert(id, links);
         }
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));

@@ -377,7 +377,10 @@ pub struct Summary {
     /// Bytes of disk space freed: those of files whose last name went, less
     /// what they shared with other files, and less what an overlay took to copy kept files up.
     pub freed: u64,
-    /// Of those, how many lost something that is not content.
+    /// Files that are gone, or would be, of which it is not known what they took: their file system
+    /// does not tell.
+    pub untold: u64,
+    /// Of those changed, how many lost something that is not content.
     pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::guard::Held;
 use super::run::{Mode, Run};
 use super::step::{Skip, StepKind};
-use super::sys;
+use super::{symlink, sys};
 
 /// A file system and what it cannot do.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -37,6 +37,12 @@ pub enum Lack {
     LinkNumbers,
     /// An answer to whether it gives names that, other than by trying.
     KnownLinks,
+    /// Symbolic links.
+    Symlinks,
+    /// Symbolic links that lead out of their directory.
+    SymlinksUp,
+    /// An answer to whether it has them, other than by trying.
+    KnownSymlinks,
     /// Being writable, here.
     Writing,
 }
@@ -45,8 +51,14 @@ impl Unable {
     /// A key for counts.
     pub(crate) fn reason(self) -> &'static str {
         match self.lack {
-            Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
-            Lack::KnownReflinks | Lack::KnownLinks => "not known before it is tried",
+            Lack::Reflinks
+            | Lack::Links
+            | Lack::LinkNumbers
+            | Lack::Symlinks
+            | Lack::SymlinksUp => "not supported by the file system",
+            Lack::KnownReflinks | Lack::KnownLinks | Lack::KnownSymlinks => {
+                "not known before it is tried"
+            }
             Lack::Writing => "read-only file system",
         }
     }
@@ -73,6 +85,17 @@ impl fmt::Display for Unable {
                     "whether hard links work on {system} shows when it is tried"
                 )
             }
+            Lack::Symlinks => write!(f, "{system} has no symbolic links"),
+            Lack::SymlinksUp => write!(
+                f,
+                "{system} follows no symbolic links out of their directory"
+            ),
+            Lack::KnownSymlinks => {
+                write!(
+                    f,
+                    "whether symbolic links work on {system} shows when it is tried"
+                )
+            }
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
@@ -85,6 +108,8 @@ pub(super) struct Abilities {
     pub(super) mounts: Mounts,
     /// Devices that turned out to be unable to do what this run does.
     refused: HashSet<u64>,
+    /// Devices that turned out to follow no links upwards.
+    contained: HashSet<u64>,
     told: HashSet<Unable>,
     /// Whether it was told that files cannot be told apart.
     unstable: bool,
@@ -119,11 +144,12 @@ impl Run<'_> {
             }
             if self.options.mode == Mode::DryRun {
                 // Asks for no bytes at all, and so changes none.
-                match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
-                    Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => {
-                        return unable(Lack::Writing);
-                    }
-                    Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+                let asked = bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0);
+                match asked.map_err(|error| Errno::from_io_error(&error)) {
+                    Err(Some(Errno::ROFS)) => return unable(Lack::Writing),
+                    Err(Some(errno))
+                        if traits.reflinks != Answer::Yes && is_lack_of_reflinks(errno) =>
+                    {
                         return unable(Lack::Reflinks);
                     }
                     Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
@@ -146,9 +172,21 @@ impl Run<'_> {
         }
         // By each name's own directory: a disk may be mounted twice.
         match sys::may_change(&target.dir) {
-            Err(failed) if failed.errno == Errno::ROFS => unable(Lack::Writing),
-            Err(failed) if failed.errno == Errno::ACCESS => Err(failed.into()),
-            Ok(()) | Err(_) => Ok(()),
+            Err(failed) if failed.errno == Errno::ROFS => return unable(Lack::Writing),
+            Err(failed) if failed.errno == Errno::ACCESS => return Err(failed.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let StepKind::Symlink(text) = kind else {
+            return Ok(());
+        };
+        match traits.symlinks {
+            Answer::No => unable(Lack::Symlinks),
+            _ if self.abilities.refused.contains(&dev) => unable(Lack::Symlinks),
+            _ if self.abilities.contained.contains(&dev) && symlink::leads_up(text) => {
+                unable(Lack::SymlinksUp)
+            }
+            Answer::Unknown if self.options.mode == Mode::DryRun => unable(Lack::KnownSymlinks),
+            Answer::Yes | Answer::Unknown => Ok(()),
         }
     }
 
@@ -167,27 +205,45 @@ impl Run<'_> {
 
     /// Learns from a step that failed, where the table knows nothing and the
     /// failure is one of all files there.
-    pub(super) fn learn(&mut self, keeper: &Held, target: &Held, skip: Skip) -> Skip {
-        let errno = match skip {
-            Skip::System {
-                op: "dedupe",
-                errno,
-            } => errno,
+    pub(super) fn learn(
+        &mut self,
+        keeper: &Held,
+        target: &Held,
+        kind: &StepKind,
+        skip: Skip,
+    ) -> Skip {
+        let (op, errno) = match skip {
+            Skip::System { op, errno } => (op, Errno::from_raw_os_error(errno)),
             Skip::LinkDiffers => return self.learn_links(keeper, target),
             _ => return skip,
         };
         let dev = target.stat.id.dev;
         let traits = self.abilities.mounts.of(dev, || Some(&target.file));
-        let error = std::io::Error::from_raw_os_error(errno);
-        let lack = match Errno::from_raw_os_error(errno) {
-            Errno::ROFS => Lack::Writing,
+        let lack = match (op, kind) {
+            ("dedupe", _) if errno == Errno::ROFS => Lack::Writing,
             // Of a file of an overlay's lower layer this says nothing of others.
-            _ if is_lack_of_reflinks(&error)
-                && traits.reflinks == Answer::Unknown
-                && traits.shows != Shows::Layers =>
+            ("dedupe", _)
+                if is_lack_of_reflinks(errno)
+                    && traits.reflinks == Answer::Unknown
+                    && traits.shows != Shows::Layers =>
             {
                 self.abilities.refused.insert(dev);
                 Lack::Reflinks
+            }
+            ("symlink", _)
+                if traits.symlinks == Answer::Unknown
+                    && matches!(errno, Errno::NOSYS | Errno::OPNOTSUPP) =>
+            {
+                self.abilities.refused.insert(dev);
+                Lack::Symlinks
+            }
+            (symlink::FOLLOW, StepKind::Symlink(text))
+                if traits.symlinks == Answer::Unknown
+                    && matches!(errno, Errno::PERM | Errno::ACCESS)
+                    && symlink::leads_up(text) =>
+            {
+                self.abilities.contained.insert(dev);
+                Lack::SymlinksUp
             }
             _ => return skip,
         };
@@ -209,9 +265,9 @@ impl Run<'_> {
     }
 }
 
-fn is_lack_of_reflinks(error: &std::io::Error) -> bool {
+fn is_lack_of_reflinks(errno: Errno) -> bool {
     matches!(
-        Errno::from_io_error(error),
-        Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS)
+        errno,
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS
     )
 }

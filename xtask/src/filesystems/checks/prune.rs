@@ -133,7 +133,10 @@ impl<'p, 'l> Action<'p, 'l> {
         self.compare(&real)?;
         self.contents(changed)?;
         let freed = Freed {
-            claimed: metric(&metrics, "freed_bytes")?,
+            claimed: match metric(&metrics, "freed_unknown")? {
+                0 => Some(metric(&metrics, "freed_bytes")?),
+                _ => None,
+            },
             seen: after.bytes as i64 - free.bytes as i64,
             changed,
             block: after.block,
@@ -173,7 +176,7 @@ impl<'p, 'l> Action<'p, 'l> {
                 real.said()
             )
         });
-        for name in ["changed", "freed_bytes"] {
+        for name in ["changed", "freed_bytes", "freed_unknown"] {
             let (dry, real) = (
                 metric(&self.place.beside("dry.json"), name)?,
                 metric(&self.place.beside("real.json"), name)?,
