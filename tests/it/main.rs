@@ -63,6 +63,7 @@ mod outputs;
 mod own_output;
 mod prune_journals;
 mod readme_integrity;
+mod servers;
 mod shapes;
 mod signals;
 mod spellings;
