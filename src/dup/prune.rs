@@ -109,7 +109,7 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
         .set("freed_bytes", "Disk space freed.", summary.freed as f64);
     session.metrics.set(
         "freed_unknown",
-        "Files of which it is not known what they freed.",
+        "Files that are gone of which it is not known what they took.",
         summary.untold as f64,
     );
     session.end(exit)
@@ -231,16 +231,6 @@ fn act(
     Ok(summary)
 }
 
-/// What is known of the space that was freed.
-fn freed(summary: &Summary, would: &str) -> String {
-    let known = format!("{} {would}freed", size(summary.freed));
-    match (summary.untold, summary.freed) {
-        (0, _) => known,
-        (_, 0) => "what that frees is not known: the file system does not tell".to_owned(),
-        (untold, _) => format!("{known}, not counting {untold} of unknown space"),
-    }
-}
-
 fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<&Path>) {
     let would = if mode == Mode::DryRun {
         "would be "
@@ -251,12 +241,16 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
         "nothing to do".to_owned()
     } else {
         format!(
-            "{} file{} {would}changed, {}",
+            "{} file{} {would}changed, {} {would}freed",
             summary.changed,
             if summary.changed == 1 { "" } else { "s" },
-            freed(summary, would)
+            size(summary.freed)
         )
     };
+    if summary.untold > 0 {
+        let untold = summary.untold;
+        text += &format!(", not counting {untold} of which the file system does not tell");
+    }
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");
     }

@@ -88,7 +88,7 @@ fn what_is_freed_is_unknown_where_files_do_not_say_what_they_take() {
         return;
     };
     let told = outcome.text();
-    let unknown = "changed, what that frees is not known: the file system does not tell";
+    let unknown = "freed, not counting 2 of which the file system does not tell";
     assert_eq!(told.matches(unknown).count(), 2, "{told}");
     assert!(told.contains("\"freed_bytes\": 0"), "{told}");
     assert!(told.contains("\"freed_unknown\": 2"), "{told}");

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
+use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
 use rustix::io::Errno;
 
 use super::guard::Held;
@@ -51,14 +51,10 @@ impl Unable {
     /// A key for counts.
     pub(crate) fn reason(self) -> &'static str {
         match self.lack {
-            Lack::Reflinks
-            | Lack::Links
-            | Lack::LinkNumbers
-            | Lack::Symlinks
-            | Lack::SymlinksUp => "not supported by the file system",
-            Lack::KnownReflinks | Lack::KnownLinks | Lack::KnownSymlinks => {
-                "not known before it is tried"
-            }
+            Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
+            Lack::KnownReflinks | Lack::KnownLinks => "not known before it is tried",
+            Lack::Symlinks | Lack::SymlinksUp => "not supported by the file system",
+            Lack::KnownSymlinks => "not known before it is tried",
             Lack::Writing => "read-only file system",
         }
     }
@@ -90,12 +86,10 @@ impl fmt::Display for Unable {
                 f,
                 "{system} follows no symbolic links out of their directory"
             ),
-            Lack::KnownSymlinks => {
-                write!(
-                    f,
-                    "whether symbolic links work on {system} shows when it is tried"
-                )
-            }
+            Lack::KnownSymlinks => write!(
+                f,
+                "whether symbolic links work on {system} shows when it is tried"
+            ),
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
@@ -144,12 +138,11 @@ impl Run<'_> {
             }
             if self.options.mode == Mode::DryRun {
                 // Asks for no bytes at all, and so changes none.
-                let asked = bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0);
-                match asked.map_err(|error| Errno::from_io_error(&error)) {
-                    Err(Some(Errno::ROFS)) => return unable(Lack::Writing),
-                    Err(Some(errno))
-                        if traits.reflinks != Answer::Yes && is_lack_of_reflinks(errno) =>
-                    {
+                match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
+                    Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => {
+                        return unable(Lack::Writing);
+                    }
+                    Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
                         return unable(Lack::Reflinks);
                     }
                     Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
@@ -159,6 +152,12 @@ impl Run<'_> {
                 }
             }
             return Ok(());
+        }
+        if let StepKind::Symlink(text) = kind
+            && !traits.read_only
+            && let Some(lack) = self.lack_of_symlinks(dev, &traits, text)
+        {
+            return unable(lack);
         }
         if *kind == StepKind::Hardlink {
             match traits.links {
@@ -172,21 +171,23 @@ impl Run<'_> {
         }
         // By each name's own directory: a disk may be mounted twice.
         match sys::may_change(&target.dir) {
-            Err(failed) if failed.errno == Errno::ROFS => return unable(Lack::Writing),
-            Err(failed) if failed.errno == Errno::ACCESS => return Err(failed.into()),
-            Ok(()) | Err(_) => {}
+            Err(failed) if failed.errno == Errno::ROFS => unable(Lack::Writing),
+            Err(failed) if failed.errno == Errno::ACCESS => Err(failed.into()),
+            Ok(()) | Err(_) => Ok(()),
         }
-        let StepKind::Symlink(text) = kind else {
-            return Ok(());
-        };
+    }
+
+    /// What keeps a symbolic link with this text from being made on a device.
+    fn lack_of_symlinks(&self, dev: u64, traits: &Traits, text: &[u8]) -> Option<Lack> {
+        let abilities = &self.abilities;
         match traits.symlinks {
-            Answer::No => unable(Lack::Symlinks),
-            _ if self.abilities.refused.contains(&dev) => unable(Lack::Symlinks),
-            _ if self.abilities.contained.contains(&dev) && symlink::leads_up(text) => {
-                unable(Lack::SymlinksUp)
+            Answer::Yes => None,
+            Answer::No => Some(Lack::Symlinks),
+            Answer::Unknown if abilities.refused.contains(&dev) => Some(Lack::Symlinks),
+            Answer::Unknown if abilities.contained.contains(&dev) && symlink::leads_up(text) => {
+                Some(Lack::SymlinksUp)
             }
-            Answer::Unknown if self.options.mode == Mode::DryRun => unable(Lack::KnownSymlinks),
-            Answer::Yes | Answer::Unknown => Ok(()),
+            Answer::Unknown => (self.options.mode == Mode::DryRun).then_some(Lack::KnownSymlinks),
         }
     }
 
@@ -212,36 +213,52 @@ impl Run<'_> {
         kind: &StepKind,
         skip: Skip,
     ) -> Skip {
-        let (op, errno) = match skip {
-            Skip::System { op, errno } => (op, Errno::from_raw_os_error(errno)),
+        if let StepKind::Symlink(text) = kind {
+            return self.learn_symlinks(target, text, skip);
+        }
+        let errno = match skip {
+            Skip::System {
+                op: "dedupe",
+                errno,
+            } => errno,
             Skip::LinkDiffers => return self.learn_links(keeper, target),
             _ => return skip,
         };
         let dev = target.stat.id.dev;
         let traits = self.abilities.mounts.of(dev, || Some(&target.file));
-        let lack = match (op, kind) {
-            ("dedupe", _) if errno == Errno::ROFS => Lack::Writing,
+        let error = std::io::Error::from_raw_os_error(errno);
+        let lack = match Errno::from_raw_os_error(errno) {
+            Errno::ROFS => Lack::Writing,
             // Of a file of an overlay's lower layer this says nothing of others.
-            ("dedupe", _)
-                if is_lack_of_reflinks(errno)
-                    && traits.reflinks == Answer::Unknown
-                    && traits.shows != Shows::Layers =>
+            _ if is_lack_of_reflinks(&error)
+                && traits.reflinks == Answer::Unknown
+                && traits.shows != Shows::Layers =>
             {
                 self.abilities.refused.insert(dev);
                 Lack::Reflinks
             }
-            ("symlink", _)
-                if traits.symlinks == Answer::Unknown
-                    && matches!(errno, Errno::NOSYS | Errno::OPNOTSUPP) =>
-            {
+            _ => return skip,
+        };
+        let system = traits.name;
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
+    /// A symbolic link could not be made, or does not lead where its text says.
+    fn learn_symlinks(&mut self, target: &Held, text: &[u8], skip: Skip) -> Skip {
+        let Skip::System { op, errno } = skip else {
+            return skip;
+        };
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        if traits.symlinks != Answer::Unknown {
+            return skip;
+        }
+        let lack = match (op, Errno::from_raw_os_error(errno)) {
+            ("symlink", Errno::NOSYS | Errno::OPNOTSUPP) => {
                 self.abilities.refused.insert(dev);
                 Lack::Symlinks
             }
-            (symlink::FOLLOW, StepKind::Symlink(text))
-                if traits.symlinks == Answer::Unknown
-                    && matches!(errno, Errno::PERM | Errno::ACCESS)
-                    && symlink::leads_up(text) =>
-            {
+            (symlink::FOLLOW, Errno::PERM | Errno::ACCESS) if symlink::leads_up(text) => {
                 self.abilities.contained.insert(dev);
                 Lack::SymlinksUp
             }
@@ -265,9 +282,9 @@ impl Run<'_> {
     }
 }
 
-fn is_lack_of_reflinks(errno: Errno) -> bool {
+fn is_lack_of_reflinks(error: &std::io::Error) -> bool {
     matches!(
-        errno,
-        Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS
+        Errno::from_io_error(error),
+        Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS)
     )
 }

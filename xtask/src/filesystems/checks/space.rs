@@ -7,8 +7,7 @@ use super::Faults;
 
 /// What the file system's figures said of one action.
 pub(super) struct Freed {
-    /// `None` where the program says that it does not know.
-    pub(super) claimed: Option<u64>,
+    pub(super) claimed: u64,
     pub(super) seen: i64,
     pub(super) changed: u64,
     pub(super) block: u64,
@@ -21,25 +20,19 @@ pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
     }
     let mut faults = Faults::default();
     for (action, freed) in spaces {
-        let Some(claimed) = freed.claimed else {
-            continue;
-        };
-        let apart = (claimed as i64 - freed.seen).unsigned_abs();
+        let apart = (freed.claimed as i64 - freed.seen).unsigned_abs();
         let allowed = freed.changed * freed.block;
         faults.unless(apart <= allowed, || {
             format!(
-                "{action}: {claimed} bytes said to be freed, {} seen ({} files of blocks of {})",
-                freed.seen, freed.changed, freed.block
+                "{action}: {} bytes said to be freed, {} seen ({} files of blocks of {})",
+                freed.claimed, freed.seen, freed.changed, freed.block
             )
         });
     }
     faults.result()?;
     let told: Vec<String> = spaces
         .iter()
-        .map(|(action, freed)| match freed.claimed {
-            Some(claimed) => format!("{action} {claimed} = {}", freed.seen),
-            None => format!("{action} not known, {}", freed.seen),
-        })
+        .map(|(action, freed)| format!("{action} {} = {}", freed.claimed, freed.seen))
         .collect();
     Ok(Verdict::Ok(told.join(", ")))
 }
