@@ -132,7 +132,9 @@ impl<'a> Opener<'a> {
             return false;
         }
         place.is_served = true;
-        if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir)) {
+        if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir))
+            && !self.served.contains(&stat.st_dev)
+        {
             self.served.push(stat.st_dev);
         }
         true
