@@ -117,6 +117,11 @@ fn finish(mut session: Session, summary: &Summary, exit: Exit) -> Exit {
         "Files changed that may lie in a lower layer or not: the worst is assumed.",
         summary.layers_unknown as f64,
     );
+    session.metrics.set(
+        "freed_unknown",
+        "Files that are gone of which it is not known what they took.",
+        summary.untold as f64,
+    );
     session.end(exit)
 }
 
@@ -261,6 +266,10 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
             " at worst, as the layers of {} are not known",
             summary.layers_unknown
         );
+    }
+    if summary.untold > 0 {
+        let untold = summary.untold;
+        text += &format!(", not counting {untold} of which the file system does not tell");
     }
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");

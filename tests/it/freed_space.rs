@@ -214,6 +214,31 @@ fn snapshots_free_nothing_and_small_files_share_nothing() {
     assert!(outcome.text().contains(" 0 0 0\n"), "{}", outcome.text());
 }
 
+/// No rename leads out of a subvolume; what is moved takes its blocks along, with all that share them.
+#[test]
+fn a_move_to_another_subvolume_takes_nothing() {
+    if let Some(reason) = missing(&["mkfs.btrfs", "btrfs", "losetup", "truncate"]) {
+        return left_out(&reason);
+    }
+    let text = format!(
+        "{USED_DATA}truncate -s 200M img; mkfs.btrfs -q -m single img >/dev/null
+        mount -o loop img $M 2>err.txt || {{ echo cannot mount: $(cat err.txt) >&2; exit 77; }}
+        btrfs subvolume create $M/d >/dev/null
+        head -c 5000001 /dev/urandom >$M/d/a; cp --reflink=always $M/d/a $M/d/b; cp $M/d/b whole
+        sync -f $M; before=$(used)
+        $BC dup prune --yes --keep=name:a --journal=j --action=move:$M/moved $M/d >/dev/null
+        sync -f $M; echo $(($(used) - before))
+        cmp whole $(find $M/moved -name b); ls $M/d
+        $BC dup undo j; cmp whole $M/d/b; ls $M/d
+        umount $M"
+    );
+    if let Some(outcome) = script(&TestTree::new(), &text) {
+        outcome.code(0);
+        assert!(outcome.text().starts_with("0\na\n"), "{}", outcome.text());
+        assert!(outcome.text().ends_with("a\nb\n"), "{}", outcome.text());
+    }
+}
+
 #[test]
 fn a_reflinked_pair_hides_no_copy() {
     for (kind, make) in [

@@ -66,6 +66,7 @@ mod outputs;
 mod own_output;
 mod prune_journals;
 mod readme_integrity;
+mod servers;
 mod shapes;
 mod shapes_agree;
 mod signals;

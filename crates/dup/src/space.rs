@@ -30,13 +30,19 @@ pub(crate) struct Space {
     pub(crate) shared: Option<(Disk, Vec<Run>)>,
     /// Whether the content lies in the metadata, where nothing can be shared.
     pub(crate) inline: bool,
+    /// Whether its file system does not say what files take: then `own` is a guess from the size.
+    pub(crate) untold: bool,
 }
 
 impl Space {
     /// Asks what an open file takes.
     pub(crate) fn of(file: impl AsFd, stat: &FileStat, traits: &Traits) -> Space {
         let asked = Space::and_map(file, stat, traits, Dirty::Leave);
-        asked.map_or_else(|| Space::allocated(stat), |(space, _)| space)
+        let space = asked.map_or_else(|| Space::allocated(stat), |(space, _)| space);
+        Space {
+            untold: traits.blocks == Answer::No,
+            ..space
+        }
     }
 
     /// All that is allocated.

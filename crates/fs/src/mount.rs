@@ -4,9 +4,9 @@
 //! many file systems (FUSE), by the type that `/proc/self/mountinfo` names. What
 //! it does not know, it says so, and whoever asks has to distrust that.
 //!
-//! Two answers are not in the table because they depend on the kernel as much as
-//! on the file system: whether a read says what is resident (`RWF_NOWAIT`) and
-//! whether a lookup does (`RESOLVE_CACHED`). Readers learn those by trying once.
+//! One answer is not in the table because it depends on the kernel as much as on
+//! the file system: whether a read says what is resident (`RWF_NOWAIT`). Readers
+//! learn that by trying once.
 
 use std::os::fd::AsFd;
 
@@ -122,8 +122,12 @@ pub struct Traits {
     pub disk: Option<Disk>,
     /// How many names a file can have.
     pub links: Links,
+    /// Whether symbolic links can be made that lead anywhere on it.
+    pub symlinks: Answer,
     /// Whether small files can lie in the metadata, where nothing is shared.
     pub inline: Answer,
+    /// Whether `st_blocks` is what a file takes: elsewhere it is made of the size.
+    pub blocks: Answer,
     /// Whose files it shows.
     pub shows: Shows,
     /// Whether changing a file's metadata may copy its content.
@@ -132,6 +136,9 @@ pub struct Traits {
     pub frees_later: bool,
     /// Whether it is on another machine.
     pub network: Answer,
+    /// Whether each open of a file asks a server, whatever the kernel remembers of its name
+    /// (`RESOLVE_CACHED` is about the name alone).
+    pub asks_at_open: Answer,
     /// Whether nothing can ever be changed in it, however it is mounted.
     pub immutable: bool,
     /// Whether nothing can be changed through this mount.

@@ -1,4 +1,4 @@
-//! Whether reads wait for something, guessed from the time they take: for file
+//! Whether calls wait for something, guessed from the time they take: for file
 //! systems that cannot say what is resident (NFS, FUSE, some overlays).
 
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Whether to queue the next read instead of waiting for it.
+    /// Whether to queue the next call instead of waiting for it.
     pub(crate) fn queues(&mut self) -> bool {
         if self.score < ENOUGH {
             return false;
@@ -34,10 +34,20 @@ impl Latency {
 
     /// Does a plain read and takes note of its time.
     pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+        self.timed_call(read, |bytes| *bytes)
+    }
+
+    /// Does a plain call that takes the longer the more `bytes` it gives, and takes note of its
+    /// time if it succeeds.
+    pub(crate) fn timed_call<T, E>(
+        &mut self,
+        call: impl FnOnce() -> Result<T, E>,
+        bytes: impl FnOnce(&T) -> usize,
+    ) -> Result<T, E> {
         let start = Instant::now();
-        let result = read();
-        if let Ok(bytes) = result {
-            self.note(start.elapsed(), bytes);
+        let result = call();
+        if let Ok(given) = &result {
+            self.note(start.elapsed(), bytes(given));
         }
         result
     }

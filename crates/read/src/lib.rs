@@ -11,13 +11,14 @@
 //! With [`Choice::Auto`] each open and each read is first tried in a way that
 //! does not wait for the disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with
 //! `RWF_NOWAIT`; a sample of the files is enough once all have been resident for
-//! a while). What is resident arrives at the price of a plain call; what
-//! is not goes to an `io_uring` that is made when it is first needed, and
-//! [`Options::slots`] files deep. So nothing has to be decided beforehand, and
-//! a tree that is half resident is read both ways at once. File systems that
-//! cannot say what is resident are timed: while their plain reads wait, most
-//! are queued, and every sixteenth shows whether that is still so. Where the
-//! kernel refuses a ring, plain calls do all of it.
+//! a while, and a smaller one while none are). What is resident arrives at the
+//! price of a plain call; what is not goes to an `io_uring` that is made when it
+//! is first needed, and [`Options::slots`] files deep. So nothing has to be
+//! decided beforehand, and a tree that is half resident is read both ways at
+//! once. File systems that cannot say what is resident, or whose server is asked
+//! at each open, are timed: while their plain calls wait, most are queued, and
+//! every sixteenth shows whether that is still so. Where the kernel refuses a
+//! ring, plain calls do all of it.
 //!
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular
@@ -96,8 +97,8 @@ mod plan;
 mod progress;
 mod pump;
 mod queue;
+mod residency;
 mod share;
-mod silent;
 mod slot;
 mod steady;
 mod stream;
@@ -110,6 +111,7 @@ mod watch;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
+pub use residency::Residency;
 pub use steady::{is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{

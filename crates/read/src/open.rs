@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bc_fs::mount::{Inodes, traits_or_unknown};
-use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
+use bc_fs::mount::{Answer, Inodes, basic_traits, traits_or_unknown};
+use bc_walk::{DirFdCache, DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -46,8 +46,21 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
 pub struct Opener<'a> {
     listing: &'a Listing,
     dirs: DirFdCache<'a>,
+    /// The directory used last.
+    last: Option<(DirId, Place)>,
     noatime: OFlags,
     cached: Lookup,
+    /// Devices whose servers are asked at each open.
+    served: Vec<u64>,
+}
+
+/// A directory that files are opened in.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) dir: Rc<OwnedFd>,
+    /// Whether a server is asked at each open, so that a name that is known says nothing about
+    /// how long that takes.
+    pub(crate) is_served: bool,
 }
 
 /// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
@@ -70,8 +83,10 @@ impl<'a> Opener<'a> {
         Opener {
             listing,
             dirs: DirFdCache::new(listing),
+            last: None,
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
+            served: Vec::new(),
         }
     }
 
@@ -98,18 +113,53 @@ impl<'a> Opener<'a> {
     }
 
     fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
-        let dir = self.dir(entry)?;
-        self.open(&dir, entry)
+        let place = self.place(entry)?;
+        self.open(&place.dir, entry)
     }
 
     /// The directory that holds `entry`.
-    pub(crate) fn dir(&mut self, entry: EntryId) -> Result<Rc<OwnedFd>, Error> {
-        let dir = self.dirs.open(self.listing.dir(entry));
-        dir.map_err(|error| self.rename(&error, entry))
+    pub(crate) fn place(&mut self, entry: EntryId) -> Result<Place, Error> {
+        let id = self.listing.dir(entry);
+        if let Some((_, place)) = self.last.as_ref().filter(|(last, _)| *last == id) {
+            return Ok(place.clone());
+        }
+        let opened = self.dirs.open(id);
+        let dir = opened.map_err(|error| self.rename(&error, entry))?;
+        let is_served = self.is_served(&dir);
+        let place = Place { dir, is_served };
+        self.last = Some((id, place.clone()));
+        Ok(place)
+    }
+
+    /// Whether a directory that was just opened is on a device known for its server.
+    fn is_served(&self, dir: &OwnedFd) -> bool {
+        !self.served.is_empty()
+            && retry_on_intr(|| rustix::fs::fstat(dir))
+                .is_ok_and(|stat| self.served.contains(&stat.st_dev))
+    }
+
+    /// Asks whether the directory used last is on a server, and remembers that of its device.
+    /// Not asked for each directory: those of a disk would pay for it.
+    pub(crate) fn find_server(&mut self) -> bool {
+        let Some((_, place)) = &mut self.last else {
+            return false;
+        };
+        let traits = basic_traits(&*place.dir);
+        if traits.is_ok_and(|traits| traits.asks_at_open == Answer::No) {
+            return false;
+        }
+        place.is_served = true;
+        if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir))
+            && !self.served.contains(&stat.st_dev)
+        {
+            self.served.push(stat.st_dev);
+        }
+        true
     }
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
     pub(crate) fn release(&mut self) -> bool {
+        self.last = None;
         self.dirs.give_way()
     }
 

@@ -2,6 +2,7 @@
 
 mod files;
 mod fresh;
+mod opens;
 mod shortage;
 
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use crate::latency::Latency;
 use crate::open::Opener;
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
-use crate::silent::Silent;
+use crate::residency::Silent;
 use crate::slot::Slot;
 use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
@@ -90,7 +91,12 @@ struct Pump<'a, C> {
     waits: u32,
     pool: Pool,
     queue: Queue<'a>,
+    /// Of reads where nothing says what is resident.
     latency: Latency,
+    /// Of opens where a server is asked.
+    open_latency: Latency,
+    /// Whether the first file's file system was asked for its server.
+    knows_server: bool,
     silent: Silent,
     chunk: usize,
     stats: Stats,
@@ -147,9 +153,11 @@ impl<'a, C: Consumer> Pump<'a, C> {
             short: false,
             waits: 0,
             pool,
-            queue: Queue::new(options.backend, slots),
+            queue: Queue::new(options.backend, slots, &options.residency),
             latency: Latency::default(),
-            silent: Silent::default(),
+            open_latency: Latency::default(),
+            knows_server: false,
+            silent: options.residency.silent(),
             chunk,
             stats: Stats::default(),
         }

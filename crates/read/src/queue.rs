@@ -3,6 +3,7 @@
 use bc_walk::Error;
 use rustix::io::Errno;
 
+use crate::residency::{Asked, Call, Residency};
 use crate::types::{Backend, Choice};
 use crate::uring::{Done, Ring};
 
@@ -16,15 +17,8 @@ pub(crate) struct Queue<'a> {
     used: Backend,
     /// Reads in a row that found their data resident.
     hits: u32,
-    /// By [`Call`]: how many in a row were not, or were not asked.
-    cold: [u32; 2],
-}
-
-/// What can be tried without waiting for the disk.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Call {
-    Open,
-    Read,
+    /// By [`Call`].
+    asked: [Asked; 2],
 }
 
 /// How to try a call first.
@@ -44,15 +38,8 @@ pub(crate) enum Way {
 const STEADY: u32 = 64;
 const SAMPLE: u32 = 4;
 
-/// After this many calls in a row that would have waited, all go to the ring but
-/// for one in [`PROBE`]: on a cold disk, and on file systems that never know a
-/// name without asking their server, asking first is a call for nothing. Both
-/// calls of a file together fail for less than one file in a hundred.
-const COLD: u32 = 16;
-const PROBE: u32 = 512;
-
 impl<'a> Queue<'a> {
-    pub(crate) fn new(choice: Choice, slots: usize) -> Queue<'a> {
+    pub(crate) fn new(choice: Choice, slots: usize, residency: &Residency) -> Queue<'a> {
         Queue {
             choice,
             slots,
@@ -60,7 +47,7 @@ impl<'a> Queue<'a> {
             refused: None,
             used: Backend::Sync,
             hits: 0,
-            cold: [0; 2],
+            asked: [Call::Open, Call::Read].map(|call| residency.asked(call)),
         }
     }
 
@@ -71,9 +58,8 @@ impl<'a> Queue<'a> {
         if crate::tests::pretends_miss() {
             return Way::Ring;
         }
-        let cold = self.cold[call as usize];
         match self.choice {
-            Choice::Auto if cold >= COLD && !cold.is_multiple_of(PROBE) => Way::Ring,
+            Choice::Auto if !self.asked[call as usize].is_due() => Way::Ring,
             Choice::Auto if self.hits < STEADY || self.hits.is_multiple_of(SAMPLE) => Way::Cached,
             Choice::Auto => Way::Plain,
             Choice::Sync | Choice::Uring => Way::Ring,
@@ -92,12 +78,12 @@ impl<'a> Queue<'a> {
 
     /// An open that does not wait found its file.
     pub(crate) fn found(&mut self) {
-        self.cold[Call::Open as usize] = 0;
+        self.asked[Call::Open as usize].hit();
     }
 
     /// A read that does not wait found what it wanted.
     pub(crate) fn hit(&mut self) {
-        self.cold[Call::Read as usize] = 0;
+        self.asked[Call::Read as usize].hit();
         self.hits = if self.hits < u32::MAX {
             self.hits + 1
         } else {
@@ -108,13 +94,12 @@ impl<'a> Queue<'a> {
     /// Something was not resident.
     pub(crate) fn miss(&mut self, call: Call) {
         self.hits = 0;
-        self.passed(call);
+        self.asked[call as usize].miss();
     }
 
     /// Something was left to the ring without asking.
     pub(crate) fn passed(&mut self, call: Call) {
-        let cold = &mut self.cold[call as usize];
-        *cold = cold.checked_add(1).unwrap_or(COLD);
+        self.asked[call as usize].pass();
     }
 
     /// The ring, unless plain calls were asked for or the kernel refuses it:
@@ -173,9 +158,13 @@ impl<'a> Queue<'a> {
 mod tests {
     use super::*;
 
+    fn queue(choice: Choice) -> Queue<'static> {
+        Queue::new(choice, 1, &Residency::default())
+    }
+
     #[test]
     fn residency_is_sampled_after_many_hits_and_asked_after_a_miss() {
-        let mut queue = Queue::new(Choice::Auto, 1);
+        let mut queue = queue(Choice::Auto);
         let mut asked = 0;
         for _ in 0..STEADY {
             assert_eq!(queue.way(Call::Read), Way::Cached);
@@ -191,6 +180,9 @@ mod tests {
         queue.hit();
         assert_eq!(queue.hits, STEADY);
         queue.miss(Call::Read);
+        while queue.way(Call::Read) == Way::Ring {
+            queue.passed(Call::Read);
+        }
         for _ in 0..STEADY {
             assert_eq!(queue.way(Call::Read), Way::Cached);
             queue.hit();
@@ -198,39 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_resident_is_seldom_asked_and_one_hit_is_enough() {
-        let mut queue = Queue::new(Choice::Auto, 1);
-        let mut failed = 0;
-        for _ in 0..10_000 {
-            for call in [Call::Open, Call::Read] {
-                match queue.way(call) {
-                    Way::Cached => {
-                        failed += 1;
-                        queue.miss(call);
-                    }
-                    way => {
-                        assert_eq!(way, Way::Ring);
-                        queue.passed(call);
-                    }
-                }
-            }
-        }
-        assert!((2 * COLD..=120).contains(&failed), "{failed}");
-        while queue.way(Call::Read) != Way::Cached {
-            queue.passed(Call::Read);
-        }
-        queue.hit();
-        assert_eq!(queue.way(Call::Read), Way::Cached);
-        // Names are known, or not, apart from contents.
-        assert_eq!(queue.way(Call::Open), Way::Ring);
-        queue.found();
-        assert_eq!(queue.way(Call::Open), Way::Cached);
-    }
-
-    #[test]
     fn other_choices_ask_nothing() {
         for choice in [Choice::Sync, Choice::Uring] {
-            let mut queue = Queue::new(choice, 1);
+            let mut queue = queue(choice);
             for _ in 0..2 * STEADY {
                 assert_eq!(queue.way(Call::Read), Way::Ring);
                 queue.hit();

@@ -5,6 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use bc_walk::{EntryId, Error, FileStat};
 
+use crate::residency::Residency;
+
 /// Which way the bytes come in.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
@@ -88,6 +90,8 @@ pub struct Options {
     pub changed: Changed,
     /// Whether sizes can be believed.
     pub sizes: Trust,
+    /// What has been learned about residency; clones of these options share it.
+    pub residency: Residency,
 }
 
 impl Default for Options {
@@ -98,6 +102,7 @@ impl Default for Options {
             slots: 128,
             changed: Changed::Refuse,
             sizes: Trust::Trusted,
+            residency: Residency::default(),
         }
     }
 }

@@ -22,6 +22,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::buffer::Buffer;
+use crate::open::Place;
 
 /// Kernel threads a ring may use for opens that have to wait for the disk. The
 /// kernel's own limit is four for each CPU, too few to keep a disk busy on a
@@ -135,17 +136,22 @@ impl<'a> Ring<'a> {
         self.in_flight
     }
 
-    /// Opens `name` in `dir` for `slot`.
+    /// Opens `name` in `place` for `slot`. A server's answer is waited for by a thread of the
+    /// kernel: the request itself, which only makes sure that the name is known, would wait here.
     pub(crate) fn open(
         &mut self,
         slot: usize,
-        dir: Rc<OwnedFd>,
+        place: Place,
         name: &'a CStr,
         flags: OFlags,
     ) -> Result<(), Errno> {
-        let entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
+        let Place { dir, is_served } = place;
+        let mut entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
             .flags(flags.bits() as i32)
             .build();
+        if is_served {
+            entry = entry.flags(squeue::Flags::ASYNC);
+        }
         self.push(slot, entry, Op::Open { _dir: dir })
     }
 

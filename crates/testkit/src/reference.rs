@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, readlinkat, statat};
 
 /// One name below the root.
 #[derive(Clone, Debug)]
@@ -64,12 +64,23 @@ pub fn files(root: &Path) -> io::Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-fn list(dir: OwnedFd, prefix: &mut Vec<u8>, found: &mut Vec<Found>) -> io::Result<()> {
-    for entry in Dir::read_from(&dir)? {
+/// What a directory holds. In large pieces, as every program reads it: there are servers
+/// (lowntfs-3g) that go on at the wrong place after a piece of less than a page.
+fn names(dir: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut piece = Vec::with_capacity(64 << 10);
+    let mut entries = RawDir::new(dir, piece.spare_capacity_mut());
+    let mut found = Vec::new();
+    while let Some(entry) = entries.next() {
         let name = entry?.file_name().to_owned();
-        if name.as_c_str() == c"." || name.as_c_str() == c".." {
-            continue;
+        if name.as_c_str() != c"." && name.as_c_str() != c".." {
+            found.push(name);
         }
+    }
+    Ok(found)
+}
+
+fn list(dir: OwnedFd, prefix: &mut Vec<u8>, found: &mut Vec<Found>) -> io::Result<()> {
+    for name in names(&dir)? {
         let stat = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         let length = prefix.len();

@@ -26,12 +26,24 @@ pub(crate) struct Copy {
     pub(crate) refused: Vec<String>,
 }
 
+/// Whose blocks a copy has.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Blocks {
+    /// The source's where the file system can share them: for a source that goes when the copy is
+    /// made, as between the subvolumes of a Btrfs, where no rename leads. So nothing is taken that
+    /// was not, and what it shares with others stays shared.
+    Shared,
+    /// Its own: the source stays.
+    Own,
+}
+
 /// Copies all of `source`, which has `size` bytes, into `dir`: written, given
 /// the metadata, made durable, read again and compared. Nothing stays behind
 /// on failure.
 pub(crate) fn copy(
     source: &OwnedFd,
     size: u64,
+    blocks: Blocks,
     metadata: &Metadata,
     dir: &OwnedFd,
     temps: &mut Temps,
@@ -44,7 +56,12 @@ pub(crate) fn copy(
     })?;
     // Set whenever `part` succeeds.
     let file = created.ok_or(Skip::Changed)?;
-    let written = write(source, size, &file, cancel).and_then(|()| {
+    let cloned = blocks == Blocks::Shared && sys::clone(source, &file).is_ok();
+    let filled = match cloned {
+        true => Ok(()),
+        false => write(source, size, &file, cancel),
+    };
+    let written = filled.and_then(|()| {
         let refused = metadata.apply(&file)?;
         sys::sync(&file)?;
         // From the disk, as far as the kernel lets go of the pages.

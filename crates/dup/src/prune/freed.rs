@@ -211,6 +211,10 @@ impl Run<'_> {
                 stock.space.content()
             }
             _ if ready.links_left > 0 => return 0,
+            _ if stock.space.untold => {
+                self.summary.untold += 1;
+                return 0;
+            }
             _ => stock.space.own,
         };
         let others = ledger.shares.as_mut().map_or(0, |(ids, shares)| {

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
 use super::claim::Blocked;
-use super::copy::copy;
+use super::copy::{Blocks, copy};
 use super::guard::{Held, compare, identity_at};
 use super::meta::Metadata;
 use super::plan::split;
@@ -274,6 +274,7 @@ impl Move<'_> {
         let copied = copy(
             &target.file,
             size,
+            Blocks::Shared,
             &self.metadata,
             to_dir,
             means.temps,

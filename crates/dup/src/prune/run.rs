@@ -307,7 +307,7 @@ impl Run<'_> {
                     promoted = ready.held.check().ok().map(|()| ready.held);
                     Outcome::Skipped(Skip::NewKeeper)
                 }
-                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, skip)),
+                Err(skip) => Outcome::Skipped(self.learn(keeper, &ready.held, &step.kind, skip)),
             },
         };
         keeper.release();
@@ -403,8 +403,10 @@ impl Run<'_> {
         }
         if ready.held.refresh().is_ok() {
             state.stamps.insert(id, ready.held.stat.stamp);
-            // Copied up, it has left its other names below.
+            // Copied up, it has left its other names below; a server that keeps a removed name until
+            // its file is closed counts that one too.
             let links = match ready.held.stat.id == id {
+                true if acted.is_ok() => ready.held.stat.nlink.min(ready.links_left),
                 true => ready.held.stat.nlink,
                 false => ready.links_left,
             };

@@ -398,6 +398,10 @@ pub struct Summary {
     /// is assumed, and more may be freed, or less used.
     pub layers_unknown: u64,
     /// Of those, how many lost something that is not content.
+    /// Files that are gone, or would be, of which it is not known what they took: their file system
+    /// does not tell.
+    pub untold: u64,
+    /// Of those changed, how many lost something that is not content.
     pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,

@@ -8,6 +8,14 @@ use super::step::Skip;
 use super::sys;
 use super::temp::{Temps, discard, replace};
 
+/// The operation that fails where a link is made and does not lead to the kept file.
+pub(crate) const FOLLOW: &str = "follow link";
+
+/// Whether a link's text leads out of its directory.
+pub(crate) fn leads_up(text: &[u8]) -> bool {
+    text.starts_with(b"../")
+}
+
 pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
     let text = text(keeper, target)?;
     let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
@@ -23,7 +31,10 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
         Ok(_) => Some(Skip::KeeperChanged),
         Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeeperChanged),
         // The server of an sshfs may refuse to say where a link leads.
-        Err(failed) => Some(failed.into()),
+        Err(failed) => Some(Skip::System {
+            op: FOLLOW,
+            errno: failed.errno.raw_os_error(),
+        }),
     };
     if let Some(why) = why {
         return Err(discard(target, &temp, made, why));

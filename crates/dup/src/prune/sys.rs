@@ -353,6 +353,11 @@ pub(crate) fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) ->
     Ok(())
 }
 
+/// Gives a new file the blocks of another one of its file system.
+pub(crate) fn clone(from: impl AsFd, to: impl AsFd) -> Result<()> {
+    call("clone", || fs::ioctl_ficlone(&to, &from))
+}
+
 pub(crate) fn set_len(file: impl AsFd, len: u64) -> Result<()> {
     call("truncate", || fs::ftruncate(&file, len))
 }

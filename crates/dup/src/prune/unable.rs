@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows};
+use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
 use rustix::io::Errno;
 
 use super::guard::Held;
 use super::options::Mode;
 use super::run::Run;
 use super::step::{Skip, StepKind};
-use super::sys;
+use super::{symlink, sys};
 
 /// A file system and what it cannot do.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -40,6 +40,12 @@ pub enum Lack {
     KnownLinks,
     /// An answer to whether two of its files are one, other than by trying.
     KnownFiles,
+    /// Symbolic links.
+    Symlinks,
+    /// Symbolic links that lead out of their directory.
+    SymlinksUp,
+    /// An answer to whether it has them, other than by trying.
+    KnownSymlinks,
     /// Being writable, here.
     Writing,
 }
@@ -49,7 +55,8 @@ impl Unable {
     pub(crate) fn reason(self) -> &'static str {
         match self.lack {
             Lack::Reflinks | Lack::Links | Lack::LinkNumbers => "not supported by the file system",
-            Lack::KnownReflinks | Lack::KnownLinks | Lack::KnownFiles => {
+            Lack::Symlinks | Lack::SymlinksUp => "not supported by the file system",
+            Lack::KnownReflinks | Lack::KnownLinks | Lack::KnownFiles | Lack::KnownSymlinks => {
                 "not known before it is tried"
             }
             Lack::Writing => "read-only file system",
@@ -82,6 +89,15 @@ impl fmt::Display for Unable {
                 f,
                 "whether this is another name of the kept file shows on {system} when it is tried"
             ),
+            Lack::Symlinks => write!(f, "{system} has no symbolic links"),
+            Lack::SymlinksUp => write!(
+                f,
+                "{system} follows no symbolic links out of their directory"
+            ),
+            Lack::KnownSymlinks => write!(
+                f,
+                "whether symbolic links work on {system} shows when it is tried"
+            ),
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
@@ -94,6 +110,8 @@ pub(super) struct Abilities {
     pub(super) mounts: Mounts,
     /// Devices that turned out to be unable to do what this run does.
     refused: HashSet<u64>,
+    /// Devices that turned out to follow no links upwards.
+    contained: HashSet<u64>,
     told: HashSet<Unable>,
     /// Whether it was told that files cannot be told apart.
     unstable: bool,
@@ -163,6 +181,12 @@ impl Run<'_> {
             }
             return Ok(());
         }
+        if let StepKind::Symlink(text) = kind
+            && !traits.read_only
+            && let Some(lack) = self.lack_of_symlinks(dev, &traits, text)
+        {
+            return unable(lack);
+        }
         if *kind == StepKind::Hardlink {
             match traits.links {
                 Links::One => return unable(Lack::Links),
@@ -208,6 +232,20 @@ impl Run<'_> {
         self.options.mode == Mode::DryRun && self.traits(held).shows == Shows::Others
     }
 
+    /// What keeps a symbolic link with this text from being made on a device.
+    fn lack_of_symlinks(&self, dev: u64, traits: &Traits, text: &[u8]) -> Option<Lack> {
+        let abilities = &self.abilities;
+        match traits.symlinks {
+            Answer::Yes => None,
+            Answer::No => Some(Lack::Symlinks),
+            Answer::Unknown if abilities.refused.contains(&dev) => Some(Lack::Symlinks),
+            Answer::Unknown if abilities.contained.contains(&dev) && symlink::leads_up(text) => {
+                Some(Lack::SymlinksUp)
+            }
+            Answer::Unknown => (self.options.mode == Mode::DryRun).then_some(Lack::KnownSymlinks),
+        }
+    }
+
     /// The highest number of names that `file` can have, where that is known. Others
     /// are asked by trying.
     pub(super) fn max_links(&mut self, file: &Held) -> u64 {
@@ -223,7 +261,16 @@ impl Run<'_> {
 
     /// Learns from a step that failed, where the table knows nothing and the
     /// failure is one of all files there.
-    pub(super) fn learn(&mut self, keeper: &Held, target: &Held, skip: Skip) -> Skip {
+    pub(super) fn learn(
+        &mut self,
+        keeper: &Held,
+        target: &Held,
+        kind: &StepKind,
+        skip: Skip,
+    ) -> Skip {
+        if let StepKind::Symlink(text) = kind {
+            return self.learn_symlinks(target, text, skip);
+        }
         let errno = match skip {
             Skip::System {
                 op: "dedupe",
@@ -241,6 +288,31 @@ impl Run<'_> {
             _ if is_lack_of_reflinks(&error) && traits.reflinks == Answer::Unknown => {
                 self.abilities.refused.insert(dev);
                 Lack::Reflinks
+            }
+            _ => return skip,
+        };
+        let system = traits.name;
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
+    /// A symbolic link could not be made, or does not lead where its text says.
+    fn learn_symlinks(&mut self, target: &Held, text: &[u8], skip: Skip) -> Skip {
+        let Skip::System { op, errno } = skip else {
+            return skip;
+        };
+        let dev = target.stat.id.dev;
+        let traits = self.abilities.mounts.of(dev, || Some(&target.file));
+        if traits.symlinks != Answer::Unknown {
+            return skip;
+        }
+        let lack = match (op, Errno::from_raw_os_error(errno)) {
+            ("symlink", Errno::NOSYS | Errno::OPNOTSUPP) => {
+                self.abilities.refused.insert(dev);
+                Lack::Symlinks
+            }
+            (symlink::FOLLOW, Errno::PERM | Errno::ACCESS) if symlink::leads_up(text) => {
+                self.abilities.contained.insert(dev);
+                Lack::SymlinksUp
             }
             _ => return skip,
         };

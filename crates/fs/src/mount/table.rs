@@ -20,11 +20,14 @@ pub(super) const UNKNOWN: Traits = Traits {
     reflinks: Unknown,
     disk: None,
     links: Links::Unknown,
+    symlinks: Unknown,
     inline: Unknown,
+    blocks: Unknown,
     shows: Shows::Others,
     copy_up: Unknown,
     frees_later: false,
     network: Unknown,
+    asks_at_open: Unknown,
     immutable: false,
     read_only: false,
 };
@@ -37,10 +40,13 @@ const DISK: Traits = Traits {
     mtime_step_ns: 1,
     reflinks: No,
     links: Links::Many,
+    symlinks: Yes,
     inline: No,
+    blocks: Yes,
     shows: Shows::Own,
     copy_up: No,
     network: No,
+    asks_at_open: No,
     ..UNKNOWN
 };
 
@@ -53,10 +59,11 @@ const IMAGE: Traits = Traits {
     ..DISK
 };
 
-/// A file system of another machine.
+/// A file system of another machine, which wants to know who has its files open.
 const NETWORK: Traits = Traits {
     reflinks: Unknown,
     network: Yes,
+    asks_at_open: Yes,
     ..UNKNOWN
 };
 
@@ -67,6 +74,7 @@ const PSEUDO: Traits = Traits {
     sizes: No,
     reflinks: No,
     links: Links::One,
+    symlinks: No,
     network: No,
     ..UNKNOWN
 };
@@ -75,6 +83,8 @@ const FUSE: Traits = Traits {
     name: "a FUSE file system",
     // Its server may not know them.
     sizes: No,
+    // fuse_send_open() in fs/fuse/file.c; and names are remembered for a second only.
+    asks_at_open: Yes,
     ..UNKNOWN
 };
 
@@ -141,11 +151,11 @@ const BY_MAGIC: &[(u32, Traits)] = &[
         inline: Yes, ..named("NTFS", DISK) }),
     // fs/fat/inode.c: numbers by iunique(), ctime is set to mtime, fat_truncate_mtime(): 2 s.
     (0x0000_4d44, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
-        mtime_step_ns: 2 * SECOND, links: Links::One, ..named("FAT", DISK) }),
+        mtime_step_ns: 2 * SECOND, links: Links::One, symlinks: No, ..named("FAT", DISK) }),
     // fs/exfat/inode.c and exfat_raw.h (EXFAT_SUPER_MAGIC): numbers by iunique(), ctime is set
     // to mtime, steps of 10 ms.
     (0x2011_bab0, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
-        mtime_step_ns: 10_000_000, links: Links::One, ..named("exFAT", DISK) }),
+        mtime_step_ns: 10_000_000, links: Links::One, symlinks: No, ..named("exFAT", DISK) }),
     // fs/hfsplus/inode.c: catalogue numbers; whole seconds; folding is mkfs.hfsplus's choice.
     (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND,
         ..named("HFS+", DISK) }),
@@ -168,7 +178,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x0000_f15f, Traits { plain: No, network: No, reflinks: No, ..named("eCryptfs", UNKNOWN) }),
     (FUSE_MAGIC, FUSE),
     // RFC 8881, 5.8: fileid and change are the server's.
-    (0x0000_6969, Traits { links: Links::Many, ..named("NFS", NETWORK) }),
+    (0x0000_6969, Traits { links: Links::Many, symlinks: Yes, ..named("NFS", NETWORK) }),
     // Documentation/admin-guide/cifs/usage.rst: noserverino makes numbers up.
     (0xff53_4d42, named("SMB", NETWORK)),
     (0xfe53_4d42, named("SMB", NETWORK)),
@@ -176,7 +186,7 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // Documentation/filesystems/9p.rst.
     (0x0102_1997, named("9P", NETWORK)),
     // Documentation/filesystems/ceph.rst; fs/ceph/super.h.
-    (0x00c3_6400, Traits { links: Links::Many, ..named("Ceph", NETWORK) }),
+    (0x00c3_6400, Traits { links: Links::Many, symlinks: Yes, ..named("Ceph", NETWORK) }),
     // Documentation/filesystems/afs.rst: OpenAFS's and the kernel's.
     (0x5346_414f, named("AFS", NETWORK)),
     (0x6b41_4653, named("AFS", NETWORK)),
@@ -222,13 +232,13 @@ const BY_MAGIC: &[(u32, Traits)] = &[
 
 /// Of FUSE file systems, by their type in `/proc/self/mountinfo`. None of them promises
 /// stable numbers: libfuse counts up (fuse.h, `use_ino`), and those that pass numbers on pass
-/// on those of several file systems.
+/// on those of several file systems. Symbolic links are passed on as well, to what has them.
 #[rustfmt::skip]
 const BY_TYPE: &[(&[u8], Traits)] = &[
-    // sshfs(1); the protocol has no ctime and no inode numbers, whole seconds
-    // (draft-ietf-secsh-filexfer-02, 5).
+    // sshfs(1); the protocol has no ctime, inode numbers, link counts and blocks, whole seconds
+    // (draft-ietf-secsh-filexfer-02, 5). It may follow no links upwards (`contain_symlinks`).
     (b"fuse.sshfs", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
-        network: Yes, ..named("sshfs", FUSE) }),
+        blocks: No, network: Yes, ..named("sshfs", FUSE) }),
     // squashfuse(1): numbered at lookup, one time for all three.
     (b"fuse.squashfuse", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
         network: No, ..named("squashfuse", FUSE) }),
@@ -238,28 +248,28 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
     (b"fuse.fuseiso", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
         network: No, ..named("fuseiso", FUSE) }),
     // unionfs(8): numbered at lookup, times of the branches; with `-o cow` files are copied up.
-    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: Ctime::Real, copy_up: Yes, network: No,
-        ..named("unionfs", FUSE) }),
+    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: Ctime::Real, symlinks: Yes, copy_up: Yes,
+        network: No, ..named("unionfs", FUSE) }),
     // mergerfs' documentation, "inodecalc": hashes of path or of number and device; times of
     // the branches.
-    (b"fuse.mergerfs", Traits { ctime: Ctime::Real, network: No, ..named("mergerfs", FUSE) }),
+    (b"fuse.mergerfs", Traits { ctime: Ctime::Real, symlinks: Yes, network: No, ..named("mergerfs", FUSE) }),
     // bindfs(1): lstat(2) of the file underneath passed on, but for owner and mode.
-    (b"fuse.bindfs", Traits { ctime: Ctime::Real, network: No, ..named("bindfs", FUSE) }),
+    (b"fuse.bindfs", Traits { ctime: Ctime::Real, symlinks: Yes, network: No, ..named("bindfs", FUSE) }),
     // fuse-overlayfs' main.c (rpl_stat): times of the layers.
-    (b"fuse.fuse-overlayfs", Traits { ctime: Ctime::Real, links: Links::Many, copy_up: Yes, network: No,
-        ..named("fuse-overlayfs", FUSE) }),
+    (b"fuse.fuse-overlayfs", Traits { ctime: Ctime::Real, links: Links::Many, symlinks: Yes, copy_up: Yes,
+        network: No, ..named("fuse-overlayfs", FUSE) }),
     // go-fuse passes the encrypted file's times on (gocryptfs, internal/fusefrontend).
-    (b"fuse.gocryptfs", Traits { ctime: Ctime::Real, reflinks: No, network: No,
+    (b"fuse.gocryptfs", Traits { ctime: Ctime::Real, reflinks: No, symlinks: Yes, network: No,
         ..named("gocryptfs", FUSE) }),
     // fuse(8): any server of a block device has this type, ntfs-3g and exfat-fuse alike.
     (b"fuseblk", Traits { mtime_step_ns: 2 * SECOND, reflinks: No, network: No,
         ..named("a FUSE file system", FUSE) }),
-    // rclone mount: no ctime, no numbers.
+    // rclone mount: no ctime, no numbers, no blocks.
     (b"fuse.rclone", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
-        links: Links::One, network: Yes, ..named("rclone", FUSE) }),
-    // s3fs(1): no hard links, times in object headers.
+        blocks: No, links: Links::One, network: Yes, ..named("rclone", FUSE) }),
+    // s3fs(1): no hard links, times in object headers, no blocks.
     (b"fuse.s3fs", Traits { inodes: Inodes::Moving, ctime: Ctime::Unknown, reflinks: No,
-        links: Links::One, network: Yes, ..named("s3fs", FUSE) }),
+        blocks: No, links: Links::One, network: Yes, ..named("s3fs", FUSE) }),
 ];
 
 /// FUSE types that show an image nobody can write to: their servers have no calls for it, though

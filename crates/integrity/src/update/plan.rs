@@ -1,5 +1,7 @@
 //! The first pass: what `stat` tells, against the old manifest.
 
+use std::collections::HashSet;
+
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::{EntryId, Identity};
@@ -49,6 +51,9 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
+    /// Those of them that are to be read if the tree turns out to be no copy, and whether they
+    /// count among the matches for that alone.
+    if_copied: Vec<(EntryId, bool)>,
     /// Which mounts the old manifest names.
     knows: Knows,
     judge: Judge<'a>,
@@ -74,6 +79,7 @@ impl<'a> Plan<'a> {
             same_root: at_home && !tree.is_directory(),
             problems: Vec::new(),
             by_name: 0,
+            if_copied: Vec::new(),
             knows: Knows::Nothing,
             judge: Judge::new(tree, elsewhere),
         }
@@ -162,10 +168,28 @@ impl<'a> Plan<'a> {
         while let Some(entry) = old.take()? {
             self.gone(entry, &mut unmounted);
         }
+        self.settle_copies();
         self.tell |= self.replaced.any();
         self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();
         Ok(())
+    }
+
+    /// Has files read whose ctime tells after all: what shows that their file system is the recorded
+    /// one may have come behind them.
+    fn settle_copies(&mut self) {
+        let mut read = HashSet::new();
+        for (id, matched) in std::mem::take(&mut self.if_copied) {
+            if self.judge.is_original(id) {
+                self.read(id);
+                self.by_name -= 1;
+                self.matches -= u64::from(matched);
+                read.insert(id);
+            }
+        }
+        if !read.is_empty() {
+            self.candidates.retain(|one| !read.contains(&one.entry));
+        }
     }
 
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
@@ -198,6 +222,9 @@ impl<'a> Plan<'a> {
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
+        if let Some(id) = new.id {
+            self.judge.witness(&old, &new.view, id);
+        }
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
         self.replaced.see(entry, (mount, new.view.ino), self.knows);
         // Where numbers move, another one says nothing.
@@ -240,7 +267,8 @@ impl<'a> Plan<'a> {
             return;
         };
         let unchanged = self.judge.file(&old, &new.view, id);
-        let matches = same || unchanged == Unchanged::ByName;
+        let by_name = matches!(unchanged, Unchanged::ByName | Unchanged::IfCopied);
+        let matches = same || by_name;
         self.matches += u64::from(matches);
         // A copy that kept the times is at home wherever it is mounted.
         let copied =
@@ -252,8 +280,11 @@ impl<'a> Plan<'a> {
             self.differs = true;
             return;
         }
-        self.by_name += u64::from(unchanged == Unchanged::ByName);
-        self.differs |= unchanged == Unchanged::ByName;
+        self.by_name += u64::from(by_name);
+        self.differs |= by_name;
+        if unchanged == Unchanged::IfCopied {
+            self.if_copied.push((id, !same));
+        }
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);

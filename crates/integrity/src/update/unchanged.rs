@@ -15,6 +15,9 @@ pub(super) enum Unchanged {
     /// Path, size and mtime are, and nothing else can be compared: the tree was
     /// copied, or the file system numbers its files anew.
     ByName,
+    /// So are they, and only the ctime can be compared beside them, which is another one: in a copy
+    /// it has to be, on the file system that was recorded something was done to the file.
+    IfCopied,
     /// Something differs that should not.
     No,
 }
@@ -25,6 +28,9 @@ pub(super) struct Judge<'a> {
     mounts: Mounts,
     /// Whether the root is on another device than recorded.
     elsewhere: bool,
+    /// Devices where something has the ctime that was recorded, which nobody can set: these are
+    /// no copies, but file systems whose device numbers change with each mount.
+    originals: Vec<u64>,
 }
 
 impl<'a> Judge<'a> {
@@ -33,7 +39,28 @@ impl<'a> Judge<'a> {
             tree,
             mounts: Mounts::default(),
             elsewhere,
+            originals: Vec::new(),
         }
+    }
+
+    /// Takes note of an entry that has its ctime still.
+    pub(super) fn witness(&mut self, old: &View<'_>, new: &View<'_>, id: EntryId) {
+        if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {
+            return;
+        }
+        let Some(dev) = self.tree.listing.identity(id).map(|id| id.dev) else {
+            return;
+        };
+        let says = self.traits(id).map(|traits| traits.ctime);
+        if says.is_some_and(|ctime| tells_original(ctime, new)) {
+            self.originals.push(dev);
+        }
+    }
+
+    /// Whether an entry is on a file system that is known to be the recorded one all the same.
+    pub(super) fn is_original(&self, id: EntryId) -> bool {
+        let id = self.tree.listing.identity(id);
+        id.is_some_and(|id| self.originals.contains(&id.dev))
     }
 
     pub(super) fn file(&mut self, old: &View<'_>, new: &View<'_>, id: EntryId) -> Unchanged {
@@ -47,7 +74,10 @@ impl<'a> Judge<'a> {
         let Some(traits) = self.traits(id) else {
             return Unchanged::No;
         };
-        by_name(old, new, &traits, self.elsewhere)
+        match by_name(old, new, &traits, self.elsewhere) {
+            Unchanged::IfCopied if self.is_original(id) => Unchanged::No,
+            judged => judged,
+        }
     }
 
     /// Whether inode numbers there stand for one file for good.
@@ -81,14 +111,25 @@ fn by_name(old: &View<'_>, new: &View<'_>, traits: &Traits, elsewhere: bool) -> 
     // Device numbers of some file systems change with each mount: a file that
     // still has its inode number there is the one that was recorded.
     let is_same_file = is_stable && (!elsewhere || old.ino == new.ino);
-    let ctime_counts = !elsewhere && traits.ctime != Ctime::MadeUp;
-    if is_same_file
-        || ctime_counts && old.ctime_ns != new.ctime_ns
-        || !is_same_time(before, now, traits.mtime_step_ns)
-    {
+    let other_ctime = traits.ctime != Ctime::MadeUp && old.ctime_ns != new.ctime_ns;
+    if is_same_file || !is_same_time(before, now, traits.mtime_step_ns) {
         Unchanged::No
-    } else {
+    } else if !other_ctime {
         Unchanged::ByName
+    } else if elsewhere {
+        Unchanged::IfCopied
+    } else {
+        Unchanged::No
+    }
+}
+
+/// Whether an equal ctime shows that the file was not copied: not where it repeats the mtime, which
+/// a copy keeps.
+fn tells_original(ctime: Ctime, view: &View<'_>) -> bool {
+    match ctime {
+        Ctime::Real => true,
+        Ctime::Unknown => view.ctime_ns != view.mtime_ns,
+        Ctime::MadeUp => false,
     }
 }
 
@@ -136,8 +177,12 @@ mod tests {
         assert!(!judged(&view(5, 6, 8), disk, false));
         assert!(!judged(&view(5, 9, 7), disk, false));
         // A copy on another disk has both anew.
-        assert!(judged(&view(5, 9, 8), disk, true));
-        assert!(!judged(&view(4, 9, 8), disk, true));
+        let if_copied =
+            |new: &View<'_>, traits| by_name(&old, new, &traits, true) == Unchanged::IfCopied;
+        assert!(if_copied(&view(5, 9, 8), disk) && if_copied(&view(5, 9, 8), union));
+        assert!(judged(&view(5, 6, 8), union, true));
+        assert!(judged(&view(5, 9, 8), stick, true));
+        assert!(!if_copied(&view(4, 9, 8), disk) && !judged(&view(4, 9, 8), disk, true));
         // The same disk under another device number.
         assert!(!judged(&view(5, 9, 7), disk, true));
         // Numbered anew; a real ctime still tells.
@@ -146,6 +191,18 @@ mod tests {
         assert!(judged(&view(5, 9, 8), stick, false));
         assert!(judged(&view(5, 6, 8), unknown, false));
         assert!(!judged(&view(5, 9, 8), unknown, false));
+    }
+
+    #[test]
+    fn a_ctime_that_repeats_the_mtime_tells_no_original() {
+        for (ctime, own, repeated) in [
+            (Ctime::Real, true, true),
+            (Ctime::Unknown, true, false),
+            (Ctime::MadeUp, false, false),
+        ] {
+            assert_eq!(tells_original(ctime, &view(5, 6, 7)), own);
+            assert_eq!(tells_original(ctime, &view(5, 5, 7)), repeated);
+        }
     }
 
     #[test]

@@ -9,10 +9,11 @@ use rustix::io::Errno;
 use super::Pump;
 use crate::buffer::{Buffer, Pool};
 use crate::close::close;
-use crate::open::{Cached, verify};
+use crate::open::verify;
 use crate::plan::Length;
 use crate::progress::{Progress, Step};
-use crate::queue::{Call, Way};
+use crate::queue::Way;
+use crate::residency::Call;
 use crate::slot::{Active, Plain, Slot};
 use crate::types::{Consumer, Opened, Proof, Want};
 use crate::uring::Done;
@@ -60,35 +61,14 @@ impl<C: Consumer> Pump<'_, C> {
         self.opened(slot, entry, want, file)
     }
 
-    /// Opens an entry, or has the ring open it (`None`).
-    fn open(&mut self, slot: usize, entry: EntryId, want: Want) -> Result<Option<OwnedFd>, Error> {
-        let dir = self.opener.dir(entry)?;
-        match self.queue.way(Call::Open) {
-            Way::Cached => match self.opener.open_cached(&dir, entry)? {
-                Cached::Open(file) => {
-                    self.queue.found();
-                    return Ok(Some(file));
-                }
-                Cached::Miss => self.queue.miss(Call::Open),
-            },
-            Way::Plain => return self.opener.open(&dir, entry).map(Some),
-            Way::Ring => self.queue.passed(Call::Open),
-        }
-        let Some(ring) = self.queue.ring() else {
-            return self.opener.open(&dir, entry).map(Some);
-        };
-        let flags = self.opener.flags(entry);
-        self.slots[slot] = Slot::Opening { entry, want };
-        self.hand.opening();
-        self.stats.queued += 1;
-        if let Err(errno) = ring.open(slot, dir, self.listing.name(entry), flags) {
-            self.abandon(errno);
-        }
-        Ok(None)
-    }
-
     /// A file was opened for `slot`: proves what it is and begins to read.
-    fn opened(&mut self, slot: usize, entry: EntryId, want: Want, file: OwnedFd) -> Start {
+    pub(super) fn opened(
+        &mut self,
+        slot: usize,
+        entry: EntryId,
+        want: Want,
+        file: OwnedFd,
+    ) -> Start {
         let proof = self.consumer.proof(entry);
         let listed = self.unproven(proof, entry);
         let proven = listed.is_none();
@@ -394,37 +374,8 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
-        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
-        let Slot::Opening { entry, want } = state else {
-            self.slots[slot] = state;
-            return;
-        };
-        self.hand.opened();
-        let file = match result {
-            Ok(file) => Ok(file),
-            // O_NOATIME refused, or nothing to do with the file: by plain call.
-            Err(Errno::PERM | Errno::AGAIN | Errno::INTR) => {
-                let dir = self.opener.dir(entry);
-                dir.and_then(|dir| self.opener.open(&dir, entry))
-            }
-            Err(errno) if self.defers(Some(errno.raw_os_error())) => {
-                self.free.push(slot);
-                self.deferred.push((entry, want));
-                return;
-            }
-            Err(errno) => Err(self.opener.error(entry, "open", errno)),
-        };
-        match file {
-            Ok(file) => {
-                self.opened(slot, entry, want, file);
-            }
-            Err(error) => self.reject(slot, entry, error),
-        }
-    }
-
     /// The ring failed for good: fails what was in flight and goes on without.
-    fn abandon(&mut self, errno: Errno) {
+    pub(super) fn abandon(&mut self, errno: Errno) {
         // The buffers in flight are lost.
         self.pool = Pool::new(&[(self.slots.len(), self.options.slot_size)]);
         for slot in self.queue.abandon(errno) {
@@ -440,7 +391,7 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// An entry that did not get as far as `begin`.
-    fn reject(&mut self, slot: usize, entry: EntryId, error: Error) {
+    pub(super) fn reject(&mut self, slot: usize, entry: EntryId, error: Error) {
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
         self.stats.errors += 1;

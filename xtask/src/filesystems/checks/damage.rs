@@ -46,14 +46,13 @@ pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
         REWRITTEN,
     );
     let updated = integrity(place, "update", &[], &record)?;
-    let by_path = updated.err.contains("taken as unchanged by path");
-    let remark = if betrayed && !by_path {
+    let remark = if betrayed {
         found(&mut faults, "update", &updated, REWRITTEN);
         ""
     } else {
         let reread = integrity(place, "update", &["--reread=100%"], &record)?;
         found(&mut faults, "update --reread=100%", &reread, REWRITTEN);
-        "update cannot tell here: found by verify and --reread"
+        "its ctime repeats its mtime: found by verify and --reread"
     };
     overwrite(&path, &old, &before)?;
     faults.result()?;

@@ -160,7 +160,12 @@ impl<'p, 'l> Action<'p, 'l> {
         }
         self.again()?;
         let remark = self.undo(&journal)?;
-        Ok((format!("{changed} files{forced}{remark}"), Some(freed)))
+        // What it says that it does not know is not held against it.
+        let known = metric(&metrics, "freed_unknown")? == 0;
+        Ok((
+            format!("{changed} files{forced}{remark}"),
+            known.then_some(freed),
+        ))
     }
 
     /// The dry run promised what was done.

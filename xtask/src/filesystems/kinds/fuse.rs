@@ -9,9 +9,12 @@ const VIEW: Kind = Kind {
     ..KIND
 };
 
-/// An image or a disk behind a program.
+/// An image or a disk behind a program, which writes to it for a while after the unmount: another
+/// one that was started meanwhile would find, and leave, it damaged.
 const DISK: Kind = Kind {
     kernel: &["fuse"],
+    unmount: "umount \"$M\"
+        while ls -l /proc/[0-9]*/fd 2>/dev/null | grep -qF -- \"-> $IMAGE\"; do sleep 0.02; done",
     ..KIND
 };
 

@@ -19,7 +19,7 @@ use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
 use crate::prune::claim::Blocked;
-use crate::prune::copy::{Copy, copy, digest};
+use crate::prune::copy::{Blocks, Copy, copy, digest};
 use crate::prune::guard::{self, Held, identity_at};
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
 use crate::prune::options::Mode;
@@ -437,7 +437,15 @@ impl Undo<'_> {
         if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
             return Err(Skip::KeeperChanged);
         }
-        let mut made = copy(source, size, &metadata, dir, &mut self.temps, self.cancel)?;
+        let mut made = copy(
+            source,
+            size,
+            Blocks::Own,
+            &metadata,
+            dir,
+            &mut self.temps,
+            self.cancel,
+        )?;
         made.refused.extend(left_out);
         if made.digest != expected {
             let _ = sys::unlink(dir, &made.name);

@@ -1,0 +1,89 @@
+//! How a file is opened: by a call that does not wait for the disk, by one that may, or by the
+//! ring.
+
+use std::os::fd::OwnedFd;
+
+use bc_walk::{EntryId, Error};
+use rustix::io::Errno;
+
+use super::Pump;
+use crate::open::Cached;
+use crate::queue::Way;
+use crate::residency::Call;
+use crate::slot::Slot;
+use crate::types::{Consumer, Want};
+
+impl<C: Consumer> Pump<'_, C> {
+    /// Opens an entry, or has the ring open it (`None`).
+    pub(super) fn open(
+        &mut self,
+        slot: usize,
+        entry: EntryId,
+        want: Want,
+    ) -> Result<Option<OwnedFd>, Error> {
+        let mut place = self.opener.place(entry)?;
+        let way = self.queue.way(Call::Open);
+        if way == Way::Cached && !std::mem::replace(&mut self.knows_server, true) {
+            place.is_served = self.opener.find_server();
+        }
+        match way {
+            Way::Cached | Way::Plain if place.is_served => {
+                if !self.open_latency.queues() {
+                    let open = || self.opener.open(&place.dir, entry);
+                    return self.open_latency.timed_call(open, |_| 0).map(Some);
+                }
+            }
+            Way::Cached => match self.opener.open_cached(&place.dir, entry)? {
+                Cached::Open(file) => {
+                    self.queue.found();
+                    return Ok(Some(file));
+                }
+                Cached::Miss if self.opener.find_server() => place.is_served = true,
+                Cached::Miss => self.queue.miss(Call::Open),
+            },
+            Way::Plain => return self.opener.open(&place.dir, entry).map(Some),
+            Way::Ring => self.queue.passed(Call::Open),
+        }
+        let Some(ring) = self.queue.ring() else {
+            return self.opener.open(&place.dir, entry).map(Some);
+        };
+        let flags = self.opener.flags(entry);
+        self.slots[slot] = Slot::Opening { entry, want };
+        self.hand.opening();
+        self.stats.queued += 1;
+        if let Err(errno) = ring.open(slot, place, self.listing.name(entry), flags) {
+            self.abandon(errno);
+        }
+        Ok(None)
+    }
+
+    /// The ring has opened a file, or could not.
+    pub(super) fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
+        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
+        let Slot::Opening { entry, want } = state else {
+            self.slots[slot] = state;
+            return;
+        };
+        self.hand.opened();
+        let file = match result {
+            Ok(file) => Ok(file),
+            // O_NOATIME refused, or nothing to do with the file: by plain call.
+            Err(Errno::PERM | Errno::AGAIN | Errno::INTR) => {
+                let place = self.opener.place(entry);
+                place.and_then(|place| self.opener.open(&place.dir, entry))
+            }
+            Err(errno) if self.defers(Some(errno.raw_os_error())) => {
+                self.free.push(slot);
+                self.deferred.push((entry, want));
+                return;
+            }
+            Err(errno) => Err(self.opener.error(entry, "open", errno)),
+        };
+        match file {
+            Ok(file) => {
+                self.opened(slot, entry, want, file);
+            }
+            Err(error) => self.reject(slot, entry, error),
+        }
+    }
+}
