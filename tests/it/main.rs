@@ -46,6 +46,7 @@ mod inode_flags;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
+mod integrity_links;
 mod integrity_mount_states;
 mod integrity_mounts;
 mod integrity_names;

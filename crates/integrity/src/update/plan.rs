@@ -136,7 +136,7 @@ impl<'a> Plan<'a> {
             match old.take_at(new.path)? {
                 Some(entry) => match unmounted.see(entry, Some(new)) {
                     Lost::No => self.both(entry, new, made, what),
-                    Lost::Here | Lost::Below => {
+                    Lost::Here | Lost::Below | Lost::Nowhere => {
                         self.seen += 1;
                         self.tell = true;
                     }
@@ -195,7 +195,8 @@ impl<'a> Plan<'a> {
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
-        self.replaced.see(entry, (mount, new.view.ino), self.knows);
+        self.replaced
+            .see(entry, (mount, new.view.ino), new.link, self.knows);
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
