@@ -49,6 +49,8 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
+    /// The latest run that the old manifest names.
+    last_run: u32,
     /// Which mounts the old manifest names.
     knows: Knows,
     judge: Judge<'a>,
@@ -74,6 +76,7 @@ impl<'a> Plan<'a> {
             same_root: at_home && !tree.is_directory(),
             problems: Vec::new(),
             by_name: 0,
+            last_run: 0,
             knows: Knows::Nothing,
             judge: Judge::new(tree, elsewhere),
         }
@@ -81,6 +84,11 @@ impl<'a> Plan<'a> {
 
     pub(super) fn read(&mut self, id: EntryId) {
         self.wanted[id.0 as usize] = true;
+    }
+
+    /// The number of this run: what it tries has its next turn after all that it does not.
+    pub(super) fn run(&self) -> u32 {
+        self.last_run.saturating_add(1)
     }
 
     /// Are there files in the old manifest, of which none is found again, be it by its old name or
@@ -134,13 +142,16 @@ impl<'a> Plan<'a> {
                 self.gone(entry, &mut unmounted);
             }
             match old.take_at(new.path)? {
-                Some(entry) => match unmounted.see(entry, Some(new)) {
-                    Lost::No => self.both(entry, new, made, what),
-                    Lost::Here | Lost::Below | Lost::Nowhere => {
-                        self.seen += 1;
-                        self.tell = true;
+                Some(entry) => {
+                    self.count_run(entry);
+                    match unmounted.see(entry, Some(new)) {
+                        Lost::No => self.both(entry, new, made, what),
+                        Lost::Here | Lost::Below | Lost::Nowhere => {
+                            self.seen += 1;
+                            self.tell = true;
+                        }
                     }
-                },
+                }
                 None if unmounted.covers(new.path) => self.tell = true,
                 None => {
                     self.differs = true;
@@ -164,7 +175,12 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
+    fn count_run(&mut self, entry: &Entry) {
+        self.last_run = self.last_run.max(entry.tried_run.unwrap_or(0));
+    }
+
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
+        self.count_run(entry);
         let unseen = self.tree.why_unseen(&entry.path).is_some();
         if !unseen {
             if unmounted.see(entry, None) != Lost::No {
@@ -255,6 +271,7 @@ impl<'a> Plan<'a> {
         if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);
             self.candidates.push(Candidate {
+                run: entry.tried_run.unwrap_or(0),
                 last: last_tried(entry, made, what.now),
                 size,
                 entry: id,
