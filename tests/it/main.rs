@@ -71,4 +71,5 @@ mod strace;
 mod system_calls;
 mod terminal;
 mod tour;
+mod two_devices;
 mod undo_reused_inodes;

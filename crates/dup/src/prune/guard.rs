@@ -418,8 +418,14 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,
     ];
-    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev) {
-        true => Err(Skip::UnstableInodes),
+    let (one_id, other_id) = (one.stat.id, other.stat.id);
+    let across = one_id.dev != other_id.dev;
+    if may_be_one(shows, across) {
+        return Err(Skip::UnstableInodes);
+    }
+    let same_number = across && one_id.ino == other_id.ino;
+    match same_number && bc_fs::may_be_one_file_system(&one.file, &other.file) {
+        true => Err(Skip::SameVolume),
         false => Ok(()),
     }
 }

@@ -92,7 +92,10 @@ impl Acceptable<'_> {
         if self.force == Force::No {
             let apart = guard::check_distinct(target, &held)
                 .and_then(|()| guard::check_distinct(self.keeper, &held));
-            apart.map_err(|_| exists("its file system has no stable inode numbers"))?;
+            apart.map_err(|why| match why {
+                Skip::SameVolume => exists("it may be the file itself on another device"),
+                _ => exists("its file system has no stable inode numbers"),
+            })?;
         }
         let (origin, lost) = self.compare_metadata(&held, target, metadata)?;
         guard::wait_for_clock(held.stat.stamp.mtime_ns);
