@@ -275,6 +275,7 @@ impl Move<'_> {
             &target.file,
             size,
             &self.metadata,
+            Some(target.flags()?),
             to_dir,
             means.temps,
             means.cancel,

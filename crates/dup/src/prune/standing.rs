@@ -139,7 +139,8 @@ impl Acceptable<'_> {
         target: &Held,
         metadata: &Metadata,
     ) -> Result<(Origin, Option<String>), Skip> {
-        let differs = metadata.difference(&held.metadata()?);
+        let flag = target.flags()?.missing_from(held.flags()?);
+        let differs = metadata.difference(&held.metadata()?).or(flag);
         // What a journal vouches for was given all that its file system takes.
         if self.known == Some(held.stat.id) {
             return match differs {
@@ -182,7 +183,8 @@ fn named(what: &str) -> &'static str {
         "owner" => "its owner differs",
         "mode" => "its mode differs",
         "ACL" => "its ACL differs",
-        _ => "an extended attribute of it differs",
+        "an extended attribute" => "an extended attribute of it differs",
+        _ => "its flags of chattr differ",
     }
 }
 

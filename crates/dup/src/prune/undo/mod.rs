@@ -437,7 +437,15 @@ impl Undo<'_> {
         if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
             return Err(Skip::KeeperChanged);
         }
-        let mut made = copy(source, size, &metadata, dir, &mut self.temps, self.cancel)?;
+        let mut made = copy(
+            source,
+            size,
+            &metadata,
+            None,
+            dir,
+            &mut self.temps,
+            self.cancel,
+        )?;
         made.refused.extend(left_out);
         if made.digest != expected {
             let _ = sys::unlink(dir, &made.name);
