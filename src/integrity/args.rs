@@ -259,7 +259,7 @@ pub struct ImportArgs {
     /// Algorithm of the digests, where the lines do not tell or name several
     #[arg(long, value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
-    /// Taken off the front of the paths, which must be relative to the root then
+    /// Directory that all paths lie in, taken off their front
     #[arg(
         long,
         value_name = "DIR",

@@ -1,6 +1,9 @@
 //! What an inode carries beside owner, mode and attributes would be another once a name leads to
 //! another inode: `chattr`'s flags, the project, the encryption.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use bc_testkit::{TestTree, left_out, tool};
 
 use crate::common::Bc;
@@ -42,6 +45,71 @@ fn flags_of_chattr_are_not_lost() {
             change(format!("-{flag}")).code(0);
             let line = "dup prune --action=hardlink --journal=j d";
             tree.bc_line(line).go().code(0).stdout_has("hardlink d/b");
+        }
+    }
+    if tried == 0 {
+        left_out("no flag can be set here");
+    }
+}
+
+/// The copy has each flag of the original, or the move does not happen, or what is lost is named.
+#[test]
+fn flags_go_along_to_another_file_system_or_stop_the_move() {
+    if tool("chattr").is_none() {
+        return left_out("not installed: chattr");
+    }
+    let places = [std::env::temp_dir(), "/dev/shm".into()];
+    let device = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
+    if device(&places[0]) == device(&places[1]) || tempfile::tempfile_in(&places[1]).is_err() {
+        return left_out("no second file system");
+    }
+    let mut tried = 0;
+    for (from, to) in [(0, 1), (1, 0)] {
+        for flag in ["d", "A", "S", "s", "t", "c"] {
+            let (tree, there) = (
+                TestTree::new_in(&places[from]),
+                TestTree::new_in(&places[to]),
+            );
+            tree.write("d/a", "the same").write("d/b", "the same");
+            let change = tree.run("chattr").arg(format!("+{flag}")).arg("d/b").go();
+            let has = |path: &Path| {
+                let listed = tree.run("lsattr").arg(path).go().text();
+                listed.split(' ').next().unwrap_or("").contains(flag)
+            };
+            if !change.status.success() || !has(&tree.join("d/b")) {
+                continue;
+            }
+            tried += 1;
+            let prune = |more: &str| {
+                let to = there.path().display();
+                let line =
+                    format!("dup prune --action=move:{to} --keep=first --yes --journal=j {more} d");
+                tree.bc_line(&line).go()
+            };
+            let moved = there.join("d/b");
+            let outcome = prune("");
+            if outcome.status.success() {
+                assert!(has(&moved) && !tree.exists("d/b"), "{flag}");
+                tree.bc_line("dup undo j").go().code(0);
+                assert!(has(&tree.join("d/b")), "{flag}");
+                continue;
+            }
+            let lost = format!("flag {flag} of chattr: ");
+            outcome
+                .code(1)
+                .stderr_has(&lost)
+                .stderr_has("1 skipped: metadata not kept");
+            assert!(has(&tree.join("d/b")) && !moved.exists(), "{flag}");
+            // Nor does a copy without it, that somebody made, count as the one to be made.
+            tree.run("cp")
+                .args(["-pr", "d"])
+                .arg(there.path())
+                .go()
+                .code(0);
+            prune("").code(1).stderr_has("its flags of chattr differ");
+            std::fs::remove_dir_all(there.join("d")).unwrap();
+            prune("--ignore-metadata").code(0).stderr_has(&lost);
+            assert!(moved.exists() && !tree.exists("d/b"), "{flag}");
         }
     }
     if tried == 0 {

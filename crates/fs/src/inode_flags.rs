@@ -5,7 +5,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::ioctl_getflags;
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, Updater, ioctl, opcode};
 
@@ -56,6 +56,9 @@ const FLAGS: [(u32, &str); 15] = [
     (0x2000_0000, "the flag P of chattr"),
 ];
 
+/// `FS_IMMUTABLE_FL` and `FS_APPEND_FL`: a file that has them can neither be completed nor named.
+const SEALED: u32 = 0x10 | 0x20;
+
 /// `FS_XFLAG_EXTSIZE`, `FS_XFLAG_NODEFRAG` and `FS_XFLAG_COWEXTSIZE`, which are not among those.
 const XFLAGS: u32 = 0x0000_0800 | 0x0000_2000 | 0x0001_0000;
 
@@ -102,6 +105,46 @@ impl InodeFlags {
     /// Whether both files are encrypted with one key in one way, or neither is.
     pub fn same_encryption(&self, other: &InodeFlags) -> bool {
         self.policy == other.policy
+    }
+
+    /// The first flag of `chattr` that `other` lacks.
+    pub fn missing_from(&self, other: &InodeFlags) -> Option<&'static str> {
+        let found = FLAGS
+            .iter()
+            .find(|(bit, _)| self.flags & !other.flags & bit != 0);
+        found.map(|(_, name)| *name)
+    }
+
+    /// Gives a file those flags of `chattr` that it lacks, and names those that it does not get. It
+    /// has to be new and empty: some flags say how content is to be stored. What it has already,
+    /// as from its directory, stays; `i` and `a`, which would seal it, are never given.
+    ///
+    /// # Errors
+    /// If the flags cannot be asked for.
+    pub fn give(&self, file: impl AsFd) -> Result<Vec<(&'static str, Errno)>, Errno> {
+        let file = file.as_fd();
+        if FLAGS.iter().all(|(bit, _)| self.flags & bit == 0) {
+            return Ok(Vec::new());
+        }
+        let mut has = InodeFlags::of(file)?.flags;
+        let mut refused = Vec::new();
+        for (bit, name) in FLAGS {
+            if self.flags & !has & bit == 0 {
+                continue;
+            }
+            let given = match bit & SEALED {
+                0 => ioctl_setflags(file, IFlags::from_bits_retain(has | bit)),
+                _ => Err(Errno::PERM),
+            };
+            has = InodeFlags::of(file)?.flags;
+            match given {
+                Err(errno) => refused.push((name, errno)),
+                // Taken and dropped.
+                Ok(()) if has & bit == 0 => refused.push((name, Errno::OPNOTSUPP)),
+                Ok(()) => {}
+            }
+        }
+        Ok(refused)
     }
 
     /// What differs, encryption aside.
@@ -180,6 +223,31 @@ mod tests {
         assert!(!key(1).same_encryption(&key(2)) && !key(1).same_encryption(&plain));
         assert!(key(1).same_encryption(&key(1)) && plain.same_encryption(&with(8)));
         assert_eq!(key(1).difference(&plain), None);
+    }
+
+    #[test]
+    fn what_a_file_system_does_not_take_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("file")).unwrap();
+        let with = |flags| InodeFlags {
+            flags,
+            ..InodeFlags::default()
+        };
+        assert_eq!(with(0x8_1000).give(&file), Ok(Vec::new()));
+        let all = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
+        let refused = with(all).give(&file).unwrap();
+        let has = InodeFlags::of(&file).unwrap();
+        for (bit, name) in FLAGS {
+            let is_refused = refused.iter().any(|(refused, _)| *refused == name);
+            assert_eq!(is_refused, has.flags & bit == 0, "{name}");
+            assert_eq!(with(bit).missing_from(&has).is_some(), is_refused, "{name}");
+        }
+        let sealing = ["the flag i of chattr", "the flag a of chattr"];
+        assert!(
+            sealing
+                .iter()
+                .all(|name| refused.iter().any(|(refused, _)| refused == name))
+        );
     }
 
     #[test]

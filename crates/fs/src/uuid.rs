@@ -39,6 +39,31 @@ pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
     Some(text)
 }
 
+/// `BTRFS_SUPER_MAGIC` and `BCACHEFS_STATFS_MAGIC`: there subvolumes have numbers of devices and
+/// inodes of their own and one UUID.
+const WITH_SUBVOLUMES: [u64; 2] = [0x9123_683e, 0xca45_1a4e];
+
+/// Whether two open files with different device numbers may be on one file system all the same, as
+/// an image is that is mounted on two loop devices. A copy of a whole disk, UUID included, cannot
+/// be told from that.
+pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
+    let (one, other) = (one.as_fd(), other.as_fd());
+    // Of ext4 and Btrfs it comes from the UUID, of the latter from the subvolume as well; of the
+    // others mostly from the number of the device.
+    let id = |fd| {
+        let id = rustix::fs::fstatvfs(fd).ok()?.f_fsid;
+        (id != 0).then_some(id)
+    };
+    if id(one).is_some() && id(one) == id(other) {
+        return true;
+    }
+    let is_plain = |fd| {
+        let kind = rustix::fs::fstatfs(fd).map(|stat| stat.f_type as u64);
+        kind.is_ok_and(|kind| !WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))
+    };
+    is_plain(one) && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

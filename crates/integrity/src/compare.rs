@@ -174,11 +174,25 @@ impl<'a> Comparison<'a> {
         };
         self.summary.add(class);
         let mut change = Change::new(class, path, new.kind);
-        let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
-        change.reason = Some(format!("found{at}, not tried again since"));
+        change.reason = Some(found_at(at));
         if class == Class::Damaged {
             change.ctime = Some(site.ctime(view::ctime_hint(old, new)));
         }
+        self.report(change)
+    }
+
+    /// A path of the new side only, which notes that it is damaged.
+    pub(crate) fn known_added(
+        &mut self,
+        path: &[u8],
+        new: &View<'_>,
+        at: Option<i64>,
+    ) -> io::Result<()> {
+        self.summary.new += 1;
+        self.summary.damaged_added += 1;
+        self.summary.add(Class::Damaged);
+        let mut change = Change::new(Class::Damaged, path, new.kind);
+        change.reason = Some(found_at(at));
         self.report(change)
     }
 
@@ -442,4 +456,10 @@ impl<'a> Comparison<'a> {
         }
         Ok(())
     }
+}
+
+/// What is said of what an earlier attempt found.
+fn found_at(at: Option<i64>) -> String {
+    let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
+    format!("found{at}, not tried again since")
 }

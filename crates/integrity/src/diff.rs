@@ -1,6 +1,6 @@
 //! `diff`: two manifests, offline.
 
-use bc_manifest::integrity::{Kind, ROOT, path_order};
+use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
 use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
 use crate::error::{Error, ErrorKind};
@@ -76,11 +76,21 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
                 if before.path == ROOT {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
-                comparison
-                    .both(&before.path, &one, &other, Offline)
-                    .map(drop)
+                match after.found.filter(|found| before.found != Some(*found)) {
+                    // Noted since: of more weight than what else became of it.
+                    Some(found) => {
+                        let noted = (found, after.tried_at);
+                        comparison.known(&before.path, &one, &other, noted, Offline)
+                    }
+                    None => comparison
+                        .both(&before.path, &one, &other, Offline)
+                        .map(drop),
+                }
             }
             (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
+            (None, Some(after)) if after.found == Some(Found::Damaged) => {
+                comparison.known_added(&after.path, &View::from(after), after.tried_at)
+            }
             (None, Some(after)) => comparison.added(&after.path, &View::from(after), Offline),
             (None, None) => Ok(()),
         };

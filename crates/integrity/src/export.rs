@@ -139,11 +139,11 @@ impl Lines {
                 // It ends paths at the newline, with or without a carriage return before it, and
                 // knows no escapes.
                 let breaks = entry.path.contains(&b'\n') || entry.path.ends_with(b"\r");
-                let (Some(meta), false) = (&entry.meta, breaks) else {
+                let (Some(size), false) = (entry.size(), breaks) else {
                     self.done.inexpressible.push(entry.path.clone());
                     return;
                 };
-                line.extend_from_slice(format!("{},{digest},./", meta.size).as_bytes());
+                line.extend_from_slice(format!("{size},{digest},./").as_bytes());
                 line.extend_from_slice(&entry.path);
                 line.push(b'\n');
             }
@@ -166,15 +166,15 @@ impl Lines {
         };
         let is_link = entry.kind == Kind::Symlink;
         word("type", if is_link { "link" } else { entry.kind.name() });
+        if let (Kind::File, Some(size)) = (entry.kind, entry.size()) {
+            word("size", &size.to_string());
+        }
         if let Some(meta) = &entry.meta {
             word("uid", &meta.uid.to_string());
             word("gid", &meta.gid.to_string());
             word("mode", &format!("{:04o}", meta.mode & 0o7777));
             if entry.kind != Kind::Dir {
                 word("nlink", &meta.nlink.to_string());
-            }
-            if entry.kind == Kind::File {
-                word("size", &meta.size.to_string());
             }
             // What stands for a time that no manifest holds is not the file's.
             if !is_beyond(meta.mtime_ns) {

@@ -23,14 +23,15 @@ pub struct Import<'a> {
     /// Algorithm of the digests, or which of several to take. By default what
     /// the lines name, or what the digests' length stands for.
     pub algorithm: Option<Algorithm>,
-    /// Taken off the front of paths, which must be relative then.
+    /// The directory that is taken off the front of paths, by whole components; a path outside of it
+    /// is an error, and so is one that is not relative then.
     pub strip_prefix: &'a [u8],
     /// For the header: the time, in nanoseconds since 1970.
     pub created_at: i64,
 }
 
-/// Digests by path.
-type Lines = Vec<(Vec<u8>, Digest)>;
+/// Digests by path, with sizes where they are told.
+type Lines = Vec<(Vec<u8>, Digest, Option<u64>)>;
 
 /// Reads a GNU, BSD-tagged or hashdeep file (told apart by what is in it) and
 /// writes a manifest to `out`; gives `out` back flushed. Holds all paths in
@@ -54,11 +55,14 @@ pub fn import<W: Write>(
     } else {
         checksums(what, input)?
     };
-    lines.sort_by(|a, b| path_order(&a.0, &b.0).then(a.1.cmp(&b.1)));
+    lines.sort_by(|a, b| path_order(&a.0, &b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
     lines.dedup();
     if let Some(twice) = lines.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let path = bc_fs::escape(&twice[0].0);
-        return Err(bad(what, format!("two different digests for {path}")));
+        return Err(bad(
+            what,
+            format!("two different digests or sizes for {path}"),
+        ));
     }
     let mut header = Header::new(algorithm.name(), env!("CARGO_PKG_VERSION"));
     header.created_at = Some(format_rfc3339(what.created_at));
@@ -68,13 +72,17 @@ pub fn import<W: Write>(
     }
     .to_json();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
-    for (path, digest) in lines {
+    for (path, digest, size) in lines {
         let mut entry = Entry::new(path, Kind::File);
-        entry.digest = Some(digest);
+        (entry.digest, entry.size_alone) = (Some(digest), size);
+        let message = match size {
+            Some(_) => "the imported file holds no metadata but sizes",
+            None => "the imported file holds no metadata",
+        };
         entry.error = Some(Failure {
             op: IMPORTED.to_string(),
             errno: None,
-            message: "the imported file holds no metadata".to_string(),
+            message: message.to_string(),
         });
         writer.write(&entry).map_err(writing)?;
     }
@@ -91,25 +99,64 @@ fn at_line(what: &Import<'_>, line: u64, message: &str) -> Error {
 
 /// A path as an entry has it.
 fn path(what: &Import<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut path = path.strip_prefix(what.strip_prefix).unwrap_or(path);
-    if !what.strip_prefix.is_empty() {
-        path = path.strip_prefix(b"/").unwrap_or(path);
-    }
-    while let Some(rest) = path.strip_prefix(b"./") {
-        path = rest;
-    }
-    if path == b"." {
-        return Err(at_line(what, line, "not the path of a file"));
-    }
-    check_path(path).map_err(|why| {
+    let refused = |why: &str| {
         let path = bc_fs::escape(path);
-        at_line(
-            what,
-            line,
-            &format!("{why}: {path}; give the prefix to strip"),
-        )
+        at_line(what, line, &format!("{why}: {path}"))
+    };
+    let stripped = match what.strip_prefix {
+        b"" => path,
+        prefix => strip(path, prefix).ok_or_else(|| {
+            let prefix = bc_fs::escape(prefix);
+            refused(&format!("not below the prefix {prefix}"))
+        })?,
+    };
+    let mut stripped = stripped;
+    while let Some(rest) = stripped.strip_prefix(b"./") {
+        stripped = rest;
+    }
+    if matches!(stripped, b"" | b".") {
+        return Err(refused("not the path of a file"));
+    }
+    check_path(stripped).map_err(|why| match what.strip_prefix {
+        b"" => refused(&format!("{why}; give the prefix to strip")),
+        _ => refused(why),
     })?;
-    Ok(path.to_vec())
+    Ok(stripped.to_vec())
+}
+
+/// What of `path` lies below `prefix`, component by component: both absolute, or both relative.
+fn strip<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    if path.starts_with(b"/") != prefix.starts_with(b"/") {
+        return None;
+    }
+    let mut rest = meaningful(path);
+    let mut prefix = meaningful(prefix);
+    while !prefix.is_empty() {
+        let (wanted, next) = component(prefix);
+        let (found, below) = component(rest);
+        if found != wanted {
+            return None;
+        }
+        (prefix, rest) = (meaningful(next), meaningful(below));
+    }
+    Some(rest)
+}
+
+/// The first component of a path, and what follows it.
+fn component(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().position(|&byte| byte == b'/');
+    path.split_at(end.unwrap_or(path.len()))
+}
+
+/// A path without the slashes and dots before it that lead nowhere.
+fn meaningful(mut path: &[u8]) -> &[u8] {
+    loop {
+        path = match path {
+            [b'/', rest @ ..] | [b'.', b'/', rest @ ..] => rest,
+            b"." => b"",
+            _ => return path,
+        };
+    }
 }
 
 fn checksums(what: &Import<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
@@ -137,7 +184,7 @@ fn checksums(what: &Import<'_>, input: impl BufRead) -> Result<(Algorithm, Lines
             let why = "which algorithm? name it, or keep to one";
             return Err(at_line(what, record.line, why));
         };
-        lines.push((path(what, record.line, &record.path)?, digest));
+        lines.push((path(what, record.line, &record.path)?, digest, None));
     }
     match (algorithm, lines.is_empty()) {
         (Some(algorithm), false) => Ok((algorithm, lines)),
@@ -224,10 +271,13 @@ fn hashdeep(what: &Import<'_>, mut input: impl BufRead) -> Result<(Algorithm, Li
         let fields: Vec<&[u8]> = text.splitn(columns, |&byte| byte == b',').collect();
         let digest = fields.get(at).and_then(|hex| Digest::from_hex(hex));
         let digest = digest.filter(|digest| digest.as_bytes().len() == algorithm.digest_len());
-        let (Some(digest), Some(name)) = (digest, fields.get(columns - 1)) else {
+        let size = std::str::from_utf8(fields[0])
+            .ok()
+            .and_then(|size| size.parse().ok());
+        let (Some(digest), Some(name), Some(size)) = (digest, fields.get(columns - 1), size) else {
             return Err(at_line(what, number, "not a line of hashdeep"));
         };
-        lines.push((path(what, number, name)?, digest));
+        lines.push((path(what, number, name)?, digest, Some(size)));
     }
     match column {
         Some((_, algorithm)) if !lines.is_empty() => Ok((algorithm, lines)),

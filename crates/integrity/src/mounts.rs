@@ -56,6 +56,16 @@ impl Mounts {
             .max_by_key(|mount| mount.point.len())
     }
 
+    /// The mount that the link at `path` leads to, if it is another one than the link lies on, and
+    /// the file or directory there. Nothing where the kernel does not tell (before Linux 5.8).
+    pub(crate) fn led_to(&self, path: &Path) -> Option<(Identity, &Mount)> {
+        let (_, from) = look_through(path.parent()?, AtFlags::empty())?;
+        let (found, to) = look_through(path, AtFlags::empty())?;
+        let (from, to) = from.zip(to)?;
+        let mount = self.0.iter().find(|mount| mount.id == to)?;
+        (from != to).then_some((found, mount))
+    }
+
     /// What is mounted below `root`, which is absolute and without links, with the paths relative
     /// to it. Of several on one directory the last; automounts that wait for their first use
     /// have nothing mounted.
@@ -85,6 +95,11 @@ impl Mount {
         seen.then_some(found)
     }
 
+    /// Its number, until it is unmounted.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
+
     /// What a manifest says of it.
     pub(crate) fn recorded(&self, fs_uuid: Option<String>) -> Mounted {
         Mounted {
@@ -98,7 +113,11 @@ impl Mount {
 
 /// What is at `path`, and the number of the mount it is on where the kernel tells (Linux 5.8).
 fn look(path: &Path) -> Option<(Identity, Option<u64>)> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    look_through(path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn look_through(path: &Path, links: AtFlags) -> Option<(Identity, Option<u64>)> {
+    let flags = links | AtFlags::NO_AUTOMOUNT;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     let stat = rustix::fs::statx(CWD, path, flags, wanted).ok()?;
     let told = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;

@@ -73,7 +73,9 @@ impl Candidate {
             key,
             name: hash_of(base),
             file: match numbers {
-                Numbers::Stable if !file.mtime_ns.is_some_and(is_beyond) => {
+                Numbers::Stable
+                    if file.ino.is_some() && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
+                {
                     hash_of((file.ino, size, file.mtime_ns))
                 }
                 Numbers::Stable | Numbers::Moving => 0,

@@ -33,6 +33,19 @@ pub(crate) struct Present<'a> {
     pub(crate) mount: Option<&'a Mounted>,
     /// It is the directory that the manifest is in.
     pub(crate) holds_manifest: bool,
+    /// It is a link that was to be followed, or what one leads to.
+    pub(crate) link: Link,
+}
+
+/// What a symbolic link has to do with an entry, where links are followed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Link {
+    /// Nothing, or links are not followed.
+    No,
+    /// The entry is what the link leads to.
+    Followed,
+    /// The link leads nowhere, and is the entry itself.
+    Broken,
 }
 
 impl<'a> Present<'a> {
@@ -132,6 +145,7 @@ impl<'a> Looker<'a> {
                         id: None,
                         mount: None,
                         holds_manifest: false,
+                        link: Link::No,
                     })
                 }
                 Item::Entry(id) => self.entry(id, &path, window, &mut see),
@@ -240,6 +254,7 @@ impl<'a> Looker<'a> {
             id: Some(id),
             mount: tree.mount_of(id, &view),
             holds_manifest,
+            link: tree.link(id, view.kind),
         })
     }
 

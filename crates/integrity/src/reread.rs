@@ -22,17 +22,19 @@ pub enum Reread {
     For(Duration),
 }
 
-/// Bare numbers below this, but for 0, are percentages whose sign was forgotten: nobody reads so
-/// few bytes again.
+/// Bare numbers below this are percentages whose sign was forgotten: nobody reads so few bytes again.
 const FEW: u64 = 4096;
 
-/// A text that is no [`Reread`], or a bare number too small to be meant as bytes.
+/// A text that is no [`Reread`], a bare number too small to be meant as bytes, or nothing at all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownReread(String);
 
 impl fmt::Display for UnknownReread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.trim_end();
+        if parse(text).is_some_and(Reread::is_nothing) {
+            return write!(f, "'{text}': nothing would be read again");
+        }
         match text.parse::<u64>() {
             Ok(..=100) => write!(
                 f,
@@ -57,9 +59,22 @@ impl FromStr for Reread {
 
     /// `5%` or `0.05`: a part; `90s`, `30m`, `2h`, `1.5d`: a time, where `m` is minutes;
     /// everything else is a [`Size`]: `20G`, `500MB`, `1.5g`. A bare number from 1 to 4095 is
-    /// refused: `20` is `20%` or `20B`.
+    /// refused: `20` is `20%` or `20B`; and so is what comes to nothing, which would be no scrub.
     fn from_str(text: &str) -> Result<Reread, UnknownReread> {
-        parse(text).ok_or_else(|| UnknownReread(text.to_string()))
+        parse(text)
+            .filter(|reread| !reread.is_nothing())
+            .ok_or_else(|| UnknownReread(text.to_string()))
+    }
+}
+
+impl Reread {
+    fn is_nothing(self) -> bool {
+        match self {
+            Reread::None => true,
+            Reread::Fraction(part) => part <= 0.0,
+            Reread::Bytes(bytes) => bytes == 0,
+            Reread::For(time) => time.is_zero(),
+        }
     }
 }
 
@@ -97,6 +112,8 @@ fn parse(text: &str) -> Option<Reread> {
 /// An unchanged file. 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
+    /// The run that tried it last, 0 if none did.
+    pub(crate) run: u32,
     /// When it was last tried, in nanoseconds since 1970.
     pub(crate) last: i64,
     pub(crate) size: u64,
@@ -106,15 +123,16 @@ pub(crate) struct Candidate {
 /// Those to read, the least recently tried first; of a time limit all, to
 /// be read in this order until it is over.
 ///
-/// A time after `now` was stamped by a clock that was wrong, then or now, and counts as never.
-/// Those go by how far ahead they are, so that a clock that begins anew with every boot reaches
-/// them all.
+/// Runs are counted, so that no clock keeps a file from its turn: what was tried goes to the end of
+/// the line, whatever time that was. Times order those of one run, and those that no run has tried
+/// since they are counted. There, a time after `now` was stamped by a clock that was wrong, then or
+/// now, and counts as never; those go by how far ahead they are.
 pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread, now: i64) -> Vec<EntryId> {
     // Ties in path order, so that a scrub goes on where the last one stopped.
     let never = |c: &Candidate| c.last > now;
     candidates.sort_unstable_by_key(|c| match never(c) {
-        true => (false, !c.last, c.entry),
-        false => (true, c.last, c.entry),
+        true => (c.run, false, !c.last, c.entry),
+        false => (c.run, true, c.last, c.entry),
     });
     // A byte for the name: a part of many empty files is a part all the same.
     let cost = |c: &Candidate| u128::from(c.size) + 1;
@@ -155,7 +173,6 @@ mod tests {
             ("20G", Reread::Bytes(20 << 30)),
             ("1MB", Reread::Bytes(1_000_000)),
             ("4096", Reread::Bytes(4096)),
-            ("0", Reread::Bytes(0)),
             ("20B", Reread::Bytes(20)),
             ("4095b", Reread::Bytes(4095)),
             ("1.5G", Reread::Bytes(3 << 29)),
@@ -183,6 +200,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_at_all_is_no_scrub() {
+        for text in [
+            "0", "0%", "0.0", "0.0%", "-0%", "0B", "0G", "0s", "0m", "0 d", "00",
+        ] {
+            let error = text.parse::<Reread>().unwrap_err().to_string();
+            assert!(
+                error.contains("nothing would be read again"),
+                "{text}: {error}"
+            );
+        }
+        assert!("1e-9%".parse::<Reread>().is_ok());
+    }
+
+    #[test]
     fn a_forgotten_sign_is_not_taken_for_bytes() {
         for (text, hint) in [
             ("20", "'20' of what? 20% for a part, 20B for so many bytes"),
@@ -202,6 +233,7 @@ mod tests {
     #[test]
     fn the_least_recently_verified_come_first() {
         let candidate = |last, size, entry| Candidate {
+            run: 0,
             last,
             size,
             entry: EntryId(entry),
@@ -227,9 +259,24 @@ mod tests {
     }
 
     #[test]
+    fn runs_count_before_times() {
+        let all = [(2, 1), (0, 9), (1, 99), (1, 5), (0, i64::MAX)];
+        let all = (0..).zip(all).map(|(entry, (run, last))| Candidate {
+            run,
+            last,
+            size: 1,
+            entry: EntryId(entry),
+        });
+        let order = choose(all.collect(), Reread::Fraction(1.0), 7);
+        let order: Vec<u32> = order.iter().map(|id| id.0).collect();
+        assert_eq!(order, [4, 1, 2, 3, 0]);
+    }
+
+    #[test]
     fn times_that_are_not_over_are_never() {
         let times = [i64::MIN, -1, 0, 7, 8, 9, i64::MAX];
         let all = (0..).zip(times).map(|(entry, last)| Candidate {
+            run: 0,
             last,
             size: 1,
             entry: EntryId(entry),

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind};
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
 use crate::place::uuid_at;
+use crate::present::Link;
 use crate::view::View;
 
 /// A walked tree.
@@ -23,6 +24,8 @@ pub(crate) struct Tree {
     pub(crate) real: Option<PathBuf>,
     /// All mounts after the walk; `None` where the kernel does not list them.
     pub(crate) mounts: Option<Mounts>,
+    /// Whether symbolic links were followed.
+    symlinks: Symlinks,
     /// Files that were left out of the walk, of which nothing is said.
     left_out: Vec<OwnFile>,
     /// Files that are mounted, and directories where a file system is: those below which there
@@ -87,36 +90,91 @@ impl Tree {
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: Mounts::read(),
+            symlinks: options.symlinks,
             left_out: leave_out.to_vec(),
             mounted: BTreeMap::new(),
             empty_mounts: BTreeMap::new(),
         };
         tree.place_errors(root.as_bytes());
-        tree.place_mounts(options.symlinks);
+        tree.place_mounts();
         Ok(tree)
     }
 
     /// Finds the mount points of the listing. The mounts were asked for after the walk, so that
     /// those that the walk itself brought about are among them.
-    fn place_mounts(&mut self, symlinks: Symlinks) {
+    fn place_mounts(&mut self) {
         if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
+            let mut found = Vec::new();
             for (path, mount) in mounts.below(real) {
-                let Some((id, found)) = self.mounted_at(path, mount) else {
-                    continue;
-                };
-                let kind = self.listing.kind(id);
-                let empty =
-                    kind == bc_walk::Kind::Dir && self.directory_with_entries(path).is_none();
-                let place = match empty {
-                    false => &mut self.mounted,
-                    true => &mut self.empty_mounts,
-                };
-                place.insert(id, found);
+                let at = self.mounted_at(path, mount);
+                found.extend(at.map(|(id, mounted)| (id, path.to_vec(), mounted)));
             }
+            self.place(found);
         }
-        // Paths through links are not those that the kernel lists: there another device tells.
-        if symlinks == Symlinks::Follow || self.mounts.is_none() {
+        // Paths through links are not those that the kernel lists: there the number of the mount
+        // tells, or another device.
+        if self.symlinks == Symlinks::Follow {
+            self.place_links();
+        }
+        if self.symlinks == Symlinks::Follow || self.mounts.is_none() {
             self.place_other_devices();
+        }
+    }
+
+    /// Takes down what is mounted at entries, given with their paths.
+    fn place(&mut self, all: Vec<(EntryId, Vec<u8>, Found)>) {
+        for (id, path, found) in all {
+            let kind = self.listing.kind(id);
+            let empty = kind == bc_walk::Kind::Dir && self.directory_with_entries(&path).is_none();
+            let place = match empty {
+                false => &mut self.mounted,
+                true => &mut self.empty_mounts,
+            };
+            place.insert(id, found);
+        }
+    }
+
+    /// Finds the links that lead to another mount than they lie on: what they lead to is missing
+    /// while that is not mounted, be it a directory or a file.
+    fn place_links(&mut self) {
+        let (Some(real), Some(mounts)) = (&self.real, &self.mounts) else {
+            return;
+        };
+        let mut found = Vec::new();
+        let mut known = BTreeMap::new();
+        for id in self.listing.ids().filter(|id| self.is_followed(*id)) {
+            let mut path = Vec::new();
+            self.listing.write_relative(id, &mut path);
+            let at = real.join(OsStr::from_bytes(&path));
+            let Some((identity, mount)) = mounts.led_to(&at) else {
+                continue;
+            };
+            let mounted = known.entry(mount.id()).or_insert_with(|| {
+                let point = Path::new(OsStr::from_bytes(&mount.point));
+                let uuid = uuid_at(point, Some(identity.dev), Some(&mount.source));
+                mount.recorded(uuid)
+            });
+            let identity = Some(identity);
+            let mounted = mounted.clone();
+            found.push((id, path, Found { mounted, identity }));
+        }
+        self.place(found);
+    }
+
+    /// Is the entry a file or a directory that a followed link below the root leads to?
+    fn is_followed(&self, id: EntryId) -> bool {
+        let listing = &self.listing;
+        let plain = matches!(listing.kind(id), bc_walk::Kind::Dir | bc_walk::Kind::File);
+        plain && listing.follow(id) && listing.name(id).to_bytes() != ROOT
+    }
+
+    /// What a link has to do with an entry that was found to be of this kind.
+    pub(crate) fn link(&self, id: EntryId, kind: Kind) -> Link {
+        match (self.symlinks, kind) {
+            (Symlinks::Skip, _) => Link::No,
+            (Symlinks::Follow, Kind::Symlink) => Link::Broken,
+            (Symlinks::Follow, _) if self.is_followed(id) => Link::Followed,
+            (Symlinks::Follow, _) => Link::No,
         }
     }
 

@@ -9,7 +9,7 @@
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
-use crate::present::Present;
+use crate::present::{Link, Present};
 use crate::verify::RootCheck;
 
 /// The mount points missed so far; entries come in path order.
@@ -31,6 +31,8 @@ pub(crate) enum Lost {
     Here,
     /// It is below one.
     Below,
+    /// It was what a link led to that leads nowhere now.
+    Nowhere,
 }
 
 impl Unmounted {
@@ -71,7 +73,9 @@ impl Unmounted {
                 let ino = new.and_then(|new| new.view.ino);
                 compare(was, is, is_inode(old, ino)) == Sameness::OtherPart
             });
-        let missed = (was.is_some() && !mounted || hidden || other) && old.path != ROOT;
+        // What a broken link led to was not looked at, whatever the reason: it is not gone.
+        let nowhere = new.is_some_and(|new| new.link == Link::Broken) && old.kind != Kind::Symlink;
+        let missed = (was.is_some() && !mounted || hidden || other || nowhere) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
             return Lost::No;
         }
@@ -79,7 +83,10 @@ impl Unmounted {
         below.push(b'/');
         let at = self.below.partition_point(|known| *known < below);
         self.below.insert(at, below);
-        Lost::Here
+        match nowhere {
+            true => Lost::Nowhere,
+            false => Lost::Here,
+        }
     }
 
     /// Does `path` lie below one of them?
@@ -118,15 +125,23 @@ impl Replaced {
         &mut self,
         old: &Entry,
         (mount, ino): (Option<&Mounted>, Option<u64>),
+        link: Link,
         knows: Knows,
     ) {
         let Some(is) = mount.filter(|_| old.path != ROOT) else {
             return;
         };
+        // The file at the end of a link is one of many of its file system: that it is edited says
+        // nothing against that. Earlier versions did not record what is mounted there.
+        let led_to_file = link == Link::Followed && old.kind != Kind::Dir;
         let replaced = match (old.mount.as_deref(), knows) {
-            (Some(was), _) => compare(was, is, is_inode(old, ino)) == Sameness::Unknown,
+            (Some(was), _) => match compare(was, is, is_inode(old, ino)) {
+                Sameness::Other => true,
+                Sameness::Unknown => !led_to_file,
+                Sameness::Same | Sameness::OtherPart => false,
+            },
             (None, Knows::Nothing) => old.dev.is_some() && old.kind == Kind::Dir,
-            (None, Knows::All) => true,
+            (None, Knows::All) => !led_to_file || old.dev.is_none(),
         };
         if replaced {
             self.0.push(Place {
@@ -183,7 +198,9 @@ enum Sameness {
     Same,
     /// Two parts of one file system.
     OtherPart,
-    /// Two file systems, or nothing tells.
+    /// Two file systems, or two parts of what may be one.
+    Other,
+    /// Nothing tells.
     Unknown,
 }
 
@@ -191,17 +208,24 @@ enum Sameness {
 /// is mounted; its number may have come to another one, so its files have to tell.
 fn compare(was: &Mounted, is: &Mounted, same_inode: bool) -> Sameness {
     let same_system = match (&was.fs_uuid, &is.fs_uuid) {
-        (Some(was), Some(is)) => was == is,
-        _ => was.source == is.source && names_one_disk(&is.source),
+        (Some(was), Some(is)) => Some(was == is),
+        _ if was.source == is.source => names_one_disk(&is.source).then_some(true),
+        // Names of devices change from boot to boot; an earlier version may have recorded none.
+        _ => [was, is]
+            .iter()
+            .all(|mount| !mount.source.is_empty() && !mount.source.starts_with('/'))
+            .then_some(false),
     };
     let other_volume = matches!((was.subvolid, is.subvolid), (Some(was), Some(is)) if was != is);
     let other_root = matches!((&was.root, &is.root), (Some(was), Some(is)) if was != is);
     match (same_system, other_volume) {
-        (false, _) => Sameness::Unknown,
-        (true, true) => Sameness::OtherPart,
-        (true, false) if !other_root => Sameness::Same,
-        (true, false) if same_inode => Sameness::Unknown,
-        (true, false) => Sameness::OtherPart,
+        (None, _) if other_root => Sameness::Other,
+        (None, _) => Sameness::Unknown,
+        (Some(false), _) => Sameness::Other,
+        (Some(true), true) => Sameness::OtherPart,
+        (Some(true), false) if !other_root => Sameness::Same,
+        (Some(true), false) if same_inode => Sameness::Unknown,
+        (Some(true), false) => Sameness::OtherPart,
     }
 }
 
@@ -213,6 +237,15 @@ fn is_inode(old: &Entry, ino: Option<u64>) -> bool {
 /// Is this the source of one file system only? That of every tmpfs may be `none`.
 fn names_one_disk(source: &str) -> bool {
     source.starts_with('/') || source.contains(':')
+}
+
+/// What is said of what a broken link led to.
+pub(crate) fn nowhere(old: &Entry) -> String {
+    let kind = old.kind.name();
+    let source = old.mount.as_ref().map(|mount| &mount.source[..]);
+    let on = source.filter(|source| !source.is_empty());
+    let on = on.map_or_else(String::new, |source| format!(" on {source}"));
+    format!("a link that led to a {kind}{on} leads nowhere now: not mounted? --force to go on")
 }
 
 /// What is said of one.
@@ -292,12 +325,13 @@ mod tests {
         let disk: Of<'_> = ("/dev/sda1", Some("u"), Some("/a"), None);
         let volume: Of<'_> = ("/dev/sda1", Some("u"), Some("/@"), Some(256));
         let (same, part, unknown) = (Sameness::Same, Sameness::OtherPart, Sameness::Unknown);
+        let other = Sameness::Other;
         for (was, is, expected) in [
             (disk, disk, same),
             (disk, ("/dev/sdb1", disk.1, disk.2, None), same),
             (disk, (disk.0, disk.1, Some("/b"), None), part),
             (disk, ("/dev/sdb1", disk.1, Some("/b"), None), part),
-            (disk, (disk.0, Some("v"), disk.2, None), unknown),
+            (disk, (disk.0, Some("v"), disk.2, None), other),
             // Whoever may not ask for the UUID goes by the source.
             (disk, (disk.0, None, disk.2, None), same),
             (disk, (disk.0, None, Some("/b"), None), part),
@@ -328,6 +362,16 @@ mod tests {
                 ("box:/e", None, Some("/"), None),
                 ("box:/e", None, Some("/f"), None),
                 part,
+            ),
+            (
+                ("box:/e", None, Some("/"), None),
+                ("box:/f", None, Some("/"), None),
+                other,
+            ),
+            (
+                ("tank/a", None, Some("/"), None),
+                ("tank/b", None, Some("/"), None),
+                other,
             ),
         ] {
             let found = compare(&mounted(was), &mounted(is), false);

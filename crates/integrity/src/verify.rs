@@ -326,6 +326,7 @@ pub(crate) fn lose(
 ) -> std::io::Result<()> {
     let reason = match lost {
         Lost::Here => Some(unmounted::reason(entry)),
+        Lost::Nowhere => Some(unmounted::nowhere(entry)),
         Lost::No | Lost::Below => None,
     };
     comparison.unmounted(&entry.path, entry.kind, here, reason)

@@ -55,7 +55,7 @@ impl<'a> From<&'a Entry> for View<'a> {
         let meta = entry.meta.as_ref();
         View {
             kind: entry.kind,
-            size: meta.map(|meta| meta.size),
+            size: entry.size(),
             mode: meta.map(|meta| meta.mode),
             uid: meta.map(|meta| meta.uid),
             gid: meta.map(|meta| meta.gid),
@@ -227,7 +227,9 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
 /// Of content that differs: does nothing tell an edit from damage? So it is with what was imported
 /// from files that hold neither size nor time, and with times that cannot be held.
 pub(crate) fn is_undecided(old: &View<'_>, new: &View<'_>) -> bool {
-    let no_edit_seen = !differ(old.size, new.size) && !differ(old.mtime_ns, new.mtime_ns);
+    // A size alone does not tell an edit from a file that was cut off.
+    let no_edit_seen = !differ(old.mtime_ns, new.mtime_ns)
+        && (!differ(old.size, new.size) || old.mtime_ns.is_none());
     let incomplete = [old, new]
         .iter()
         .any(|side| side.size.is_none() || side.mtime_ns.is_none_or(is_beyond));

@@ -5,8 +5,10 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::InodeFlags;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
+use rustix::io::Errno;
 
 use super::guard::{compare, identity_at, piece};
 use super::meta::Metadata;
@@ -37,14 +39,12 @@ pub(crate) enum Blocks {
     Own,
 }
 
-/// Copies all of `source`, which has `size` bytes, into `dir`: written, given
-/// the metadata, made durable, read again and compared. Nothing stays behind
-/// on failure.
+/// Copies all of a source, which has so many bytes, into `dir`: written, given the metadata and flags,
+/// made durable, read again and compared. Nothing stays behind on failure.
 pub(crate) fn copy(
-    source: &OwnedFd,
-    size: u64,
-    blocks: Blocks,
+    (source, size, blocks): (&OwnedFd, u64, Blocks),
     metadata: &Metadata,
+    flags: Option<&InodeFlags>,
     dir: &OwnedFd,
     temps: &mut Temps,
     cancel: &Cancel,
@@ -56,13 +56,12 @@ pub(crate) fn copy(
     })?;
     // Set whenever `part` succeeds.
     let file = created.ok_or(Skip::Changed)?;
-    let cloned = blocks == Blocks::Shared && sys::clone(source, &file).is_ok();
-    let filled = match cloned {
-        true => Ok(()),
-        false => write(source, size, &file, cancel),
-    };
-    let written = filled.and_then(|()| {
-        let refused = metadata.apply(&file)?;
+    // Flags first: some say how content is stored.
+    let written = given(flags, &file).and_then(|mut refused| {
+        if blocks == Blocks::Own || sys::clone(source, &file).is_err() {
+            write(source, size, &file, cancel)?;
+        }
+        refused.extend(metadata.apply(&file)?);
         sys::sync(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
@@ -85,6 +84,20 @@ pub(crate) fn copy(
             Err(why)
         }
     }
+}
+
+/// Gives a new file these flags; those that it does not get.
+fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<String>, Skip> {
+    let plain = InodeFlags::default();
+    let Some(flags) = flags.filter(|flags| flags.missing_from(&plain).is_some()) else {
+        return Ok(Vec::new());
+    };
+    let refused = sys::give_flags(flags, file)?;
+    let said = |(name, errno): (&str, Errno)| {
+        let name = name.strip_prefix("the ").unwrap_or(name);
+        format!("{name}: {}", std::io::Error::from(errno))
+    };
+    Ok(refused.into_iter().map(said).collect())
 }
 
 /// Removes an unfinished copy if the name still leads to it; the next run

@@ -462,8 +462,14 @@ pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
     ];
     // Each layer of one overlay has files of its own, and a device number.
     let layers = shows == [Shows::Layers; 2] && is_one_mount(&one.dir, &other.dir);
-    match may_be_one(shows, one.stat.id.dev != other.stat.id.dev && !layers) {
-        true => Err(Skip::UnstableInodes),
+    let (one_id, other_id) = (one.stat.id, other.stat.id);
+    let across = one_id.dev != other_id.dev && !layers;
+    if may_be_one(shows, across) {
+        return Err(Skip::UnstableInodes);
+    }
+    let same_number = across && one_id.ino == other_id.ino;
+    match same_number && bc_fs::may_be_one_file_system(&one.file, &other.file) {
+        true => Err(Skip::SameVolume),
         false => Ok(()),
     }
 }

@@ -272,10 +272,9 @@ impl Move<'_> {
         let (target, to_dir) = (self.target, self.to_dir);
         let size = target.stat.stamp.size;
         let copied = copy(
-            &target.file,
-            size,
-            Blocks::Shared,
+            (&target.file, size, Blocks::Shared),
             &self.metadata,
+            Some(target.flags()?),
             to_dir,
             means.temps,
             means.cancel,

@@ -92,7 +92,10 @@ impl Acceptable<'_> {
         if self.force == Force::No {
             let apart = guard::check_distinct(target, &held)
                 .and_then(|()| guard::check_distinct(self.keeper, &held));
-            apart.map_err(|_| exists("its file system has no stable inode numbers"))?;
+            apart.map_err(|why| match why {
+                Skip::SameVolume => exists("it may be the file itself on another device"),
+                _ => exists("its file system has no stable inode numbers"),
+            })?;
         }
         let (origin, lost) = self.compare_metadata(&held, target, metadata)?;
         guard::wait_for_clock(held.stat.stamp.mtime_ns);
@@ -136,7 +139,8 @@ impl Acceptable<'_> {
         target: &Held,
         metadata: &Metadata,
     ) -> Result<(Origin, Option<String>), Skip> {
-        let differs = metadata.difference(&held.metadata()?);
+        let flag = target.flags()?.missing_from(held.flags()?);
+        let differs = metadata.difference(&held.metadata()?).or(flag);
         // What a journal vouches for was given all that its file system takes.
         if self.known == Some(held.stat.id) {
             return match differs {
@@ -179,7 +183,8 @@ fn named(what: &str) -> &'static str {
         "owner" => "its owner differs",
         "mode" => "its mode differs",
         "ACL" => "its ACL differs",
-        _ => "an extended attribute of it differs",
+        "an extended attribute" => "an extended attribute of it differs",
+        _ => "its flags of chattr differ",
     }
 }
 

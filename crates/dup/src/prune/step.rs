@@ -197,6 +197,8 @@ pub enum Skip {
     MetadataLost(String),
     /// Deleting is unsafe where the system cannot tell files apart.
     UnstableInodes,
+    /// Deleting is unsafe where two devices may show one file system, and the files have one number.
+    SameVolume,
     /// Something has the destination's name, and is not the copy that the move
     /// makes: because of this, where that was asked.
     DestinationExists(Option<&'static str>),
@@ -276,7 +278,7 @@ impl Skip {
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
-            Skip::SameFile => "same file under another mount",
+            Skip::SameFile | Skip::SameVolume => "same file under another mount",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -340,6 +342,9 @@ impl fmt::Display for Skip {
             Skip::UnstableInodes => {
                 f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
             }
+            Skip::SameVolume => f.write_str(
+                "perhaps the kept file itself: both have one inode number, and their file systems one UUID, as an image on two loop devices or a copy of a whole disk has; needs force",
+            ),
             Skip::DestinationExists(None) => f.write_str("the destination exists"),
             Skip::DestinationExists(Some(what)) => write!(f, "the destination exists; {what}"),
             Skip::Left { path, errno } => write!(

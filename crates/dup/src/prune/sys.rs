@@ -238,6 +238,14 @@ pub(crate) fn inode_flags(file: impl AsFd) -> Result<InodeFlags> {
     call("get flags", || InodeFlags::of(&file))
 }
 
+/// See [`InodeFlags::give`].
+pub(crate) fn give_flags(
+    flags: &InodeFlags,
+    file: impl AsFd,
+) -> Result<Vec<(&'static str, Errno)>> {
+    call("set flags", || flags.give(&file))
+}
+
 /// What the file system is known for.
 pub(crate) fn traits(file: impl AsFd) -> Result<Traits> {
     call("statfs", || basic_traits(&file))

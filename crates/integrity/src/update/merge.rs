@@ -55,6 +55,7 @@ impl Merge<'_, '_> {
         }
         let mut fresh = to_entry(new, &mut self.devices);
         fresh.verified_at = fresh.digest.map(|_| self.what.now);
+        fresh.tried_run = (fresh.kind == Kind::File).then(|| self.plan.run());
         self.renamed(new.id, &mut fresh);
         self.output.put(&fresh)
     }
@@ -160,6 +161,10 @@ impl Merge<'_, '_> {
                 fresh.verified_at = verified_at;
                 fresh.tried_at = entry.tried_at.filter(|_| !tried);
             }
+            fresh.tried_run = match tried {
+                true => Some(self.plan.run()),
+                false => entry.tried_run.filter(|_| fresh.kind == Kind::File),
+            };
             fresh.extra.clone_from(&entry.extra);
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
@@ -174,6 +179,7 @@ impl Merge<'_, '_> {
         let mut kept = entry.clone();
         if tried {
             (kept.tried_at, kept.found) = (Some(self.what.now), found);
+            kept.tried_run = Some(self.plan.run());
         }
         self.keep(&kept, new.view.device)
     }

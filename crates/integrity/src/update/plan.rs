@@ -54,6 +54,8 @@ pub(super) struct Plan<'a> {
     /// Those of them that are to be read if the tree turns out to be no copy, and whether they
     /// count among the matches for that alone.
     if_copied: Vec<(EntryId, bool)>,
+    /// The latest run that the old manifest names.
+    last_run: u32,
     /// Which mounts the old manifest names.
     knows: Knows,
     judge: Judge<'a>,
@@ -80,6 +82,7 @@ impl<'a> Plan<'a> {
             problems: Vec::new(),
             by_name: 0,
             if_copied: Vec::new(),
+            last_run: 0,
             knows: Knows::Nothing,
             judge: Judge::new(tree, elsewhere),
         }
@@ -87,6 +90,11 @@ impl<'a> Plan<'a> {
 
     pub(super) fn read(&mut self, id: EntryId) {
         self.wanted[id.0 as usize] = true;
+    }
+
+    /// The number of this run: what it tries has its next turn after all that it does not.
+    pub(super) fn run(&self) -> u32 {
+        self.last_run.saturating_add(1)
     }
 
     /// Are there files in the old manifest, of which none is found again, be it by its old name or
@@ -144,13 +152,16 @@ impl<'a> Plan<'a> {
                 }
             };
             match entry {
-                Some(entry) => match unmounted.see(entry, Some(new)) {
-                    Lost::No => self.both(entry, new, made, what),
-                    Lost::Here | Lost::Below => {
-                        self.seen += 1;
-                        self.tell = true;
+                Some(entry) => {
+                    self.count_run(entry);
+                    match unmounted.see(entry, Some(new)) {
+                        Lost::No => self.both(entry, new, made, what),
+                        Lost::Here | Lost::Below | Lost::Nowhere => {
+                            self.seen += 1;
+                            self.tell = true;
+                        }
                     }
-                },
+                }
                 None if unmounted.covers(new.path) => self.tell = true,
                 None => {
                     self.differs = true;
@@ -192,7 +203,12 @@ impl<'a> Plan<'a> {
         }
     }
 
+    fn count_run(&mut self, entry: &Entry) {
+        self.last_run = self.last_run.max(entry.tried_run.unwrap_or(0));
+    }
+
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
+        self.count_run(entry);
         let unseen = self.tree.why_unseen(&entry.path).is_some();
         if !unseen {
             if unmounted.see(entry, None) != Lost::No {
@@ -226,7 +242,8 @@ impl<'a> Plan<'a> {
             self.judge.witness(&old, &new.view, id);
         }
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
-        self.replaced.see(entry, (mount, new.view.ino), self.knows);
+        self.replaced
+            .see(entry, (mount, new.view.ino), new.link, self.knows);
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
@@ -289,6 +306,7 @@ impl<'a> Plan<'a> {
         if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);
             self.candidates.push(Candidate {
+                run: entry.tried_run.unwrap_or(0),
                 last: last_tried(entry, made, what.now),
                 size,
                 entry: id,

@@ -10,7 +10,7 @@ use bc_integrity::{
 use bc_testkit::{TestTree, left_out, tool};
 
 use crate::support::{
-    How, THEN, an_update, create_with, entry, lines, manifest_of, mode, updated, verified,
+    How, THEN, an_update, create_with, diffed, entry, lines, manifest_of, mode, updated, verified,
 };
 
 fn exported(manifest: &[u8], format: Foreign) -> (Vec<u8>, bc_integrity::Exported) {
@@ -260,14 +260,120 @@ fn lines_that_cannot_be_imported() {
         let error = imported(text.as_bytes(), None).expect_err(&text);
         assert!(error.to_string().contains(why), "{text}: {error}");
     }
-    let what = Import {
-        name: b"sums",
-        algorithm: None,
-        strip_prefix: b"/srv",
-        created_at: 0,
+}
+
+/// Whole components only, however the prefix is written; what lies outside of it is refused.
+#[test]
+fn a_prefix_is_stripped_by_components() {
+    let hex = "d41d8cd98f00b204e9800998ecf8427e";
+    let stripped = |prefix: &str, path: &str| {
+        let what = Import {
+            name: b"sums",
+            algorithm: None,
+            strip_prefix: prefix.as_bytes(),
+            created_at: 0,
+        };
+        let text = format!("{hex}  {path}\n{hex}  {path}\n");
+        let (manifest, trailer) = import(&what, text.as_bytes(), Vec::new())?;
+        assert_eq!(trailer.entries, 1);
+        Ok(lines(&manifest)[1]["path"].as_str().unwrap().to_owned())
     };
-    let text = format!("{hex}  /srv/a\n{hex}  /srv/a\n");
-    let (manifest, trailer) = import(&what, text.as_bytes(), Vec::new()).unwrap();
-    assert_eq!(trailer.entries, 1);
-    assert_eq!(lines(&manifest)[1]["path"], "a");
+    for (prefix, path, expected) in [
+        ("/srv", "/srv/a", "a"),
+        ("/srv/", "/srv/a", "a"),
+        ("/srv//", "//srv/./a/b", "a/b"),
+        ("/", "/srv/a", "srv/a"),
+        ("srv", "srv/srv/a", "srv/a"),
+        ("./srv", "srv/a", "a"),
+        ("srv", "./srv//a", "a"),
+        (".", "srv/a", "srv/a"),
+        ("./", "./a", "a"),
+        ("", "./a", "a"),
+        ("/srv/photo", "/srv/photo/s/1", "s/1"),
+    ] {
+        assert_eq!(stripped(prefix, path).unwrap(), expected, "{prefix} {path}");
+    }
+    for (prefix, path) in [
+        ("/srv", "/srv2/1"),
+        ("/srv/", "/srv2/1"),
+        ("/srv/photo", "/srv/photos/1"),
+        ("/srv", "/sr"),
+        ("/srv", "/srv"),
+        ("/srv", "/srv/"),
+        ("/srv/", "/srv/."),
+        (".", "/srv2/1"),
+        ("srv", "/srv2/1"),
+        ("srv", "/srv/1"),
+        ("srv", "srv2/1"),
+        ("/srv", "srv/1"),
+        ("/srv", "a"),
+        ("/srv", "/srv/../etc/passwd"),
+        ("/srv", "/other/../srv/1"),
+        ("", "/srv/1"),
+    ] {
+        let error: bc_integrity::Error = stripped(prefix, path).expect_err(path);
+        let text = error.to_string();
+        assert!(
+            text.contains("line 1: ") && text.contains(path),
+            "{prefix}: {text}"
+        );
+    }
+}
+
+/// What hashdeep says of sizes counts without any content being read, and makes no edit of what
+/// may be damage.
+#[test]
+fn sizes_of_an_imported_list_are_kept() {
+    let tree = sample();
+    let (text, _) = exported(&manifest_of(tree.path()), Foreign::Hashdeep);
+    let manifest = imported(&text, None).unwrap();
+    assert_eq!(entry(&manifest, "sp ace")["size"], 2);
+    let bytes: u64 = lines(&manifest)
+        .iter()
+        .filter_map(|line| line["size"].as_u64())
+        .sum();
+    assert_eq!(lines(&manifest).last().unwrap()["bytes"], bytes);
+    // And come out again as they went in.
+    assert_eq!(exported(&manifest, Foreign::Hashdeep).0, text);
+    let path = tree.scratch("m");
+    std::fs::write(&path, &manifest).unwrap();
+    for mode_of in [Mode::Strict, Mode::Content, Mode::Meta] {
+        let (text, _) = verified(tree.path(), &path, mode(mode_of));
+        assert_eq!(text, "", "{mode_of}");
+    }
+    tree.write("sp ace", "grown");
+    let (text, _) = verified(tree.path(), &path, mode(Mode::Meta));
+    assert_eq!(text, "~c sp ace\n");
+    tree.write("#hash", "4");
+    let said = updated(&an_update(tree.path().as_os_str(), &path))
+        .unwrap()
+        .0;
+    let undecided = "content differs; nothing recorded tells an edit from damage";
+    assert_eq!(
+        said,
+        format!("~c #hash: {undecided}\n~c sp ace: {undecided}\n")
+    );
+    let now = std::fs::read(&path).unwrap();
+    for kept in ["#hash", "sp ace"] {
+        assert_eq!(entry(&now, kept), entry(&manifest, kept));
+    }
+}
+
+/// Of two files with one size and no other metadata neither is the other one, renamed and damaged.
+#[test]
+fn sizes_alone_make_no_moves() {
+    let list = |name: &str, hex: &str| {
+        let text = format!("%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n7,{hex},{name}\n");
+        imported(text.as_bytes(), None).unwrap()
+    };
+    let old = list("a", "d41d8cd98f00b204e9800998ecf8427e");
+    let new = list("b", "0cc175b9c0f1b6a831c399e269772661");
+    let (text, _) = diffed(&old, &new, Default::default()).unwrap();
+    assert_eq!(text, "- a\n+ b\n");
+    let new = list("b", "d41d8cd98f00b204e9800998ecf8427e");
+    let (text, _) = diffed(&old, &new, Default::default()).unwrap();
+    assert_eq!(text, "> a -> b\n");
+    let bad = "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\nx,0cc175b9c0f1b6a831c399e269772661,b\n";
+    let error = imported(bad.as_bytes(), None).unwrap_err();
+    assert!(error.to_string().contains("line 3"), "{error}");
 }

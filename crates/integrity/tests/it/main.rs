@@ -13,5 +13,6 @@ mod recording;
 mod refusals;
 mod scrubbing;
 mod support;
+mod turns;
 mod unreadable;
 mod updating;

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use bc_integrity::fields::Rules;
 use bc_integrity::{Damaged, Outcome, Reread, Update};
 use bc_testkit::TestTree;
 
-use crate::support::{
-    THEN, an_update, entry, manifest_of, record, recorded, resealed, rot, updated,
-};
+use crate::support::{THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated};
 use crate::unreadable::done_as_nobody;
 
 const SECOND: i64 = 1_000_000_000;
@@ -103,6 +102,41 @@ fn what_is_damaged_does_not_keep_the_budget_from_the_others() {
     assert_eq!(std::fs::read(&manifest).unwrap(), bytes);
 }
 
+/// What an update noted as damaged is damage to whoever compares its manifest with an older one,
+/// under its old name and under a new one.
+#[test]
+fn a_diff_shows_what_the_newer_manifest_notes() {
+    let (tree, _) = sample();
+    let manifest = record(&tree);
+    for path in ["a", "c", "e"] {
+        decay(&tree, &manifest, path);
+    }
+    let old = std::fs::read(&manifest).unwrap();
+    night(&tree, &manifest, Reread::Fraction(1.0), THEN + SECOND);
+    let new = std::fs::read(&manifest).unwrap();
+    let at = "found at 2023-11-14T22:13:21Z, not tried again since";
+    let (text, summary) = diffed(&old, &new, Rules::default()).unwrap();
+    let line = |path| format!("!! {path}: ctime unchanged, points to bitrot: {at}\n");
+    assert_eq!(text, ["a", "c", "e"].map(line).concat());
+    assert_eq!(summary.outcome(), Outcome::Damaged);
+    // It is no difference of two that both note it, nor is one that is no longer noted.
+    for newer in [&new, &old] {
+        let (text, _) = diffed(&new, newer, Rules::default()).unwrap();
+        assert_eq!(text, "");
+    }
+    // An edit before the damage, and another name, hide nothing.
+    edit(&manifest, "c", |entry| {
+        entry["digest"] = "1".repeat(64).into()
+    });
+    edit(&manifest, "e", |entry| entry["path"] = "e2".into());
+    let new = std::fs::read(&manifest).unwrap();
+    let (text, summary) = diffed(&old, &new, Rules::default()).unwrap();
+    for line in ["!! a: ", "!! c: ", "!! e2: "] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(summary.count(bc_integrity::change::Class::Damaged), 3);
+}
+
 #[test]
 fn what_was_damaged_is_cleared_once_it_is_right() {
     let (tree, _) = sample();
@@ -131,7 +165,9 @@ fn what_was_damaged_is_cleared_once_it_is_right() {
     assert!(text.contains("!! c: ") && !text.contains("!! a"), "{text}");
     let now = std::fs::read(&manifest).unwrap();
     for path in ["a", "c"] {
-        assert_eq!(recorded(&now, path), entry(&now, path), "{path}");
+        for key in ["tried_at", "found"] {
+            assert!(entry(&now, path)[key].is_null(), "{path}");
+        }
     }
     let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
     assert_eq!((&text[..], outcome), ("", Outcome::Same));

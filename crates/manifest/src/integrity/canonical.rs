@@ -61,6 +61,11 @@ pub(super) fn parse_into(
         Some(()) => Some(time::parse_rfc3339(rest.string()?)?),
         None => None,
     };
+    entry.tried_run = match rest.0.starts_with(b",\"tried_run\":") {
+        true => Some(rest.small(b",\"tried_run\":")?),
+        false => None,
+    };
+    entry.size_alone = None;
     entry.tried_at = None;
     entry.found = None;
     entry.xattrs = None;
@@ -216,6 +221,8 @@ mod tests {
         entry.target = Some(b"before".to_vec());
         entry.xattrs = Some(Default::default());
         entry.verified_at = Some(1);
+        entry.tried_run = Some(1);
+        entry.size_alone = Some(1);
         entry.tried_at = Some(1);
         entry.found = Some(Found::Damaged);
         entry.dev = Some(1);
@@ -281,6 +288,7 @@ mod tests {
             entry.rdev = rest.0;
             entry.verified_at = rest.1;
             entry.dev = rest.4.0;
+            entry.tried_run = rest.4.0;
             entry.mount = rest.4.1.map(|source| {
                 Box::new(Mounted {
                     root: Some(source.clone()),

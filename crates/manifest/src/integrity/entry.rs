@@ -111,6 +111,7 @@ const FIELDS: &[&str] = &[
     "xattrs",
     "xattrs_b64",
     "verified_at",
+    "tried_run",
     "tried_at",
     "found",
     "error",
@@ -166,6 +167,9 @@ pub struct Entry {
     pub kind: Kind,
     /// Its metadata; `None` if they could not be read (there is an error then).
     pub meta: Option<Meta>,
+    /// Size in bytes where that is all that is known of the metadata, as of a list of another tool
+    /// that has sizes.
+    pub size_alone: Option<u64>,
     /// The file system that the entry is on, as the index of its first appearance in the manifest
     /// (the root's is 0): numbers of devices change from boot to boot. `None` is the root's too,
     /// which is how it is written; earlier versions wrote 0.
@@ -182,6 +186,9 @@ pub struct Entry {
     pub xattrs: Option<Xattrs>,
     /// When the content was last read and found to have the digest, in nanoseconds since 1970.
     pub verified_at: Option<i64>,
+    /// The run that tried the content last, whatever came of it: updates of a manifest are counted
+    /// from 1, since a clock may say anything. `None` if none did, or an earlier version.
+    pub tried_run: Option<u32>,
     /// When the content was last tried without finding the digest, in nanoseconds since 1970;
     /// gone as soon as it is found again.
     pub tried_at: Option<i64>,
@@ -200,6 +207,7 @@ impl Entry {
             path,
             kind,
             meta: None,
+            size_alone: None,
             dev: None,
             mount: None,
             rdev: None,
@@ -207,11 +215,17 @@ impl Entry {
             target: None,
             xattrs: None,
             verified_at: None,
+            tried_run: None,
             tried_at: None,
             found: None,
             error: None,
             extra: Map::new(),
         }
+    }
+
+    /// Size in bytes, if it is known.
+    pub fn size(&self) -> Option<u64> {
+        self.meta.map(|meta| meta.size).or(self.size_alone)
     }
 
     /// What the format asks of every entry besides its path, for writer and reader alike.
@@ -257,6 +271,8 @@ impl Entry {
             push_i64(out, meta.ctime_ns);
             push_field(out, "ino", meta.ino);
             push_field(out, "nlink", meta.nlink);
+        } else if let Some(size) = self.size_alone {
+            push_field(out, "size", size);
         }
         if let Some(dev) = self.dev {
             push_field(out, "dev", dev.into());
@@ -278,15 +294,17 @@ impl Entry {
         if let Some(xattrs) = &self.xattrs {
             push_xattrs(out, xattrs);
         }
-        for (key, time) in [
-            ("verified_at", self.verified_at),
-            ("tried_at", self.tried_at),
-        ] {
+        let push_time = |out: &mut Vec<u8>, key, time: Option<i64>| {
             if let Some(time) = time {
                 push_key(out, key);
                 push_str(out, &time::format_rfc3339(time));
             }
+        };
+        push_time(out, "verified_at", self.verified_at);
+        if let Some(run) = self.tried_run {
+            push_field(out, "tried_run", run.into());
         }
+        push_time(out, "tried_at", self.tried_at);
         if let Some(found) = self.found {
             push_key(out, "found");
             push_str(out, found.name());

@@ -46,6 +46,7 @@ enum Key {
     Xattrs,
     XattrsB64,
     VerifiedAt,
+    TriedRun,
     TriedAt,
     Found,
     Error,
@@ -79,6 +80,7 @@ struct Raw<'a> {
     xattrs: Option<Pairs>,
     xattrs_b64: Option<Pairs>,
     verified_at: Option<Text<'a>>,
+    tried_run: Option<u32>,
     tried_at: Option<Text<'a>>,
     found: Option<Text<'a>>,
     error: Option<Failure>,
@@ -123,6 +125,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::Xattrs => once(&mut raw.xattrs, &mut map)?,
                         Key::XattrsB64 => once(&mut raw.xattrs_b64, &mut map)?,
                         Key::VerifiedAt => once(&mut raw.verified_at, &mut map)?,
+                        Key::TriedRun => once(&mut raw.tried_run, &mut map)?,
                         Key::TriedAt => once(&mut raw.tried_at, &mut map)?,
                         Key::Found => once(&mut raw.found, &mut map)?,
                         Key::Error => once(&mut raw.error, &mut map)?,
@@ -262,6 +265,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         .found
         .map(|Text(text)| Found::from_name(&text).ok_or("found is neither damaged nor unreadable"))
         .transpose()?;
+    let mut size_alone = None;
     let meta = match (
         raw.size,
         raw.mode,
@@ -291,7 +295,10 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
             ino,
             nlink,
         }),
-        (None, None, None, None, None, None, None, None) => None,
+        (size, None, None, None, None, None, None, None) => {
+            size_alone = size;
+            None
+        }
         _ => return Err("some metadata missing"),
     };
     let xattrs = xattrs(raw.xattrs, raw.xattrs_b64)?;
@@ -311,6 +318,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         path,
         kind,
         meta,
+        size_alone,
         dev,
         mount,
         rdev,
@@ -318,6 +326,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         target,
         xattrs,
         verified_at,
+        tried_run: raw.tried_run,
         tried_at,
         found,
         error,

@@ -122,8 +122,7 @@ impl Trailer {
         match entry.kind {
             Kind::File => {
                 self.files += 1;
-                let size = entry.meta.map_or(0, |meta| meta.size);
-                self.bytes = self.bytes.saturating_add(size);
+                self.bytes = self.bytes.saturating_add(entry.size().unwrap_or(0));
             }
             Kind::Dir => self.dirs += 1,
             _ => {}

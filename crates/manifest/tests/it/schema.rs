@@ -132,6 +132,7 @@ fn integrity_lines() {
             .collect()
         });
         entry.verified_at = (kind == Kind::File).then_some(-5);
+        entry.tried_run = (kind == Kind::File).then_some(3);
         entry.tried_at = (kind == Kind::File).then_some(7);
         entry.found = (kind == Kind::File).then_some(Found::Damaged);
         entry.dev = Some(0);
@@ -147,6 +148,7 @@ fn integrity_lines() {
     }
     let mut entry = Entry::new(b"8\xff".to_vec(), Kind::File);
     entry.error = Some(failure());
+    entry.size_alone = Some(7);
     writer.write(&entry).unwrap();
     check("integrity-v1.schema.json", &writer.finish().unwrap().0, 10);
 }

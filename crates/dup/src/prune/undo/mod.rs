@@ -438,10 +438,9 @@ impl Undo<'_> {
             return Err(Skip::KeeperChanged);
         }
         let mut made = copy(
-            source,
-            size,
-            Blocks::Own,
+            (source, size, Blocks::Own),
             &metadata,
+            None,
             dir,
             &mut self.temps,
             self.cancel,
