@@ -5,6 +5,7 @@
 mod api;
 mod args;
 mod bench;
+mod circles;
 mod correctness;
 mod datasets;
 mod dist;
@@ -46,7 +47,9 @@ cargo xtask COMMAND
   filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
       bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
   tidy
-      licences, layout, dependency direction, file length, unsafe, leftovers
+      licences, layout, dependency direction, circles, file length, unsafe, leftovers
+  circles
+      the files of a package that lean on each other in a circle, with the lines that close it
   isa
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(args),
         Some("filesystems") => filesystems::run(args),
         Some("tidy") => tidy::run(args),
+        Some("circles") => circles::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("dist") => dist::run(args),
