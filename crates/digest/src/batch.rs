@@ -1,21 +1,11 @@
 //! Many messages at once, some of which are still arriving.
 
 use crate::digest::Digest;
+use crate::feed::{Feed, Tally};
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
 use crate::serial::Serial;
 use crate::{Algorithm, Kernels};
-
-/// A live message and its current piece, for [`Batch::advance`].
-#[derive(Copy, Clone, Debug)]
-pub struct Feed<'a> {
-    /// The message, below what was given to [`Batch::reserve`].
-    pub message: usize,
-    /// The piece: any length, empty as well.
-    pub data: &'a [u8],
-    /// Whether the message ends with this piece.
-    pub end: bool,
-}
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
 ///
@@ -151,10 +141,7 @@ impl Batch {
                 .iter()
                 .map(|&a| Engine::new(a, kernels))
                 .collect(),
-            tally: Tally {
-                engines: count,
-                pending: Vec::new(),
-            },
+            tally: Tally::new(count),
             ahead: vec![0; algorithms.len()],
         }
     }
@@ -182,9 +169,7 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.reserve(messages));
         }
-        if messages > self.tally.pending.len() {
-            self.tally.pending.resize(messages, self.tally.engines);
-        }
+        self.tally.reserve(messages);
     }
 
     /// Starts a message under this id; whatever was under it is forgotten.
@@ -196,7 +181,7 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.begin(message));
         }
-        self.tally.pending[message] = self.tally.engines;
+        self.tally.begin(message);
     }
 
     /// Hashes until at least one piece is used up by all algorithms, and appends the messages for
@@ -256,38 +241,12 @@ impl Batch {
     /// reported as consumed yet.
     pub fn digests(&self, message: usize) -> impl ExactSizeIterator<Item = Digest> + '_ {
         assert!(
-            message < self.tally.pending.len(),
+            self.tally.is_reserved(message),
             "message {message} was not reserved"
         );
         self.engines
             .iter()
             .map(move |engine| each!(engine, e => e.digest(message)))
-    }
-}
-
-/// Counts, for every message, the algorithms that still need the current piece.
-pub(crate) struct Tally {
-    engines: u8,
-    pending: Vec<u8>,
-}
-
-impl Tally {
-    /// An algorithm is through with the piece; the last one reports it.
-    #[inline]
-    pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
-        let pending = &mut self.pending[message];
-        *pending -= 1;
-        if *pending == 0 {
-            *pending = self.engines;
-            consumed.push(message);
-        }
-    }
-
-    /// Whether no algorithm is through with the message's piece yet. To one that is through with a
-    /// piece it means that all of them were, and that this is the next piece.
-    #[inline]
-    pub(crate) fn is_new_piece(&self, message: usize) -> bool {
-        self.pending[message] == self.engines
     }
 }
 

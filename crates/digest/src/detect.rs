@@ -3,10 +3,8 @@
 
 use std::sync::OnceLock;
 
-use crate::Algorithm;
 #[cfg(target_arch = "x86_64")]
 use crate::cpuid;
-use crate::lanes::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 
 /// The instruction sets that hashing may use.
 ///
@@ -101,27 +99,6 @@ impl Kernels {
             "portable".to_owned()
         } else {
             names.join(" ")
-        }
-    }
-
-    /// The kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the one for
-    /// many messages, if there is one, the one for a few, and the one for a single message. Empty
-    /// for algorithms that are always hashed one message at a time.
-    pub fn serving(self, algorithm: Algorithm) -> Vec<&'static str> {
-        match algorithm {
-            Algorithm::Md5 => Md5::select(self).names(),
-            Algorithm::Sha1 => Sha1::select(self).names(),
-            Algorithm::Sha224 | Algorithm::Sha256 => Sha256::select(self).names(),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-                Sha512::select(self).names()
-            }
-            Algorithm::Blake2b | Algorithm::Blake2b256 => Blake2b::select(self).names(),
-            Algorithm::Blake3
-            | Algorithm::Xxh32
-            | Algorithm::Xxh64
-            | Algorithm::Xxh3
-            | Algorithm::Xxh128
-            | Algorithm::Crc32c => Vec::new(),
         }
     }
 
@@ -236,23 +213,6 @@ mod tests {
         if let Some(k) = Kernels::sha_ni() {
             assert!(!k.may_avx2() && !k.may_avx512() && k.may_sha_ni());
             assert_eq!(k.describe(), "sha-ni");
-        }
-    }
-
-    #[test]
-    fn kernels_are_named_after_their_function() {
-        for kernels in Kernels::available() {
-            for &algorithm in Algorithm::ALL {
-                let family = match algorithm {
-                    Algorithm::Sha224 => "sha256/",
-                    Algorithm::Sha384 | Algorithm::Sha512_256 => "sha512/",
-                    Algorithm::Blake2b256 => "blake2b/",
-                    other => &format!("{}/", other.name()),
-                };
-                for name in kernels.serving(algorithm) {
-                    assert!(name.starts_with(family), "{name} serves {algorithm}");
-                }
-            }
         }
     }
 }

@@ -49,6 +49,7 @@ pub mod blake3_tree;
 mod cpuid;
 mod detect;
 mod digest;
+mod feed;
 mod hasher;
 mod lanes;
 mod serial;
@@ -57,9 +58,10 @@ mod tests;
 mod xxh3;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use batch::{Batch, Feed, hash_many};
+pub use batch::{Batch, hash_many};
 pub use detect::Kernels;
 pub use digest::Digest;
+pub use feed::Feed;
 pub use hasher::{Hasher, hash};
 #[doc(hidden)]
 pub use lanes::raw;

@@ -1,7 +1,7 @@
 //! Algorithms that gain nothing from other messages (xxHash, BLAKE3, CRC-32C) inside a batch.
 
-use crate::batch::{Feed, Tally};
 use crate::digest::Digest;
+use crate::feed::{Feed, Tally};
 use crate::hasher::{Hasher, hash_with};
 use crate::{Algorithm, Kernels};
 

@@ -9,6 +9,7 @@ mod portable;
 pub mod raw;
 pub(crate) mod scheduler;
 mod select;
+mod serving;
 pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.

@@ -12,8 +12,8 @@ use super::LaneKernel;
 use super::StreamKernel;
 use super::family::{Family, MAX_ROWS, State, TAIL};
 use super::message::{Message, Next, set_rows};
-use crate::batch::{Feed, Tally};
 use crate::digest::Digest;
+use crate::feed::{Feed, Tally};
 use crate::{Algorithm, Kernels};
 
 /// No kernel has more lanes.
