@@ -36,6 +36,7 @@ pub mod gnu;
 pub mod integrity;
 mod json;
 pub mod jsonl;
+mod line;
 mod lines;
 mod reader;
 mod record;

@@ -5,8 +5,9 @@ use std::io::{self, BufRead, Chain, Cursor, Read};
 use crate::algorithm::KNOWN;
 use crate::csv::{self, Columns};
 use crate::error::{Error, ErrorKind};
-use crate::gnu::{self, Style};
+use crate::gnu::Style;
 use crate::jsonl;
+use crate::line;
 use crate::lines::{self, Line};
 use crate::record::{End, Item, Record};
 
@@ -208,7 +209,7 @@ impl<R: BufRead> Reader<R> {
                 if line.is_empty() {
                     return Ok(None);
                 }
-                match gnu::parse(line, &self.lengths, self.end, &mut self.style) {
+                match line::parse(line, &self.lengths, self.end, &mut self.style) {
                     Ok((name, digest, path)) => Ok(Some(Item::Record(Record {
                         line: number,
                         path,
