@@ -12,6 +12,7 @@ mod dist;
 mod filesystems;
 mod floor;
 mod isa;
+mod median;
 mod package;
 mod perf_mode;
 mod sh;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::args::Args;
-use crate::sh;
+use crate::{circles, sh};
 
 /// What may lie at the top, besides hidden files.
 const TOP: &[&str] = &[
@@ -162,6 +162,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     promises::check(&readme, &rust, &mut complaints);
     machine_words(&tracked, &mut complaints);
     run_bit(&tracked, &mut complaints)?;
+    circles::check(&mut complaints)?;
     for complaint in &complaints {
         println!("tidy: {complaint}");
     }
