@@ -81,7 +81,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "bc-manifest",
         licence: LGPL,
-        may_use: &[],
+        may_use: &["bc-digest"],
     },
     Rule {
         package: "bc-pool",

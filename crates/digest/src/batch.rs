@@ -105,12 +105,7 @@ impl Engine {
             Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
                 Scheduler::new(algorithm, family::blake2b_iv(algorithm), kernels),
             )),
-            Algorithm::Blake3
-            | Algorithm::Xxh32
-            | Algorithm::Xxh64
-            | Algorithm::Xxh3
-            | Algorithm::Xxh128
-            | Algorithm::Crc32c => Engine::Serial(Serial::new(algorithm, kernels)),
+            _ => Engine::Serial(Serial::new(algorithm, kernels)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{Name, intern};
+use crate::algorithm::{Name, digest_len, intern};
 use crate::base64;
 use crate::digest::{Digest, push_hex};
 use crate::json::{Text, push_bytes, push_field, push_i64, push_key, push_str};
@@ -136,8 +136,7 @@ impl<'de> Deserialize<'de> for Digests {
                 while let Some((Text(name), Text(hex))) = map.next_entry::<Text<'_>, Text<'_>>()? {
                     let digest = Digest::from_hex(hex.as_bytes())
                         .ok_or_else(|| A::Error::custom("not a digest"))?;
-                    let known = crate::by_name(&name);
-                    if known.is_some_and(|known| known.len != digest.as_bytes().len()) {
+                    if digest_len(&name).is_some_and(|len| len != digest.as_bytes().len()) {
                         return Err(A::Error::custom("wrong length of digest"));
                     }
                     if digests

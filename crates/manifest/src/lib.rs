@@ -42,7 +42,7 @@ mod reader;
 mod record;
 pub mod time;
 
-pub use algorithm::{KNOWN, Known, Name, by_name};
+pub use algorithm::Name;
 pub use digest::{Digest, MAX_LEN};
 pub use error::{Error, ErrorKind};
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};

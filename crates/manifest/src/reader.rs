@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, Chain, Cursor, Read};
 
-use crate::algorithm::KNOWN;
+use bc_digest::Algorithm;
+
 use crate::csv::{self, Columns};
 use crate::error::{Error, ErrorKind};
 use crate::gnu::Style;
@@ -37,13 +38,14 @@ pub struct Options {
     /// What separates lines.
     pub separator: Separator,
     /// Lengths in bytes that the digest of an untagged line may have. By default those of all
-    /// [`KNOWN`] algorithms; with one algorithm given, its own.
+    /// [`Algorithm`]s; with one algorithm given, its own.
     pub lengths: Vec<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let mut lengths: Vec<usize> = KNOWN.iter().map(|known| known.len).collect();
+        let all = Algorithm::ALL.iter();
+        let mut lengths: Vec<usize> = all.map(|known| known.digest_len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
         Options {

@@ -1,6 +1,7 @@
 //! bc hash: trees per algorithm, one thread against all.
 
 use anyhow::Result;
+use bc_digest::Algorithm;
 
 use super::Bench;
 use super::measure::{Cache, Pair};
@@ -14,14 +15,17 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 
 /// What an algorithm is called in a table.
 pub(crate) fn title(algorithm: &str) -> String {
-    match algorithm {
-        "sha512-256" => "SHA-512/256".to_owned(),
-        "crc32c" => "CRC-32C".to_owned(),
-        "blake2b" => "BLAKE2b".to_owned(),
-        _ => match algorithm.strip_prefix("sha") {
-            Some(bits) => format!("SHA-{bits}"),
-            None => algorithm.to_uppercase(),
-        },
+    let known = Algorithm::from_name(algorithm);
+    let tag = known.map_or(algorithm, Algorithm::tag);
+    let families = ["SHA", "CRC"];
+    let numbered = families
+        .iter()
+        .find_map(|f| Some((f, tag.strip_prefix(f)?)));
+    match numbered {
+        Some((family, number)) if number.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{family}-{number}")
+        }
+        _ => tag.to_owned(),
     }
 }
 
@@ -115,4 +119,23 @@ fn threads(bench: &mut Bench) -> Result<()> {
         cache: Cache::Warm,
         pairs: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+
+    #[test]
+    fn algorithms_are_called_as_in_their_standards() {
+        let titles = ["sha256", "sha512-256", "crc32c", "blake2b", "md5", "xxh3"].map(title);
+        let expected = [
+            "SHA-256",
+            "SHA-512/256",
+            "CRC-32C",
+            "BLAKE2b",
+            "MD5",
+            "XXH3",
+        ];
+        assert_eq!(titles, expected);
+    }
 }

@@ -96,3 +96,19 @@ pub(super) const PEERS: &[Peer] = &[
     pairs("sha1", &["rhash", "--sha1", "--simple"]),
     pairs("blake2b", &["rhash", "--blake2b", "--simple"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::PEERS;
+
+    #[test]
+    fn every_algorithm_has_a_peer() {
+        for algorithm in bc_digest::Algorithm::ALL {
+            let named = |peer: &super::Peer| peer.algorithm == algorithm.name();
+            assert!(PEERS.iter().any(named), "{algorithm}");
+        }
+        for peer in PEERS {
+            assert!(bc_digest::Algorithm::from_name(peer.algorithm).is_some());
+        }
+    }
+}

@@ -16,12 +16,7 @@ impl Kernels {
                 Sha512::select(self).names()
             }
             Algorithm::Blake2b | Algorithm::Blake2b256 => Blake2b::select(self).names(),
-            Algorithm::Blake3
-            | Algorithm::Xxh32
-            | Algorithm::Xxh64
-            | Algorithm::Xxh3
-            | Algorithm::Xxh128
-            | Algorithm::Crc32c => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }
