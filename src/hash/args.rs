@@ -11,14 +11,8 @@ use crate::config::Configurable;
 
 /// Examples and exit codes, and the algorithms as bc-digest's table has them.
 fn after() -> String {
-    let mut lines = vec!["Algorithms:".to_owned()];
-    for name in Algorithm::ALL.iter().map(|algorithm| algorithm.name()) {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + name.len() <= 97 => *line += &format!(" {name}"),
-            _ => lines.push(name.to_owned()),
-        }
-    }
-    AFTER.replace("ALGORITHMS", &lines.join("\n"))
+    let names: Vec<&str> = Algorithm::ALL.iter().map(|a| a.name()).collect();
+    AFTER.replace("ALGORITHMS", &names.join(" "))
 }
 
 const AFTER: &str = "\
@@ -29,8 +23,7 @@ Examples:
   bc hash diff old.sha256 new.sha256
 
 The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
-ALGORITHMS
-md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
+Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
 
 Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 cannot do it,
 130 or 143 ended by SIGINT or SIGTERM.";
