@@ -1,7 +1,7 @@
 //! Work of every shape, from a few large files to many small ones: how it is shared out shows in
 //! nothing but the time it takes.
 
-use bc_digest::{Algorithm, Digest, Kernels};
+use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_dup::scan;
 use bc_pool::Cancel;
 use bc_testkit::{TestTree, left_out, tool};
@@ -124,9 +124,9 @@ fn engines_agree_on_every_shape_whatever_they_run_on() {
         Err(error) => left_out(&error.to_string()),
     }
     let mut ways = Vec::new();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for workers in [1, 2, 3, 8] {
-            ways.extend(readers.iter().map(|backend| (kernels, workers, *backend)));
+            ways.extend(readers.iter().map(|backend| (cpu, workers, *backend)));
         }
     }
     let algorithms: [&[Algorithm]; 4] = [
@@ -149,7 +149,7 @@ fn engines_agree_on_every_shape_whatever_they_run_on() {
     }
 }
 
-type Way = (Kernels, usize, bc_read::Choice);
+type Way = (CpuFeatures, usize, bc_read::Choice);
 
 fn assert_alike<T: PartialEq>(ways: &[Way], results: impl Iterator<Item = T>, what: &str) {
     let mut results = ways.iter().zip(results);
@@ -177,7 +177,7 @@ fn read_options(backend: bc_read::Choice) -> bc_read::Options {
 
 fn digests(listing: &Listing, algorithms: &[Algorithm], way: Way) -> Vec<Vec<Digest>> {
     let mut options = bc_hash::Options::new(algorithms.to_vec());
-    (options.kernels, options.workers) = (way.0, way.1);
+    (options.cpu, options.workers) = (way.0, way.1);
     options.read = read_options(way.2);
     let progress = bc_hash::Progress::default();
     let hashes = bc_hash::hash_listing(listing, &options, &Cancel::new(), &progress).unwrap();
@@ -193,7 +193,7 @@ fn duplicates(
 ) -> Vec<(Digest, Vec<Vec<EntryId>>)> {
     let options = scan::Options {
         algorithm,
-        kernels: way.0,
+        cpu: way.0,
         workers: way.1,
         read: read_options(way.2),
         ..scan::Options::default()

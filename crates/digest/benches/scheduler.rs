@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use bc_digest::{Algorithm, Batch, Feed, Kernels, raw};
+use bc_digest::{Algorithm, Batch, CpuFeatures, Feed, raw};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;
@@ -94,7 +94,7 @@ fn scheduler(c: &mut Criterion) {
         .map(|(i, &size)| &buffer[(i * 4032) % (1 << 16)..][..size])
         .collect();
 
-    let kernels = Kernels::detect();
+    let cpu = CpuFeatures::detect();
     for algorithm in [
         Algorithm::Md5,
         Algorithm::Sha1,
@@ -103,9 +103,9 @@ fn scheduler(c: &mut Criterion) {
         Algorithm::Blake2b,
     ] {
         let mut group = c.benchmark_group(format!("tree/{algorithm}"));
-        bench_kernel(&mut group, kernels.serving(algorithm)[0], &buffer, bytes);
+        bench_kernel(&mut group, cpu.serving(algorithm)[0], &buffer, bytes);
         group.throughput(Throughput::Bytes(bytes as u64));
-        let mut batch = Batch::new(&[algorithm], kernels);
+        let mut batch = Batch::new(&[algorithm], cpu);
         batch.reserve(batch.width());
         group.bench_function("batch", |b| b.iter(|| hash_all(&mut batch, &files)));
     }

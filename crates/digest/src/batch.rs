@@ -5,7 +5,7 @@ use crate::feed::{Feed, Tally};
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
 use crate::serial::Serial;
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
 ///
@@ -14,10 +14,10 @@ use crate::{Algorithm, Kernels};
 /// Meant to be kept for the whole run of a thread: nothing is allocated after `reserve`.
 ///
 /// ```
-/// use bc_digest::{Algorithm, Batch, Feed, Kernels, hash};
+/// use bc_digest::{Algorithm, Batch, Feed, CpuFeatures, hash};
 ///
 /// let files: Vec<Vec<u8>> = (0..100).map(|i| vec![i as u8; 1000 * i]).collect();
-/// let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+/// let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
 /// let slots = batch.width();
 /// batch.reserve(slots);
 ///
@@ -80,32 +80,24 @@ macro_rules! each {
 }
 
 impl Engine {
-    fn new(algorithm: Algorithm, kernels: Kernels) -> Engine {
+    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Engine {
         match algorithm {
-            Algorithm::Md5 => {
-                Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, kernels)))
+            Algorithm::Md5 => Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, cpu))),
+            Algorithm::Sha1 => {
+                Engine::Sha1(Box::new(Scheduler::new(algorithm, family::SHA1_IV, cpu)))
             }
-            Algorithm::Sha1 => Engine::Sha1(Box::new(Scheduler::new(
-                algorithm,
-                family::SHA1_IV,
-                kernels,
-            ))),
             Algorithm::Sha224 | Algorithm::Sha256 => Engine::Sha256(Box::new(Scheduler::new(
                 algorithm,
                 family::sha256_iv(algorithm),
-                kernels,
+                cpu,
             ))),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-                Engine::Sha512(Box::new(Scheduler::new(
-                    algorithm,
-                    family::sha512_iv(algorithm),
-                    kernels,
-                )))
-            }
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => Engine::Sha512(
+                Box::new(Scheduler::new(algorithm, family::sha512_iv(algorithm), cpu)),
+            ),
             Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
-                Scheduler::new(algorithm, family::blake2b_iv(algorithm), kernels),
+                Scheduler::new(algorithm, family::blake2b_iv(algorithm), cpu),
             )),
-            _ => Engine::Serial(Serial::new(algorithm, kernels)),
+            _ => Engine::Serial(Serial::new(algorithm, cpu)),
         }
     }
 
@@ -122,20 +114,17 @@ impl Engine {
 }
 
 impl Batch {
-    /// A batch that computes `algorithms` of every message. `kernels` is [`Kernels::detect`] but in
+    /// A batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`] but in
     /// tests and benchmarks.
     ///
     /// # Panics
     ///
     /// Without an algorithm, or with more than 255.
-    pub fn new(algorithms: &[Algorithm], kernels: Kernels) -> Batch {
+    pub fn new(algorithms: &[Algorithm], cpu: CpuFeatures) -> Batch {
         let count = u8::try_from(algorithms.len()).expect("at most 255 algorithms");
         assert!(count > 0, "a batch needs an algorithm");
         Batch {
-            engines: algorithms
-                .iter()
-                .map(|&a| Engine::new(a, kernels))
-                .collect(),
+            engines: algorithms.iter().map(|&a| Engine::new(a, cpu)).collect(),
             tally: Tally::new(count),
             ahead: vec![0; algorithms.len()],
         }
@@ -254,15 +243,15 @@ impl Batch {
 /// assert!(digests[1].to_string().starts_with("ba7816bf"));
 /// ```
 pub fn hash_many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Digest> {
-    hash_many_with(algorithm, Kernels::detect(), messages)
+    hash_many_with(algorithm, CpuFeatures::detect(), messages)
 }
 
 pub(crate) fn hash_many_with(
     algorithm: Algorithm,
-    kernels: Kernels,
+    cpu: CpuFeatures,
     messages: &[&[u8]],
 ) -> Vec<Digest> {
-    let mut batch = Batch::new(&[algorithm], kernels);
+    let mut batch = Batch::new(&[algorithm], cpu);
     let slots = batch.width().min(messages.len());
     batch.reserve(slots);
     let mut digests = vec![None; messages.len()];

@@ -30,8 +30,8 @@
 //!
 //! # Invariants
 //!
-//! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
-//!   runs on every CPU of its target. A [`Kernels`] value is the proof that its instruction sets
+//! - CpuFeatures are chosen at run time; a build without any flags is as fast as one with them, and
+//!   runs on every CPU of its target. A [`CpuFeatures`] value is the proof that its instruction sets
 //!   are there; nothing else leads to their code.
 //! - A digest depends on the message alone: not on the kernel, the pieces, nor on what else is in
 //!   the batch.
@@ -45,9 +45,9 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
-mod detect;
 mod digest;
 mod feed;
 mod hasher;
@@ -59,7 +59,7 @@ mod xxh3;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use batch::{Batch, hash_many};
-pub use detect::Kernels;
+pub use cpu::CpuFeatures;
 pub use digest::Digest;
 pub use feed::Feed;
 pub use hasher::{Hasher, hash};

@@ -3,12 +3,12 @@
 use crate::digest::Digest;
 use crate::feed::{Feed, Tally};
 use crate::hasher::{Hasher, hash_with};
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// One algorithm's share of a batch.
 pub(crate) struct Serial {
     algorithm: Algorithm,
-    kernels: Kernels,
+    cpu: CpuFeatures,
     messages: Vec<Message>,
     /// During a call: feeds not yet hashed.
     waiting: Vec<u32>,
@@ -33,10 +33,10 @@ enum Progress {
 }
 
 impl Serial {
-    pub(crate) fn new(algorithm: Algorithm, kernels: Kernels) -> Serial {
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Serial {
         Serial {
             algorithm,
-            kernels,
+            cpu,
             messages: Vec::new(),
             waiting: Vec::new(),
         }
@@ -47,7 +47,7 @@ impl Serial {
             let new = Message {
                 progress: Progress::Fresh,
                 through: false,
-                hasher: Hasher::with_kernels(self.algorithm, self.kernels),
+                hasher: Hasher::with_cpu(self.algorithm, self.cpu),
             };
             self.messages.resize(messages, new);
             self.waiting.reserve(messages);
@@ -96,7 +96,7 @@ impl Serial {
             }
             match (&message.progress, feed.end) {
                 (Progress::Fresh, true) => {
-                    let digest = hash_with(self.algorithm, self.kernels, feed.data);
+                    let digest = hash_with(self.algorithm, self.cpu, feed.data);
                     message.progress = Progress::Ended(digest);
                 }
                 (Progress::Ended(_), _) => panic!("message {} fed after its end", feed.message),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 use crate::batch::hash_many_with;
-use crate::{Algorithm, Batch, Digest, Feed, Hasher, Kernels, hash};
+use crate::{Algorithm, Batch, CpuFeatures, Digest, Feed, Hasher, hash};
 
 /// Digests by crates of which we use, at most, the compression function.
 fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
@@ -80,14 +80,14 @@ const WHOLE: Manner = Manner {
 /// Hashes the messages in one batch and compares every digest.
 #[track_caller]
 fn check(
-    kernels: Kernels,
+    cpu: CpuFeatures,
     algorithms: &[Algorithm],
     messages: &[Vec<u8>],
     manner: Manner,
     seed: u64,
 ) {
     let mut random = Random(seed | 1);
-    let mut batch = Batch::new(algorithms, kernels);
+    let mut batch = Batch::new(algorithms, cpu);
     batch.reserve(manner.slots);
     struct Live {
         message: usize,
@@ -164,7 +164,7 @@ fn check(
                     reference(algorithm, message),
                     "{algorithm}, {} bytes, {}, {manner:?}, seed {seed}",
                     message.len(),
-                    kernels.describe(),
+                    cpu.describe(),
                 );
             }
         }
@@ -204,12 +204,12 @@ fn check_algorithm(algorithm: Algorithm) {
             random.bytes(len)
         })
         .collect();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         // Every number of live messages around the lane counts and the switch to single streams.
         for slots in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64] {
             let manner = Manner { slots, ..WHOLE };
-            check(kernels, &[algorithm], &boundary, manner, slots as u64);
-            check(kernels, &[algorithm], &mixed, manner, slots as u64);
+            check(cpu, &[algorithm], &boundary, manner, slots as u64);
+            check(cpu, &[algorithm], &mixed, manner, slots as u64);
         }
         for (slots, piece, omit) in [(5, 70, 0), (16, 300, 3), (40, 129, 0), (33, 4096, 5)] {
             let manner = Manner {
@@ -218,16 +218,16 @@ fn check_algorithm(algorithm: Algorithm) {
                 omit,
                 empty_ends: true,
             };
-            check(kernels, &[algorithm], &boundary, manner, piece as u64);
-            check(kernels, &[algorithm], &mixed, manner, piece as u64);
+            check(cpu, &[algorithm], &boundary, manner, piece as u64);
+            check(cpu, &[algorithm], &mixed, manner, piece as u64);
         }
         let slices: Vec<&[u8]> = boundary.iter().map(Vec::as_slice).collect();
-        let digests = hash_many_with(algorithm, kernels, &slices);
+        let digests = hash_many_with(algorithm, cpu, &slices);
         for (message, digest) in boundary.iter().zip(digests) {
             assert_eq!(digest, reference(algorithm, message), "hash_many");
         }
         for message in boundary.iter().chain(&mixed[..20]) {
-            let mut hasher = Hasher::with_kernels(algorithm, kernels);
+            let mut hasher = Hasher::with_cpu(algorithm, cpu);
             let (a, b) = message.split_at(random.below(message.len() + 1));
             hasher.update(a);
             assert_eq!(hasher.finalize(), reference(algorithm, a));
@@ -281,7 +281,7 @@ fn all_algorithms_together() {
             random.bytes(len)
         })
         .collect();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for (slots, piece, omit) in [
             (1, 0, 0),
             (8, 0, 0),
@@ -295,19 +295,19 @@ fn all_algorithms_together() {
                 omit,
                 empty_ends: omit > 0,
             };
-            check(kernels, Algorithm::ALL, &messages, manner, 1);
+            check(cpu, Algorithm::ALL, &messages, manner, 1);
         }
         let pair = [Algorithm::Sha256, Algorithm::Sha512];
-        check(kernels, &pair, &messages, WHOLE, 2);
+        check(cpu, &pair, &messages, WHOLE, 2);
         let same = [Algorithm::Md5, Algorithm::Md5];
-        check(kernels, &same, &messages, WHOLE, 3);
+        check(cpu, &same, &messages, WHOLE, 3);
     }
 }
 
 #[test]
 fn nothing_to_hash() {
-    assert!(hash_many_with(Algorithm::Sha256, Kernels::detect(), &[]).is_empty());
-    let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+    assert!(hash_many_with(Algorithm::Sha256, CpuFeatures::detect(), &[]).is_empty());
+    let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
     batch.reserve(1);
     let mut consumed = Vec::new();
     batch.advance(&[], &mut consumed);
@@ -316,9 +316,9 @@ fn nothing_to_hash() {
 
 #[test]
 fn an_abandoned_message_leaves_no_trace() {
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for algorithm in [Algorithm::Sha256, Algorithm::Blake2b, Algorithm::Xxh128] {
-            let mut batch = Batch::new(&[algorithm], kernels);
+            let mut batch = Batch::new(&[algorithm], cpu);
             batch.reserve(2);
             let mut consumed = Vec::new();
             let long = vec![7; 5000];
@@ -357,8 +357,8 @@ fn an_abandoned_message_leaves_no_trace() {
 
 #[test]
 fn buffers_may_move_between_calls() {
-    for kernels in Kernels::available() {
-        let mut batch = Batch::new(&[Algorithm::Sha256], kernels);
+    for cpu in CpuFeatures::available() {
+        let mut batch = Batch::new(&[Algorithm::Sha256], cpu);
         batch.reserve(20);
         let messages: Vec<Vec<u8>> = (0..20).map(|i| vec![i as u8; 100 + 640 * i]).collect();
         (0..20).for_each(|i| batch.begin(i));
@@ -388,7 +388,7 @@ fn buffers_may_move_between_calls() {
 #[test]
 #[should_panic(expected = "fed after its end")]
 fn feeding_an_ended_message_panics() {
-    let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+    let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
     batch.reserve(1);
     batch.begin(0);
     let feed = Feed {
@@ -404,7 +404,7 @@ fn feeding_an_ended_message_panics() {
 #[test]
 #[should_panic(expected = "has not ended")]
 fn no_digest_before_the_end() {
-    let mut batch = Batch::new(&[Algorithm::Blake3], Kernels::detect());
+    let mut batch = Batch::new(&[Algorithm::Blake3], CpuFeatures::detect());
     batch.reserve(1);
     batch.begin(0);
     let _ = batch.digests(0).next();
@@ -412,8 +412,8 @@ fn no_digest_before_the_end() {
 
 #[test]
 fn the_same_message_twice_among_the_feeds_is_memory_safe() {
-    for kernels in Kernels::available() {
-        let mut batch = Batch::new(&[Algorithm::Sha256], kernels);
+    for cpu in CpuFeatures::available() {
+        let mut batch = Batch::new(&[Algorithm::Sha256], cpu);
         batch.reserve(2);
         batch.begin(0);
         batch.begin(1);
@@ -440,7 +440,7 @@ fn sendable<T: Send>() {}
 fn batches_and_hashers_move_to_threads() {
     sendable::<Batch>();
     sendable::<Hasher>();
-    sendable::<Kernels>();
+    sendable::<CpuFeatures>();
 }
 
 proptest! {
@@ -459,8 +459,8 @@ proptest! {
         let mut random = Random(seed | 1);
         let messages: Vec<Vec<u8>> = lengths.into_iter().map(|len| random.bytes(len)).collect();
         let manner = Manner { slots, piece, omit, empty_ends };
-        for kernels in Kernels::available() {
-            check(kernels, &algorithms, &messages, manner, seed);
+        for cpu in CpuFeatures::available() {
+            check(cpu, &algorithms, &messages, manner, seed);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! `vectors/*.json` name their sources.
 #![forbid(unsafe_code)]
 
-use bc_digest::{Algorithm, Batch, Digest, Feed, Hasher, Kernels, hash, hash_many};
+use bc_digest::{Algorithm, Batch, CpuFeatures, Digest, Feed, Hasher, hash, hash_many};
 use serde_json::Value;
 
 const FILES: [&str; 8] = [
@@ -114,10 +114,10 @@ fn in_batches_of_every_instruction_set() {
         let inputs: Vec<&[u8]> = cases.iter().map(|c| c.input.as_slice()).collect();
         let expected: Vec<Digest> = cases.iter().map(|c| c.digest).collect();
         assert_eq!(hash_many(algorithm, &inputs), expected, "{algorithm}");
-        for kernels in Kernels::available() {
+        for cpu in CpuFeatures::available() {
             // Repeated, so that all lanes are taken at first.
             let slots = 64.max(cases.len());
-            let mut batch = Batch::new(&[algorithm], kernels);
+            let mut batch = Batch::new(&[algorithm], cpu);
             batch.reserve(slots);
             let mut feeds: Vec<Feed<'_>> = (0..slots)
                 .map(|message| Feed {
@@ -136,7 +136,7 @@ fn in_batches_of_every_instruction_set() {
                         batch.digests(message).next(),
                         Some(expected[message % expected.len()]),
                         "{algorithm} with {}",
-                        kernels.describe()
+                        cpu.describe()
                     );
                 }
             }

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
@@ -19,7 +19,7 @@ pub struct Options {
     /// Digests wanted of each file, in this order; each file is read once.
     pub algorithms: Vec<Algorithm>,
     /// Instruction sets to use.
-    pub kernels: Kernels,
+    pub cpu: CpuFeatures,
     /// How files are read.
     pub read: bc_read::Options,
     /// Threads, at least 1; with 1 the caller's thread does everything.
@@ -33,7 +33,7 @@ impl Options {
     pub fn new(algorithms: Vec<Algorithm>) -> Options {
         Options {
             algorithms,
-            kernels: Kernels::detect(),
+            cpu: CpuFeatures::detect(),
             read: bc_read::Options::default(),
             workers: 1,
             start: Start::Together,
@@ -253,7 +253,7 @@ impl<'a, S> Lanes<'a, S> {
     ) -> Lanes<'a, S> {
         let options = alone.options;
         Lanes {
-            batch: Batch::new(&options.algorithms, options.kernels),
+            batch: Batch::new(&options.algorithms, options.cpu),
             digests: Vec::with_capacity(options.algorithms.len()),
             sink,
             progress,

@@ -1,5 +1,5 @@
 //! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
-//! algorithm on the instruction sets of a [`Kernels`](crate::Kernels) value.
+//! algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
 
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]

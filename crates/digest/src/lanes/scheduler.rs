@@ -14,7 +14,7 @@ use super::family::{Family, MAX_ROWS, State, TAIL};
 use super::message::{Message, Next, set_rows};
 use crate::digest::Digest;
 use crate::feed::{Feed, Tally};
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// No kernel has more lanes.
 pub(crate) const MAX_LANES: usize = 32;
@@ -73,8 +73,8 @@ pub(crate) struct Scheduler<F: Family> {
 }
 
 impl<F: Family> Scheduler<F> {
-    pub(crate) fn new(algorithm: Algorithm, iv: State<F::Word>, kernels: Kernels) -> Scheduler<F> {
-        let selection = F::select(kernels);
+    pub(crate) fn new(algorithm: Algorithm, iv: State<F::Word>, cpu: CpuFeatures) -> Scheduler<F> {
+        let selection = F::select(cpu);
         let width = selection.lanes.map_or(1, |k| k.lanes);
         assert!(width <= MAX_LANES && F::ROWS <= MAX_ROWS);
         assert!(selection.few.is_none_or(|k| k.lanes <= MAX_FEW));
@@ -248,7 +248,7 @@ impl<F: Family> Scheduler<F> {
             }
         }
         let states = &mut self.states[self.states_start..][..F::ROWS * width];
-        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // SAFETY: `select` gave a kernel of the instruction sets that `cpu` was the proof of;
         // every live lane's pointer has `left[lane] >= blocks` readable blocks, and idle lanes
         // share the pointer of a live one.
         unsafe { (kernel.compress)(states, &pointers[..width], blocks as usize) }
@@ -320,7 +320,7 @@ impl<F: Family> Scheduler<F> {
         // SAFETY: `pointer` gave `left[lane]` readable blocks, of which none has been used.
         let source =
             unsafe { std::slice::from_raw_parts(pointers[lane], blocks as usize * F::BLOCK) };
-        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // SAFETY: `select` gave a kernel of the instruction sets that `cpu` was the proof of;
         // the state has the family's rows; `source` is whole blocks.
         unsafe { (self.stream.compress)(&mut state[..F::ROWS], source) }
         self.set_column(lane, &state);

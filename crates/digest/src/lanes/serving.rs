@@ -1,9 +1,9 @@
 //! Which kernels serve an algorithm, by name: for people and for tests.
 
 use super::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
-impl Kernels {
+impl CpuFeatures {
     /// The kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the one for
     /// many messages, if there is one, the one for a few, and the one for a single message. Empty
     /// for algorithms that are always hashed one message at a time.
@@ -23,11 +23,11 @@ impl Kernels {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Algorithm, Kernels};
+    use crate::{Algorithm, CpuFeatures};
 
     #[test]
     fn kernels_are_named_after_their_function() {
-        for kernels in Kernels::available() {
+        for cpu in CpuFeatures::available() {
             for &algorithm in Algorithm::ALL {
                 let family = match algorithm {
                     Algorithm::Sha224 => "sha256/",
@@ -35,7 +35,7 @@ mod tests {
                     Algorithm::Blake2b256 => "blake2b/",
                     other => &format!("{}/", other.name()),
                 };
-                for name in kernels.serving(algorithm) {
+                for name in cpu.serving(algorithm) {
                     assert!(name.starts_with(family), "{name} serves {algorithm}");
                 }
             }

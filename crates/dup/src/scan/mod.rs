@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bc_digest::{Algorithm, Kernels};
+use bc_digest::{Algorithm, CpuFeatures};
 use bc_pool::dispatch::Start;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
@@ -84,7 +84,7 @@ pub struct Options {
     /// How files are read.
     pub read: bc_read::Options,
     /// Instruction sets to hash with.
-    pub kernels: Kernels,
+    pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
     /// Whether each part of the search takes all of them, or as many as it is worth.
@@ -110,7 +110,7 @@ impl Default for Options {
             span: Span::default(),
             proof: Proof::default(),
             read: bc_read::Options::default(),
-            kernels: Kernels::detect(),
+            cpu: CpuFeatures::detect(),
             workers: 1,
             start: Start::Together,
         }
