@@ -1,7 +1,7 @@
 //! Many messages at once, some of which are still arriving.
 
+use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
-use crate::feed::{Feed, Tally};
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
 use crate::serial::Serial;
@@ -14,7 +14,7 @@ use crate::{Algorithm, CpuFeatures};
 /// Meant to be kept for the whole run of a thread: nothing is allocated after `reserve`.
 ///
 /// ```
-/// use bc_digest::{Algorithm, Batch, Feed, CpuFeatures, hash};
+/// use bc_digest::{Algorithm, Batch, Chunk, CpuFeatures, hash};
 ///
 /// let files: Vec<Vec<u8>> = (0..100).map(|i| vec![i as u8; 1000 * i]).collect();
 /// let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
@@ -33,13 +33,13 @@ use crate::{Algorithm, CpuFeatures};
 ///             }
 ///         }
 ///     }
-///     let feeds: Vec<Feed> = (0..slots)
-///         .filter_map(|slot| Some(Feed { message: slot, data: &files[live[slot]?], end: true }))
+///     let chunks: Vec<Chunk> = (0..slots)
+///         .filter_map(|slot| Some(Chunk { message: slot, data: &files[live[slot]?], end: true }))
 ///         .collect();
-///     if feeds.is_empty() {
+///     if chunks.is_empty() {
 ///         break;
 ///     }
-///     batch.advance(&feeds, &mut consumed);
+///     batch.advance(&chunks, &mut consumed);
 ///     for slot in consumed.drain(..) {
 ///         let file = live[slot].take().expect("a live message");
 ///         let digest = batch.digests(slot).next().expect("one algorithm");
@@ -49,7 +49,7 @@ use crate::{Algorithm, CpuFeatures};
 /// ```
 pub struct Batch {
     engines: Vec<Engine>,
-    tally: Tally,
+    pending: Pending,
     /// During a call, per algorithm: the pieces it is through with and others still need.
     ahead: Vec<usize>,
 }
@@ -125,7 +125,7 @@ impl Batch {
         assert!(count > 0, "a batch needs an algorithm");
         Batch {
             engines: algorithms.iter().map(|&a| Engine::new(a, cpu)).collect(),
-            tally: Tally::new(count),
+            pending: Pending::new(count),
             ahead: vec![0; algorithms.len()],
         }
     }
@@ -153,7 +153,7 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.reserve(messages));
         }
-        self.tally.reserve(messages);
+        self.pending.reserve(messages);
     }
 
     /// Starts a message under this id; whatever was under it is forgotten.
@@ -165,38 +165,38 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.begin(message));
         }
-        self.tally.begin(message);
+        self.pending.begin(message);
     }
 
     /// Hashes until at least one piece is used up by all algorithms, and appends the messages for
     /// which that is so to `consumed`.
     ///
-    /// `feeds` holds each live message with its current piece at most once, in any order. A piece
+    /// `chunks` holds each live message with its current piece at most once, in any order. A piece
     /// must be presented unchanged, by content and length, until it is reported: the batch keeps
     /// its place in it. It may be left out of a call, which costs a little; its buffer may move
-    /// between calls. Without feeds nothing happens.
+    /// between calls. Without chunks nothing happens.
     ///
     /// Returning early lets the caller fill the free slot while the other lanes stay loaded. As long
-    /// as waiting feeds can take over the freed lanes, several pieces are used up in one call, so a
-    /// few more feeds than [`Batch::width`] make calls rarer.
+    /// as waiting chunks can take over the freed lanes, several pieces are used up in one call, so a
+    /// few more chunks than [`Batch::width`] make calls rarer.
     ///
     /// # Panics
     ///
     /// If an id was not reserved, if a message is fed after its end, or if a piece became shorter.
-    pub fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+    pub fn advance(&mut self, chunks: &[Chunk<'_>], consumed: &mut Vec<usize>) {
         let Batch {
             engines,
-            tally,
+            pending,
             ahead,
         } = self;
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
-            *ahead = each!(engine, e => e.attach(feeds, tally));
+            *ahead = each!(engine, e => e.attach(chunks, pending));
         }
         let before = consumed.len();
         // What has no lanes to keep full goes through all new pieces, fresh in the cache as they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
             if let Engine::Serial(serial) = engine {
-                serial.work(feeds, tally, consumed);
+                serial.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }
         }
@@ -209,7 +209,7 @@ impl Batch {
                 .filter(|(ahead, _)| **ahead != NOTHING_LEFT)
                 .min_by_key(|(ahead, _)| **ahead)
         {
-            *ahead = match each!(engine, e => e.work(feeds, tally, consumed)) {
+            *ahead = match each!(engine, e => e.work(chunks, pending, consumed)) {
                 0 => NOTHING_LEFT,
                 through => *ahead + through,
             };
@@ -225,7 +225,7 @@ impl Batch {
     /// reported as consumed yet.
     pub fn digests(&self, message: usize) -> impl ExactSizeIterator<Item = Digest> + '_ {
         assert!(
-            self.tally.is_reserved(message),
+            self.pending.is_reserved(message),
             "message {message} was not reserved"
         );
         self.engines
@@ -258,10 +258,10 @@ pub(crate) fn hash_many_with(
     let mut next = 0..messages.len();
     // Feeds stay in place: a slot that has nothing left is swapped out.
     let mut live = Vec::with_capacity(slots);
-    let mut feeds = Vec::with_capacity(slots);
+    let mut chunks = Vec::with_capacity(slots);
     for (slot, index) in (0..slots).zip(&mut next) {
         live.push(index);
-        feeds.push(Feed {
+        chunks.push(Chunk {
             message: slot,
             data: messages[index],
             end: true,
@@ -269,19 +269,19 @@ pub(crate) fn hash_many_with(
         batch.begin(slot);
     }
     let mut consumed = Vec::with_capacity(slots);
-    while !feeds.is_empty() {
-        batch.advance(&feeds, &mut consumed);
+    while !chunks.is_empty() {
+        batch.advance(&chunks, &mut consumed);
         for slot in consumed.drain(..) {
             digests[live[slot]] = batch.digests(slot).next();
             match next.next() {
                 Some(index) => {
                     live[slot] = index;
                     batch.begin(slot);
-                    for feed in feeds.iter_mut().filter(|f| f.message == slot) {
-                        feed.data = messages[index];
+                    for chunk in chunks.iter_mut().filter(|f| f.message == slot) {
+                        chunk.data = messages[index];
                     }
                 }
-                None => feeds.retain(|f| f.message != slot),
+                None => chunks.retain(|f| f.message != slot),
             }
         }
     }

@@ -45,11 +45,11 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+mod chunk;
 mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod digest;
-mod feed;
 mod hasher;
 mod lanes;
 mod serial;
@@ -59,9 +59,9 @@ mod xxh3;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use batch::{Batch, hash_many};
+pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
 pub use digest::Digest;
-pub use feed::Feed;
 pub use hasher::{Hasher, hash};
 #[doc(hidden)]
 pub use lanes::raw;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 use crate::batch::hash_many_with;
-use crate::{Algorithm, Batch, CpuFeatures, Digest, Feed, Hasher, hash};
+use crate::{Algorithm, Batch, Chunk, CpuFeatures, Digest, Hasher, hash};
 
 /// Digests by crates of which we use, at most, the compression function.
 fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
@@ -64,7 +64,7 @@ struct Manner {
     slots: usize,
     /// Longest piece; 0 presents whole messages.
     piece: usize,
-    /// One feed in so many is left out of a call, 0 for none; the order of feeds changes as well.
+    /// One chunk in so many is left out of a call, 0 for none; the order of chunks changes as well.
     omit: usize,
     /// Follows a message's last byte with an empty last piece, sometimes.
     empty_ends: bool,
@@ -122,31 +122,31 @@ fn check(
                 *place = Some(piece(&mut random, message, 0));
             }
         }
-        let mut feeds: Vec<Feed<'_>> = live
+        let mut chunks: Vec<Chunk<'_>> = live
             .iter()
             .enumerate()
             .filter_map(|(slot, place)| {
                 let l = place.as_ref()?;
-                Some(Feed {
+                Some(Chunk {
                     message: slot,
                     data: &messages[l.message][l.from..l.to],
                     end: l.end,
                 })
             })
             .collect();
-        if feeds.is_empty() {
+        if chunks.is_empty() {
             break;
         }
         if manner.omit > 0 {
-            feeds.retain(|_| random.below(manner.omit) > 0);
-            for i in (1..feeds.len()).rev() {
-                feeds.swap(i, random.below(i + 1));
+            chunks.retain(|_| random.below(manner.omit) > 0);
+            for i in (1..chunks.len()).rev() {
+                chunks.swap(i, random.below(i + 1));
             }
-            if feeds.is_empty() {
+            if chunks.is_empty() {
                 continue;
             }
         }
-        batch.advance(&feeds, &mut consumed);
+        batch.advance(&chunks, &mut consumed);
         assert!(!consumed.is_empty(), "no progress");
         for slot in consumed.drain(..) {
             let l = live[slot].take().expect("consumed once");
@@ -325,29 +325,29 @@ fn an_abandoned_message_leaves_no_trace() {
             batch.begin(0);
             batch.begin(1);
             // Message 1 ends first, message 0 is then in the middle of its piece, or was consumed.
-            let feeds = [
-                Feed {
+            let chunks = [
+                Chunk {
                     message: 0,
                     data: &long,
                     end: false,
                 },
-                Feed {
+                Chunk {
                     message: 1,
                     data: b"abc",
                     end: true,
                 },
             ];
             while !consumed.contains(&1) {
-                batch.advance(&feeds[consumed.len()..], &mut consumed);
+                batch.advance(&chunks[consumed.len()..], &mut consumed);
             }
             consumed.clear();
             batch.begin(0);
-            let feed = Feed {
+            let chunk = Chunk {
                 message: 0,
                 data: b"",
                 end: true,
             };
-            batch.advance(&[feed], &mut consumed);
+            batch.advance(&[chunk], &mut consumed);
             assert_eq!(consumed, [0]);
             assert_eq!(batch.digests(0).next(), Some(hash(algorithm, b"")));
             assert_eq!(batch.digests(1).next(), Some(hash(algorithm, b"abc")));
@@ -367,15 +367,15 @@ fn buffers_may_move_between_calls() {
         while done.contains(&false) {
             // Each call sees copies, which are then gone.
             let copies = messages.clone();
-            let feeds: Vec<Feed<'_>> = (0..20)
+            let chunks: Vec<Chunk<'_>> = (0..20)
                 .filter(|&i| !done[i])
-                .map(|i| Feed {
+                .map(|i| Chunk {
                     message: i,
                     data: &copies[i],
                     end: true,
                 })
                 .collect();
-            batch.advance(&feeds, &mut consumed);
+            batch.advance(&chunks, &mut consumed);
             for i in consumed.drain(..) {
                 done[i] = true;
                 let digest = batch.digests(i).next();
@@ -391,14 +391,14 @@ fn feeding_an_ended_message_panics() {
     let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
     batch.reserve(1);
     batch.begin(0);
-    let feed = Feed {
+    let chunk = Chunk {
         message: 0,
         data: b"abc",
         end: true,
     };
     let mut consumed = Vec::new();
-    batch.advance(&[feed], &mut consumed);
-    batch.advance(&[feed], &mut consumed);
+    batch.advance(&[chunk], &mut consumed);
+    batch.advance(&[chunk], &mut consumed);
 }
 
 #[test]
@@ -418,18 +418,18 @@ fn the_same_message_twice_among_the_feeds_is_memory_safe() {
         batch.begin(0);
         batch.begin(1);
         let long = vec![1; 1000];
-        let feed = Feed {
+        let chunk = Chunk {
             message: 0,
             data: &long,
             end: true,
         };
-        let other = Feed {
+        let other = Chunk {
             message: 1,
             data: &long,
             end: true,
         };
         let mut consumed = Vec::new();
-        batch.advance(&[feed, feed, other], &mut consumed);
+        batch.advance(&[chunk, chunk, other], &mut consumed);
         assert!(consumed.contains(&0) || consumed.contains(&1));
     }
 }

@@ -2,7 +2,7 @@
 //! `vectors/*.json` name their sources.
 #![forbid(unsafe_code)]
 
-use bc_digest::{Algorithm, Batch, CpuFeatures, Digest, Feed, Hasher, hash, hash_many};
+use bc_digest::{Algorithm, Batch, Chunk, CpuFeatures, Digest, Hasher, hash, hash_many};
 use serde_json::Value;
 
 const FILES: [&str; 8] = [
@@ -119,8 +119,8 @@ fn in_batches_of_every_instruction_set() {
             let slots = 64.max(cases.len());
             let mut batch = Batch::new(&[algorithm], cpu);
             batch.reserve(slots);
-            let mut feeds: Vec<Feed<'_>> = (0..slots)
-                .map(|message| Feed {
+            let mut chunks: Vec<Chunk<'_>> = (0..slots)
+                .map(|message| Chunk {
                     message,
                     data: inputs[message % inputs.len()],
                     end: true,
@@ -128,9 +128,9 @@ fn in_batches_of_every_instruction_set() {
                 .collect();
             (0..slots).for_each(|message| batch.begin(message));
             let mut consumed = Vec::new();
-            while !feeds.is_empty() {
-                batch.advance(&feeds, &mut consumed);
-                feeds.retain(|f| !consumed.contains(&f.message));
+            while !chunks.is_empty() {
+                batch.advance(&chunks, &mut consumed);
+                chunks.retain(|f| !consumed.contains(&f.message));
                 for message in consumed.drain(..) {
                     assert_eq!(
                         batch.digests(message).next(),

@@ -398,7 +398,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         // A fixed array: this runs once per small file. Feeds past it wait.
         const MOST: usize = 64;
-        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
+        const NONE: bc_digest::Chunk<'static> = bc_digest::Chunk {
             message: 0,
             data: &[],
             end: false,
@@ -406,7 +406,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         let mut mapped = [NONE; MOST];
         let count = feeds.len().min(MOST);
         for (to, from) in mapped.iter_mut().zip(feeds) {
-            *to = bc_digest::Feed {
+            *to = bc_digest::Chunk {
                 message: from.slot,
                 data: from.data,
                 end: from.end,
