@@ -4,7 +4,7 @@ use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
-use crate::serial::Serial;
+use crate::streaming::Streaming;
 use crate::{Algorithm, CpuFeatures};
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
@@ -63,7 +63,7 @@ enum Engine {
     Sha256(Box<Scheduler<Sha256>>),
     Sha512(Box<Scheduler<Sha512>>),
     Blake2b(Box<Scheduler<Blake2b>>),
-    Serial(Serial),
+    Streaming(Streaming),
 }
 
 macro_rules! each {
@@ -74,7 +74,7 @@ macro_rules! each {
             Engine::Sha256($e) => $body,
             Engine::Sha512($e) => $body,
             Engine::Blake2b($e) => $body,
-            Engine::Serial($e) => $body,
+            Engine::Streaming($e) => $body,
         }
     };
 }
@@ -97,7 +97,7 @@ impl Engine {
             Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
                 Scheduler::new(algorithm, family::blake2b_iv(algorithm), cpu),
             )),
-            _ => Engine::Serial(Serial::new(algorithm, cpu)),
+            _ => Engine::Streaming(Streaming::new(algorithm, cpu)),
         }
     }
 
@@ -108,7 +108,7 @@ impl Engine {
             Engine::Sha256(e) => e.width(),
             Engine::Sha512(e) => e.width(),
             Engine::Blake2b(e) => e.width(),
-            Engine::Serial(_) => 1,
+            Engine::Streaming(_) => 1,
         }
     }
 }
@@ -195,8 +195,8 @@ impl Batch {
         let before = consumed.len();
         // What has no lanes to keep full goes through all new pieces, fresh in the cache as they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
-            if let Engine::Serial(serial) = engine {
-                serial.work(chunks, pending, consumed);
+            if let Engine::Streaming(streaming) = engine {
+                streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }
         }

@@ -52,7 +52,7 @@ mod cpuid;
 mod digest;
 mod hasher;
 mod lanes;
-mod serial;
+mod streaming;
 #[cfg(test)]
 mod tests;
 mod xxh3;

@@ -19,7 +19,7 @@ pub(crate) struct Selection<W: 'static> {
 }
 
 impl<W: 'static> Selection<W> {
-    fn serial(stream: &'static StreamKernel<W>) -> Selection<W> {
+    fn stream_only(stream: &'static StreamKernel<W>) -> Selection<W> {
         Selection {
             lanes: None,
             stream,
@@ -45,12 +45,12 @@ macro_rules! selections {
         #[cfg(target_arch = "x86_64")]
         pub(crate) fn $function(cpu: CpuFeatures) -> Selection<$word> {
             kernels::$function::select(cpu)
-                .unwrap_or(Selection::serial(&portable::$portable))
+                .unwrap_or(Selection::stream_only(&portable::$portable))
         }
 
         #[cfg(not(target_arch = "x86_64"))]
         pub(crate) fn $function(_kernels: CpuFeatures) -> Selection<$word> {
-            Selection::serial(&portable::$portable)
+            Selection::stream_only(&portable::$portable)
         }
     )*};
 }

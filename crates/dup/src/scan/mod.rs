@@ -306,7 +306,7 @@ fn read_unknown(
 /// Reads to the end what the fast hashes left equal.
 fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let serial = rounds::is_serial(context.options.algorithm);
+    let streaming = rounds::is_streaming(context.options.algorithm);
     let mut at_once = Vec::new();
     let mut in_rounds = Vec::new();
     for group in equal.groups() {
@@ -314,7 +314,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
         if unknown().next().is_none() {
             continue;
         }
-        if serial && context.size(group[0]) > rounds::LARGE {
+        if streaming && context.size(group[0]) > rounds::LARGE {
             in_rounds.push(group.to_vec());
         } else {
             at_once.extend(unknown());

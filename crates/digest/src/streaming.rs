@@ -6,7 +6,7 @@ use crate::hasher::{Hasher, hash_with};
 use crate::{Algorithm, CpuFeatures};
 
 /// One algorithm's share of a batch.
-pub(crate) struct Serial {
+pub(crate) struct Streaming {
     algorithm: Algorithm,
     cpu: CpuFeatures,
     messages: Vec<Message>,
@@ -32,9 +32,9 @@ enum Progress {
     Ended(Digest),
 }
 
-impl Serial {
-    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Serial {
-        Serial {
+impl Streaming {
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Streaming {
+        Streaming {
             algorithm,
             cpu,
             messages: Vec::new(),
