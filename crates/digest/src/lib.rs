@@ -30,7 +30,7 @@
 //!
 //! # Invariants
 //!
-//! - CpuFeatures are chosen at run time; a build without any flags is as fast as one with them, and
+//! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
 //!   runs on every CPU of its target. A [`CpuFeatures`] value is the proof that its instruction sets
 //!   are there; nothing else leads to their code.
 //! - A digest depends on the message alone: not on the kernel, the pieces, nor on what else is in

@@ -16,7 +16,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 /// What an algorithm is called in a table.
 pub(crate) fn title(algorithm: &str) -> String {
     let known = Algorithm::from_name(algorithm);
-    let tag = known.map_or(algorithm, Algorithm::tag);
+    let tag = known.map_or(algorithm, |a| a.tag());
     let families = ["SHA", "CRC"];
     let numbered = families
         .iter()

@@ -1,4 +1,4 @@
-//! CpuFeatures without padding and scheduling, for this crate's benchmarks. No part of the interface.
+//! Kernels without padding and scheduling, for this crate's benchmarks. No part of the interface.
 #![allow(unsafe_code)] // calls kernels
 
 use super::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};

@@ -14,6 +14,8 @@ mod avx512;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 #[cfg(test)]
 mod tests;

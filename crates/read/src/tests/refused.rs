@@ -117,7 +117,7 @@ fn a_ring_that_fails_later_is_given_up() {
     });
 }
 
-/// CpuFeatures before 5.6 and some containers have no `openat2`; others no
+/// Kernels before 5.6 and some containers have no `openat2`; others no
 /// `preadv2`.
 #[test]
 fn missing_newer_calls_are_done_without() {
