@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the conventions that no compiler checks.
 
+mod door;
 mod promises;
 
 use std::collections::BTreeMap;
@@ -163,6 +164,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     machine_words(&tracked, &mut complaints);
     run_bit(&tracked, &mut complaints)?;
     circles::check(&mut complaints)?;
+    door::check(&mut complaints);
     for complaint in &complaints {
         println!("tidy: {complaint}");
     }
