@@ -21,6 +21,16 @@ pub enum Algorithm {
     Sha512,
     /// SHA-512/256 (FIPS 180-4).
     Sha512_256,
+    /// SHA3-224 (FIPS 202).
+    Sha3_224,
+    /// SHA3-256 (FIPS 202).
+    Sha3_256,
+    /// SHA3-384 (FIPS 202).
+    Sha3_384,
+    /// SHA3-512 (FIPS 202).
+    Sha3_512,
+    /// SM3 (GB/T 32905-2016).
+    Sm3,
     /// BLAKE2b with 512 bits (RFC 7693), as `b2sum` computes it.
     Blake2b,
     /// BLAKE2b with 256 bits (RFC 7693), as `b2sum -l 256` computes it.
@@ -57,7 +67,7 @@ struct Row {
 /// of `xxhsum` (`XXH32` … `XXH128`). OpenSSL 3 writes `SHA2-256`, `SHA2-512/256` and `BLAKE2B-512`,
 /// FreeBSD `SHA512t256`.
 #[rustfmt::skip]
-const TABLE: [Row; 15] = [
+const TABLE: [Row; 20] = [
     row(Algorithm::Md5, "md5", &["MD5"], &[], 16),
     row(Algorithm::Sha1, "sha1", &["SHA1"], &["sha-1"], 20),
     row(Algorithm::Sha224, "sha224", &["SHA224", "SHA2-224"], &["sha-224"], 28),
@@ -65,6 +75,11 @@ const TABLE: [Row; 15] = [
     row(Algorithm::Sha384, "sha384", &["SHA384", "SHA2-384"], &["sha-384"], 48),
     row(Algorithm::Sha512, "sha512", &["SHA512", "SHA2-512"], &["sha-512"], 64),
     row(Algorithm::Sha512_256, "sha512-256", &["SHA512/256", "SHA2-512/256", "SHA512-256", "SHA512t256"], &["sha512_256", "sha-512/256", "sha2-512-256"], 32),
+    row(Algorithm::Sha3_224, "sha3-224", &["SHA3-224"], &["sha3_224"], 28),
+    row(Algorithm::Sha3_256, "sha3-256", &["SHA3-256"], &["sha3_256"], 32),
+    row(Algorithm::Sha3_384, "sha3-384", &["SHA3-384"], &["sha3_384"], 48),
+    row(Algorithm::Sha3_512, "sha3-512", &["SHA3-512"], &["sha3_512"], 64),
+    row(Algorithm::Sm3, "sm3", &["SM3"], &[], 32),
     row(Algorithm::Blake2b, "blake2b", &["BLAKE2b", "BLAKE2b-512", "BLAKE2B-512", "BLAKE2b512"], &["b2"], 64),
     row(Algorithm::Blake2b256, "blake2b-256", &["BLAKE2b-256", "BLAKE2B-256"], &["blake2b256", "b2-256"], 32),
     row(Algorithm::Blake3, "blake3", &["BLAKE3"], &["b3", "blake3-256"], 32),

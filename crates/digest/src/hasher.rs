@@ -6,6 +6,7 @@ use xxhash_rust::xxh64::Xxh64;
 use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::stream::Stream;
+use crate::rustcrypto::RustCrypto;
 use crate::xxh3::{self, Xxh3};
 use crate::{Algorithm, CpuFeatures};
 
@@ -38,6 +39,7 @@ enum State {
     /// Both lengths differ only at the end.
     Xxh3(Box<Xxh3>),
     Crc32c(u32),
+    RustCrypto(Box<RustCrypto>),
 }
 
 impl Hasher {
@@ -64,6 +66,10 @@ impl Hasher {
             Algorithm::Xxh64 => State::Xxh64(Xxh64::new(0)),
             Algorithm::Xxh3 | Algorithm::Xxh128 => State::Xxh3(Box::new(Xxh3::new(k))),
             Algorithm::Crc32c => State::Crc32c(0),
+            other => {
+                let function = RustCrypto::new(other).expect("one of the functions listed there");
+                State::RustCrypto(Box::new(function))
+            }
         };
         Hasher { algorithm, state }
     }
@@ -83,6 +89,7 @@ impl Hasher {
             State::Xxh64(s) => s.update(data),
             State::Xxh3(s) => s.update(data),
             State::Crc32c(crc) => *crc = crc32c::crc32c_append(*crc, data),
+            State::RustCrypto(function) => function.update(data),
         }
     }
 
@@ -103,6 +110,7 @@ impl Hasher {
             }
             State::Xxh3(s) => Digest::new(&s.digest128().to_be_bytes()),
             State::Crc32c(crc) => Digest::new(&crc.to_be_bytes()),
+            State::RustCrypto(function) => function.finalize(),
         }
     }
 
@@ -121,6 +129,7 @@ impl Hasher {
             State::Xxh64(s) => s.reset(0),
             State::Xxh3(s) => s.reset(),
             State::Crc32c(crc) => *crc = 0,
+            State::RustCrypto(function) => function.reset(),
         }
     }
 }

@@ -52,6 +52,7 @@ mod cpuid;
 mod digest;
 mod hasher;
 mod lanes;
+mod rustcrypto;
 mod streaming;
 #[cfg(test)]
 mod tests;
