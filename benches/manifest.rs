@@ -7,7 +7,7 @@ mod laid;
 
 use std::io::sink;
 
-use bc_digest::{Algorithm, Kernels};
+use bc_digest::{Algorithm, CpuFeatures};
 use bc_integrity::fields::{Mode, Rules};
 use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
 use bc_pool::Cancel;
@@ -27,7 +27,7 @@ fn bench(c: &mut Criterion) {
     let work = Work {
         walk_workers: workers.into(),
         reading: &reading,
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,

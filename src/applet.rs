@@ -192,8 +192,8 @@ fn version() -> Exit {
     report::print(&format!(
         "bc (bit-crafts) {}\nCPU features: {}\nkernels: {}\nreaders: {readers}\n",
         env!("CARGO_PKG_VERSION"),
-        bc_digest::Kernels::features().join(" "),
-        bc_digest::Kernels::detect().describe(),
+        bc_digest::CpuFeatures::flags().join(" "),
+        bc_digest::CpuFeatures::detect().describe(),
     ))
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_digest::{Algorithm, Batch, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_dup::report::{Names, Report};
 use bc_dup::scan::{HardLinks, Options, Progress, Proof, Scan, Span};
 use bc_dup::{Cache, Location, Subtrees};
@@ -166,8 +166,8 @@ fn search(
         Digest::Blake3 => Algorithm::Blake3,
         Digest::Sha256 => Algorithm::Sha256,
     };
-    let kernels = Kernels::detect();
-    let width = Batch::new(&[algorithm], kernels).width();
+    let cpu = CpuFeatures::detect();
+    let width = Batch::new(&[algorithm], cpu).width();
     let state = bc_dup::scan::memory(&listing);
     let workers = session.workers(listing.len(), width, state);
     let options = Options {
@@ -192,7 +192,7 @@ fn search(
         read: session.read_options(workers, width, state)?,
         workers,
         start: session.common.threads.start(),
-        kernels,
+        cpu,
     };
     let scan = bc_dup::scan::scan(
         &listing,

@@ -9,6 +9,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::args::{Common, WalkArgs};
 use crate::config::Configurable;
 
+/// Examples and exit codes, and the algorithms as bc-digest's table has them.
+fn after() -> String {
+    let names: Vec<&str> = Algorithm::ALL.iter().map(|a| a.name()).collect();
+    AFTER.replace("ALGORITHMS", &names.join(" "))
+}
+
 const AFTER: &str = "\
 Examples:
   bc hash DIR                              as find DIR -type f | xargs sha256sum, sorted, in parallel
@@ -17,15 +23,14 @@ Examples:
   bc hash diff old.sha256 new.sha256
 
 The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
-Algorithms: md5 sha1 sha224 sha256 sha384 sha512 sha512-256 blake2b blake2b-256 blake3 xxh32 xxh64
-xxh3 xxh128 crc32c. md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
+Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
 
 Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 cannot do it,
 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Hash trees, check manifests, compare manifests
 #[derive(Parser)]
-#[command(name = "hash", version, after_long_help = AFTER, after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
+#[command(name = "hash", version, after_long_help = after(), after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
 pub struct HashCli {
     /// What to do
     #[command(subcommand)]

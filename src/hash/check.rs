@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use bc_digest::{Algorithm, Batch, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::check::{Verdict, Wanted};
 use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
@@ -139,7 +139,7 @@ fn one(
     let (workers, read) = reading(session, &loaded.wanted)?;
     let options = Options {
         algorithms: Vec::new(),
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         read,
         workers,
         start: session.common.threads.start(),
@@ -182,7 +182,7 @@ fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Opt
         .collect();
     let width = algorithms
         .iter()
-        .map(|a| Batch::new(&[*a], Kernels::detect()).width())
+        .map(|a| Batch::new(&[*a], CpuFeatures::detect()).width())
         .max()
         .unwrap_or(1);
     let memory = bc_hash::check::memory(wanted);

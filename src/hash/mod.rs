@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 
-use bc_digest::{Digest, Kernels};
+use bc_digest::{CpuFeatures, Digest};
 use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
 use clap::{Args as _, CommandFactory, FromArgMatches};
@@ -97,7 +97,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         .and_then(bc_hash::bytes_if_few);
     display.phase("hash", files as u64, bytes.unwrap_or(0));
 
-    let width = bc_digest::Batch::new(&args.algorithms, Kernels::detect()).width();
+    let width = bc_digest::Batch::new(&args.algorithms, CpuFeatures::detect()).width();
     let state = listing
         .as_ref()
         .map_or(0, |l| bc_hash::memory(l, &args.algorithms));
@@ -108,7 +108,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     }
     let options = Options {
         algorithms: args.algorithms.clone(),
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         read,
         workers,
         start: session.common.threads.start(),

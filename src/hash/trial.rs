@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_hash::check::{Verdict, Wanted};
 use bc_hash::{Options, Progress};
 
@@ -89,10 +89,10 @@ fn matching(
             expected: vec![(*algorithm, digest(line))],
         })
         .collect();
-    let width = Batch::new(candidates, Kernels::detect()).width();
+    let width = Batch::new(candidates, CpuFeatures::detect()).width();
     let options = Options {
         algorithms: Vec::new(),
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         // The whole list fits, so the few tried of it do.
         read: session
             .fit(1, width, bc_hash::check::memory(&tries))

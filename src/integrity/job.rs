@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bc_digest::{Algorithm, Batch, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::Progress;
 use bc_integrity::change::Change;
 use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
@@ -48,7 +48,7 @@ pub fn working<T>(
 ) -> Outcome<Option<T>> {
     let progress = Arc::new(Progress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
-    let width = algorithm.map_or(1, |a| Batch::new(&[a], Kernels::detect()).width());
+    let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
     // Before the walk, if nothing at all will fit.
     session.read_options(1, width, 0)?;
     let reading = |job: Job| {
@@ -64,7 +64,7 @@ pub fn working<T>(
     let work = Work {
         walk_workers: session.walk_workers(),
         reading: &reading,
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         cancel: &session.cancel,
         shows_bytes: display.is_shown(),
         progress: &progress,

@@ -86,7 +86,7 @@ fn the_header_names_machine_and_place() {
 /// A manifest that the version before wrote verifies and is brought up to date.
 #[test]
 fn manifests_of_the_version_before_go_on() {
-    const BEFORE: &str = include_str!("integrity_places/before.jsonl");
+    const BEFORE: &str = include_str!("../../fixtures/manifests/integrity-before-places.jsonl");
     let t = TestTree::new();
     t.write("a", "1")
         .write("b/c", "22")

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod algorithm_lists;
 mod budget;
 mod caches;
 mod closed_streams;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
-use bc_digest::{Algorithm, Digest, Kernels};
+use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_dup::scan;
 use bc_hash::check::{Verdict, Wanted, check};
 use bc_integrity::report::{Format, Report};
@@ -22,7 +22,7 @@ use bc_walk::{Listing, Metadata};
 /// What a run has to do with.
 #[derive(Clone, Copy, Debug)]
 struct Way {
-    kernels: Kernels,
+    cpu: CpuFeatures,
     workers: usize,
     backend: bc_read::Choice,
 }
@@ -35,10 +35,10 @@ fn ways() -> Vec<Way> {
         Err(error) => left_out(&error.to_string()),
     }
     let mut ways = Vec::new();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for workers in [1, 2, 3, 8] {
             ways.extend(readers.iter().map(|&backend| Way {
-                kernels,
+                cpu,
                 workers,
                 backend,
             }));
@@ -157,7 +157,7 @@ impl Shape {
 
     fn duplicates(&self, listing: &Listing, way: Way) {
         let options = scan::Options {
-            kernels: way.kernels,
+            cpu: way.cpu,
             workers: way.workers,
             read: read_options(way),
             ..scan::Options::default()
@@ -277,7 +277,7 @@ fn read_options(way: Way) -> bc_read::Options {
 
 fn options(algorithms: &[Algorithm], way: Way) -> bc_hash::Options {
     let mut options = bc_hash::Options::new(algorithms.to_vec());
-    (options.kernels, options.workers) = (way.kernels, way.workers);
+    (options.cpu, options.workers) = (way.cpu, way.workers);
     options.read = read_options(way);
     options
 }
@@ -294,7 +294,7 @@ fn with_work<T>(way: Way, job: impl FnOnce(&Work<'_>) -> T) -> T {
     job(&Work {
         walk_workers: way.workers.into(),
         reading: &reading,
-        kernels: way.kernels,
+        cpu: way.cpu,
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,

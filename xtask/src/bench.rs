@@ -15,6 +15,7 @@ mod markdown;
 mod measure;
 mod memory;
 mod peers;
+mod place;
 mod readme;
 mod record;
 mod scale;
@@ -30,9 +31,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::{correctness, sh};
-use record::{Place, Record, Row, Target};
+use place::Place;
+use record::{Record, Row, Target};
 
-pub(crate) use record::Correctness;
 pub(crate) use walk::run as walk;
 
 /// Pairs of runs of a quick row.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
 use crate::{datasets, sh};
@@ -32,11 +33,20 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(checks.close())
 }
 
+/// What a run over some trees found, for the record of a bench run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub(crate) trees: String,
+    pub(crate) passed: usize,
+    pub(crate) failed: Vec<String>,
+    pub(crate) not_run: Vec<String>,
+}
+
 /// What the benchmark's record says of a run over these trees.
-pub(crate) fn totals(words: &[&str]) -> Result<crate::bench::Correctness> {
+pub(crate) fn totals(words: &[&str]) -> Result<Totals> {
     let trees: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
     let checks = all("all", None, &trees)?;
-    Ok(crate::bench::Correctness {
+    Ok(Totals {
         trees: words.join(" "),
         passed: checks.passed as usize,
         failed: checks.failed,

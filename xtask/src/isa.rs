@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail, ensure};
+use bc_digest::Algorithm;
 
 use crate::args::Args;
 use crate::sh;
@@ -22,24 +23,6 @@ const CPUS: &[(&str, &str)] = &[
 
 /// The CPU models on which the unit tests run as well; the others only hash.
 const TESTED: &[&str] = &["max", "Nehalem"];
-
-const ALGORITHMS: &[&str] = &[
-    "md5",
-    "sha1",
-    "sha224",
-    "sha256",
-    "sha384",
-    "sha512",
-    "sha512-256",
-    "blake2b",
-    "blake2b-256",
-    "blake3",
-    "xxh32",
-    "xxh64",
-    "xxh3",
-    "xxh128",
-    "crc32c",
-];
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let bc = args.option("--bc")?.map(PathBuf::from);
@@ -100,7 +83,7 @@ fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
     };
     synth.build(&tree.join("tree"))?;
     let mut differ = 0;
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::ALL {
         let words = [
             "hash".to_owned(),
             format!("--type={algorithm}"),
@@ -141,7 +124,7 @@ fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
     }
     println!(
         "isa: {} algorithms the same on {} CPUs",
-        ALGORITHMS.len(),
+        Algorithm::ALL.len(),
         CPUS.len()
     );
     Ok(ExitCode::SUCCESS)

@@ -5,14 +5,18 @@
 mod api;
 mod args;
 mod bench;
+mod circles;
 mod correctness;
+mod coverage;
 mod datasets;
 mod dist;
 mod filesystems;
 mod floor;
 mod isa;
+mod median;
 mod package;
 mod perf_mode;
+mod sanitize;
 mod sh;
 mod tidy;
 
@@ -46,7 +50,14 @@ cargo xtask COMMAND
   filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
       bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
   tidy
-      licences, layout, dependency direction, file length, unsafe, leftovers
+      licences, layout, dependency direction, circles, file length, unsafe, leftovers
+  circles
+      the files of a package that lean on each other in a circle, with the lines that close it
+  sanitize [address|thread]
+      the tests of the crates with unsafe code under AddressSanitizer, of those with threads under
+      ThreadSanitizer (nightly toolchain with rust-src)
+  coverage [--html] [PACKAGE...]
+      the lines that the tests run, the least covered files first (component llvm-tools)
   isa
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
@@ -74,6 +85,9 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(args),
         Some("filesystems") => filesystems::run(args),
         Some("tidy") => tidy::run(args),
+        Some("circles") => circles::run(args),
+        Some("sanitize") => sanitize::run(args),
+        Some("coverage") => coverage::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("dist") => dist::run(args),

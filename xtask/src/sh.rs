@@ -47,6 +47,20 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Where a toolchain lies, the one that runs us if none is named; `None` if it is not installed.
+pub(crate) fn sysroot(toolchain: Option<&str>) -> Option<PathBuf> {
+    let mut rustc = match toolchain {
+        Some(name) => {
+            let mut rustup = Command::new("rustup");
+            rustup.args(["run", name, "rustc"]);
+            rustup
+        }
+        None => Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())),
+    };
+    let found = stdout(rustc.args(["--print", "sysroot"])).ok()?;
+    Some(PathBuf::from(String::from_utf8(found).ok()?.trim_end()))
+}
+
 /// Builds one package's release binary and says where it is.
 pub(crate) fn release_binary(package: &str, binary: &str) -> Result<PathBuf> {
     build(package, "--bin", binary)?;

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use bc_digest::{Algorithm, Batch, Feed, Kernels, raw};
+use bc_digest::{Algorithm, Batch, Chunk, CpuFeatures, raw};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;
@@ -31,33 +31,33 @@ fn sizes() -> Vec<usize> {
 /// Hashes all files, each fed whole, with as many slots as the batch asks for.
 fn hash_all(batch: &mut Batch, files: &[&[u8]]) -> u8 {
     let mut taken = 0;
-    let mut feeds: Vec<Feed> = Vec::new();
+    let mut chunks: Vec<Chunk> = Vec::new();
     let mut consumed = Vec::new();
     let mut folded = 0;
     for slot in 0..batch.width().min(files.len()) {
         batch.begin(slot);
-        feeds.push(Feed {
+        chunks.push(Chunk {
             message: slot,
             data: files[taken],
             end: true,
         });
         taken += 1;
     }
-    while !feeds.is_empty() {
-        batch.advance(&feeds, &mut consumed);
+    while !chunks.is_empty() {
+        batch.advance(&chunks, &mut consumed);
         for slot in consumed.drain(..) {
             let digest = batch.digests(slot).next().expect("one algorithm");
             folded ^= digest.as_bytes()[0];
-            let feed = feeds
+            let chunk = chunks
                 .iter()
-                .position(|feed| feed.message == slot)
-                .expect("its feed");
+                .position(|chunk| chunk.message == slot)
+                .expect("its chunk");
             if let Some(data) = files.get(taken) {
                 batch.begin(slot);
-                feeds[feed].data = data;
+                chunks[chunk].data = data;
                 taken += 1;
             } else {
-                feeds.swap_remove(feed);
+                chunks.swap_remove(chunk);
             }
         }
     }
@@ -94,7 +94,7 @@ fn scheduler(c: &mut Criterion) {
         .map(|(i, &size)| &buffer[(i * 4032) % (1 << 16)..][..size])
         .collect();
 
-    let kernels = Kernels::detect();
+    let cpu = CpuFeatures::detect();
     for algorithm in [
         Algorithm::Md5,
         Algorithm::Sha1,
@@ -103,9 +103,9 @@ fn scheduler(c: &mut Criterion) {
         Algorithm::Blake2b,
     ] {
         let mut group = c.benchmark_group(format!("tree/{algorithm}"));
-        bench_kernel(&mut group, kernels.serving(algorithm)[0], &buffer, bytes);
+        bench_kernel(&mut group, cpu.serving(algorithm)[0], &buffer, bytes);
         group.throughput(Throughput::Bytes(bytes as u64));
-        let mut batch = Batch::new(&[algorithm], kernels);
+        let mut batch = Batch::new(&[algorithm], cpu);
         batch.reserve(batch.width());
         group.bench_function("batch", |b| b.iter(|| hash_all(&mut batch, &files)));
     }

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io::{Read, Write};
 
-use bc_digest::{Algorithm, Kernels, hash_many};
+use bc_digest::{Algorithm, CpuFeatures, hash_many};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let algorithm: Algorithm = match std::env::args().nth(1) {
@@ -24,6 +24,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (line, digest) in lines.iter().zip(digests) {
         writeln!(out, "{digest}  {}", String::from_utf8_lossy(line))?;
     }
-    writeln!(std::io::stderr(), "{}", Kernels::detect().describe())?;
+    writeln!(std::io::stderr(), "{}", CpuFeatures::detect().describe())?;
     Ok(())
 }

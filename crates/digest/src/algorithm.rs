@@ -21,6 +21,16 @@ pub enum Algorithm {
     Sha512,
     /// SHA-512/256 (FIPS 180-4).
     Sha512_256,
+    /// SHA3-224 (FIPS 202).
+    Sha3_224,
+    /// SHA3-256 (FIPS 202).
+    Sha3_256,
+    /// SHA3-384 (FIPS 202).
+    Sha3_384,
+    /// SHA3-512 (FIPS 202).
+    Sha3_512,
+    /// SM3 (GB/T 32905-2016).
+    Sm3,
     /// BLAKE2b with 512 bits (RFC 7693), as `b2sum` computes it.
     Blake2b,
     /// BLAKE2b with 256 bits (RFC 7693), as `b2sum -l 256` computes it.
@@ -40,137 +50,59 @@ pub enum Algorithm {
 }
 
 /// One row of the table below.
-struct Entry {
+struct Row {
     algorithm: Algorithm,
     name: &'static str,
-    tag: &'static str,
-    /// Further spellings, of either, that appear in the wild. Matched without regard to case.
+    tags: &'static [&'static str],
     aliases: &'static [&'static str],
     digest_len: usize,
-    cryptographic: bool,
 }
 
-/// In the order of the enum, so that `algorithm as usize` finds the row (a test checks it).
+/// All that is known of an algorithm but how to compute it: its name, the tags of lines, what else
+/// people type (in any case), and the bytes of its digest. In the order of the enum, so that
+/// `algorithm as usize` finds the row (a test checks it).
 ///
-/// Tags are those of GNU coreutils' `cksum` (`MD5` … `SHA512`, `BLAKE2b`, `BLAKE2b-256`), of Perl's
-/// `shasum` and the BSDs' `cksum` (`SHA512/256`), of `b3sum` (`BLAKE3`) and of `xxhsum` (`XXH32` …
-/// `XXH128`). OpenSSL writes `SHA2-256` and `SHA2-512/256`, FreeBSD `SHA512t256`.
-const TABLE: [Entry; 15] = [
-    entry(Algorithm::Md5, "md5", "MD5", &[], 16, false),
-    entry(Algorithm::Sha1, "sha1", "SHA1", &["sha-1"], 20, false),
-    entry(
-        Algorithm::Sha224,
-        "sha224",
-        "SHA224",
-        &["sha-224", "sha2-224"],
-        28,
-        true,
-    ),
-    entry(
-        Algorithm::Sha256,
-        "sha256",
-        "SHA256",
-        &["sha-256", "sha2-256"],
-        32,
-        true,
-    ),
-    entry(
-        Algorithm::Sha384,
-        "sha384",
-        "SHA384",
-        &["sha-384", "sha2-384"],
-        48,
-        true,
-    ),
-    entry(
-        Algorithm::Sha512,
-        "sha512",
-        "SHA512",
-        &["sha-512", "sha2-512"],
-        64,
-        true,
-    ),
-    entry(
-        Algorithm::Sha512_256,
-        "sha512-256",
-        "SHA512/256",
-        &[
-            "sha512_256",
-            "sha512t256",
-            "sha-512/256",
-            "sha2-512/256",
-            "sha2-512-256",
-        ],
-        32,
-        true,
-    ),
-    entry(
-        Algorithm::Blake2b,
-        "blake2b",
-        "BLAKE2b",
-        &["blake2b-512", "blake2b512", "b2"],
-        64,
-        true,
-    ),
-    entry(
-        Algorithm::Blake2b256,
-        "blake2b-256",
-        "BLAKE2b-256",
-        &["blake2b256", "b2-256"],
-        32,
-        true,
-    ),
-    entry(
-        Algorithm::Blake3,
-        "blake3",
-        "BLAKE3",
-        &["b3", "blake3-256"],
-        32,
-        true,
-    ),
-    entry(Algorithm::Xxh32, "xxh32", "XXH32", &["xxhash32"], 4, false),
-    entry(Algorithm::Xxh64, "xxh64", "XXH64", &["xxhash64"], 8, false),
-    entry(
-        Algorithm::Xxh3,
-        "xxh3",
-        "XXH3",
-        &["xxh3-64", "xxh3_64"],
-        8,
-        false,
-    ),
-    entry(
-        Algorithm::Xxh128,
-        "xxh128",
-        "XXH128",
-        &["xxh3-128", "xxh3_128", "xxhash128"],
-        16,
-        false,
-    ),
-    entry(
-        Algorithm::Crc32c,
-        "crc32c",
-        "CRC32C",
-        &["crc-32c"],
-        4,
-        false,
-    ),
+/// The first tag is the one we write: those of GNU coreutils' `cksum` (`MD5` … `SHA512`, `BLAKE2b`,
+/// `BLAKE2b-256`), of Perl's `shasum` and the BSDs' `cksum` (`SHA512/256`), of `b3sum` (`BLAKE3`) and
+/// of `xxhsum` (`XXH32` … `XXH128`). OpenSSL 3 writes `SHA2-256`, `SHA2-512/256` and `BLAKE2B-512`,
+/// FreeBSD `SHA512t256`.
+#[rustfmt::skip]
+const TABLE: [Row; 20] = [
+    row(Algorithm::Md5, "md5", &["MD5"], &[], 16),
+    row(Algorithm::Sha1, "sha1", &["SHA1"], &["sha-1"], 20),
+    row(Algorithm::Sha224, "sha224", &["SHA224", "SHA2-224"], &["sha-224"], 28),
+    row(Algorithm::Sha256, "sha256", &["SHA256", "SHA2-256"], &["sha-256"], 32),
+    row(Algorithm::Sha384, "sha384", &["SHA384", "SHA2-384"], &["sha-384"], 48),
+    row(Algorithm::Sha512, "sha512", &["SHA512", "SHA2-512"], &["sha-512"], 64),
+    row(Algorithm::Sha512_256, "sha512-256", &["SHA512/256", "SHA2-512/256", "SHA512-256", "SHA512t256"], &["sha512_256", "sha-512/256", "sha2-512-256"], 32),
+    row(Algorithm::Sha3_224, "sha3-224", &["SHA3-224"], &["sha3_224"], 28),
+    row(Algorithm::Sha3_256, "sha3-256", &["SHA3-256"], &["sha3_256"], 32),
+    row(Algorithm::Sha3_384, "sha3-384", &["SHA3-384"], &["sha3_384"], 48),
+    row(Algorithm::Sha3_512, "sha3-512", &["SHA3-512"], &["sha3_512"], 64),
+    row(Algorithm::Sm3, "sm3", &["SM3"], &[], 32),
+    row(Algorithm::Blake2b, "blake2b", &["BLAKE2b", "BLAKE2b-512", "BLAKE2B-512", "BLAKE2b512"], &["b2"], 64),
+    row(Algorithm::Blake2b256, "blake2b-256", &["BLAKE2b-256", "BLAKE2B-256"], &["blake2b256", "b2-256"], 32),
+    row(Algorithm::Blake3, "blake3", &["BLAKE3"], &["b3", "blake3-256"], 32),
+    row(Algorithm::Xxh32, "xxh32", &["XXH32"], &["xxhash32"], 4),
+    row(Algorithm::Xxh64, "xxh64", &["XXH64"], &["xxhash64"], 8),
+    row(Algorithm::Xxh3, "xxh3", &["XXH3", "XXH3_64"], &["xxh3-64"], 8),
+    row(Algorithm::Xxh128, "xxh128", &["XXH128", "XXH3_128"], &["xxh3-128", "xxhash128"], 16),
+    row(Algorithm::Crc32c, "crc32c", &["CRC32C"], &["crc-32c"], 4),
 ];
 
-const fn entry(
+const fn row(
     algorithm: Algorithm,
     name: &'static str,
-    tag: &'static str,
+    tags: &'static [&'static str],
     aliases: &'static [&'static str],
     digest_len: usize,
-    cryptographic: bool,
-) -> Entry {
-    Entry {
+) -> Row {
+    Row {
         algorithm,
         name,
-        tag,
+        tags,
         aliases,
         digest_len,
-        cryptographic,
     }
 }
 
@@ -188,42 +120,42 @@ impl Algorithm {
     /// Every algorithm, in the order of the enum.
     pub const ALL: &'static [Algorithm] = &ALL;
 
-    const fn entry(self) -> &'static Entry {
+    const fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 
     /// The name on command lines and in our own formats, e.g. `sha256`, `sha512-256`.
     pub const fn name(self) -> &'static str {
-        self.entry().name
+        self.row().name
+    }
+
+    /// The algorithm of exactly this [`name`](Algorithm::name), as our own formats have it.
+    /// Parsing takes more.
+    pub fn from_name(name: &str) -> Option<Algorithm> {
+        let row = TABLE.iter().find(|row| row.name == name);
+        row.map(|row| row.algorithm)
     }
 
     /// The tag in BSD-style lines, `SHA256 (path) = …`, as coreutils, b3sum and xxhsum write it.
     pub const fn tag(self) -> &'static str {
-        self.entry().tag
+        self.row().tags[0]
     }
 
-    /// Finds the algorithm of a BSD-style tag. Besides [`Algorithm::tag`] this knows the spellings
-    /// of OpenSSL (`SHA2-256`, `SHA2-512/256`), of the BSDs (`SHA512t256`) and `BLAKE2b-512`; case
-    /// does not matter.
-    pub fn from_tag(tag: &[u8]) -> Option<Algorithm> {
-        let known = |s: &str| s.as_bytes().eq_ignore_ascii_case(tag);
-        TABLE
-            .iter()
-            .find(|e| known(e.tag) || known(e.name) || e.aliases.iter().any(|a| known(a)))
-            .map(|e| e.algorithm)
+    /// Every tag of this algorithm that tools write, [`tag`](Algorithm::tag) first: those of OpenSSL
+    /// (`SHA2-256`, `SHA2-512/256`) and of the BSDs (`SHA512t256`) as well.
+    pub const fn tags(self) -> &'static [&'static str] {
+        self.row().tags
+    }
+
+    /// The algorithm of one of the [`tags`](Algorithm::tags), exactly as it is written.
+    pub fn from_tag(tag: &str) -> Option<Algorithm> {
+        let row = TABLE.iter().find(|row| row.tags.contains(&tag));
+        row.map(|row| row.algorithm)
     }
 
     /// Length of the digest in bytes.
     pub const fn digest_len(self) -> usize {
-        self.entry().digest_len
-    }
-
-    /// Whether equal digests prove equal content even against somebody who makes files on purpose.
-    ///
-    /// `false` for xxHash and CRC, which never claimed it, and for MD5 and SHA-1, whose collision
-    /// resistance is broken. All of them still detect accidents.
-    pub const fn is_cryptographic(self) -> bool {
-        self.entry().cryptographic
+        self.row().digest_len
     }
 }
 
@@ -256,9 +188,17 @@ impl FromStr for Algorithm {
 
     /// Names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
     fn from_str(s: &str) -> Result<Algorithm, UnknownAlgorithm> {
-        Algorithm::from_tag(s.as_bytes()).ok_or_else(|| UnknownAlgorithm {
-            given: s.to_owned(),
-        })
+        let is_it = |spelling: &str| spelling.eq_ignore_ascii_case(s);
+        let known = |row: &&Row| {
+            is_it(row.name)
+                || row.tags.iter().any(|t| is_it(t))
+                || row.aliases.iter().any(|a| is_it(a))
+        };
+        let row = TABLE.iter().find(known);
+        row.map(|row| row.algorithm)
+            .ok_or_else(|| UnknownAlgorithm {
+                given: s.to_owned(),
+            })
     }
 }
 
@@ -277,7 +217,7 @@ mod tests {
     fn every_spelling_is_unambiguous() {
         let mut seen = std::collections::HashMap::new();
         for e in &TABLE {
-            for s in [e.name, e.tag].iter().chain(e.aliases) {
+            for s in [e.name].iter().chain(e.tags).chain(e.aliases) {
                 let old = seen.insert(s.to_ascii_lowercase(), e.algorithm);
                 assert!(old.is_none_or(|o| o == e.algorithm), "{s} is ambiguous");
                 assert_eq!(s.parse(), Ok(e.algorithm));
@@ -287,20 +227,20 @@ mod tests {
     }
 
     #[test]
-    fn tags_seen_in_the_wild() {
-        for (tag, algorithm) in [
-            ("SHA2-256", Algorithm::Sha256),
-            ("SHA512-256", Algorithm::Sha512_256),
-            ("SHA2-512/256", Algorithm::Sha512_256),
-            ("SHA512t256", Algorithm::Sha512_256),
-            ("BLAKE2b-512", Algorithm::Blake2b),
-            ("BLAKE2b-256", Algorithm::Blake2b256),
-            ("XXH3", Algorithm::Xxh3),
-        ] {
-            assert_eq!(Algorithm::from_tag(tag.as_bytes()), Some(algorithm));
+    fn names_and_tags_are_exact_and_spellings_are_not() {
+        for &algorithm in Algorithm::ALL {
+            assert_eq!(Algorithm::from_name(algorithm.name()), Some(algorithm));
+            for tag in algorithm.tags() {
+                assert_eq!(Algorithm::from_tag(tag), Some(algorithm));
+                // Or a line of plain hexadecimal could be taken for a tagged one.
+                assert!(!tag.bytes().all(|b| b.is_ascii_hexdigit()));
+            }
         }
+        assert_eq!(Algorithm::from_name("SHA256"), None);
+        assert_eq!(Algorithm::from_tag("b3"), None);
         for tag in ["", "SHA", "SHA25", "SHA2560", "BLAKE2b-128", "SHA512/224"] {
-            assert_eq!(Algorithm::from_tag(tag.as_bytes()), None, "{tag}");
+            assert_eq!(Algorithm::from_tag(tag), None, "{tag}");
+            assert!(tag.parse::<Algorithm>().is_err(), "{tag}");
         }
     }
 

@@ -1,21 +1,11 @@
 //! Many messages at once, some of which are still arriving.
 
+use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
-use crate::serial::Serial;
-use crate::{Algorithm, Kernels};
-
-/// A live message and its current piece, for [`Batch::advance`].
-#[derive(Copy, Clone, Debug)]
-pub struct Feed<'a> {
-    /// The message, below what was given to [`Batch::reserve`].
-    pub message: usize,
-    /// The piece: any length, empty as well.
-    pub data: &'a [u8],
-    /// Whether the message ends with this piece.
-    pub end: bool,
-}
+use crate::streaming::Streaming;
+use crate::{Algorithm, CpuFeatures};
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
 ///
@@ -24,10 +14,10 @@ pub struct Feed<'a> {
 /// Meant to be kept for the whole run of a thread: nothing is allocated after `reserve`.
 ///
 /// ```
-/// use bc_digest::{Algorithm, Batch, Feed, Kernels, hash};
+/// use bc_digest::{Algorithm, Batch, Chunk, CpuFeatures, hash};
 ///
 /// let files: Vec<Vec<u8>> = (0..100).map(|i| vec![i as u8; 1000 * i]).collect();
-/// let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+/// let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
 /// let slots = batch.width();
 /// batch.reserve(slots);
 ///
@@ -43,13 +33,13 @@ pub struct Feed<'a> {
 ///             }
 ///         }
 ///     }
-///     let feeds: Vec<Feed> = (0..slots)
-///         .filter_map(|slot| Some(Feed { message: slot, data: &files[live[slot]?], end: true }))
+///     let chunks: Vec<Chunk> = (0..slots)
+///         .filter_map(|slot| Some(Chunk { message: slot, data: &files[live[slot]?], end: true }))
 ///         .collect();
-///     if feeds.is_empty() {
+///     if chunks.is_empty() {
 ///         break;
 ///     }
-///     batch.advance(&feeds, &mut consumed);
+///     batch.advance(&chunks, &mut consumed);
 ///     for slot in consumed.drain(..) {
 ///         let file = live[slot].take().expect("a live message");
 ///         let digest = batch.digests(slot).next().expect("one algorithm");
@@ -59,7 +49,7 @@ pub struct Feed<'a> {
 /// ```
 pub struct Batch {
     engines: Vec<Engine>,
-    tally: Tally,
+    pending: Pending,
     /// During a call, per algorithm: the pieces it is through with and others still need.
     ahead: Vec<usize>,
 }
@@ -73,7 +63,7 @@ enum Engine {
     Sha256(Box<Scheduler<Sha256>>),
     Sha512(Box<Scheduler<Sha512>>),
     Blake2b(Box<Scheduler<Blake2b>>),
-    Serial(Serial),
+    Streaming(Streaming),
 }
 
 macro_rules! each {
@@ -84,43 +74,30 @@ macro_rules! each {
             Engine::Sha256($e) => $body,
             Engine::Sha512($e) => $body,
             Engine::Blake2b($e) => $body,
-            Engine::Serial($e) => $body,
+            Engine::Streaming($e) => $body,
         }
     };
 }
 
 impl Engine {
-    fn new(algorithm: Algorithm, kernels: Kernels) -> Engine {
+    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Engine {
         match algorithm {
-            Algorithm::Md5 => {
-                Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, kernels)))
+            Algorithm::Md5 => Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, cpu))),
+            Algorithm::Sha1 => {
+                Engine::Sha1(Box::new(Scheduler::new(algorithm, family::SHA1_IV, cpu)))
             }
-            Algorithm::Sha1 => Engine::Sha1(Box::new(Scheduler::new(
-                algorithm,
-                family::SHA1_IV,
-                kernels,
-            ))),
             Algorithm::Sha224 | Algorithm::Sha256 => Engine::Sha256(Box::new(Scheduler::new(
                 algorithm,
                 family::sha256_iv(algorithm),
-                kernels,
+                cpu,
             ))),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-                Engine::Sha512(Box::new(Scheduler::new(
-                    algorithm,
-                    family::sha512_iv(algorithm),
-                    kernels,
-                )))
-            }
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => Engine::Sha512(
+                Box::new(Scheduler::new(algorithm, family::sha512_iv(algorithm), cpu)),
+            ),
             Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
-                Scheduler::new(algorithm, family::blake2b_iv(algorithm), kernels),
+                Scheduler::new(algorithm, family::blake2b_iv(algorithm), cpu),
             )),
-            Algorithm::Blake3
-            | Algorithm::Xxh32
-            | Algorithm::Xxh64
-            | Algorithm::Xxh3
-            | Algorithm::Xxh128
-            | Algorithm::Crc32c => Engine::Serial(Serial::new(algorithm, kernels)),
+            _ => Engine::Streaming(Streaming::new(algorithm, cpu)),
         }
     }
 
@@ -131,30 +108,24 @@ impl Engine {
             Engine::Sha256(e) => e.width(),
             Engine::Sha512(e) => e.width(),
             Engine::Blake2b(e) => e.width(),
-            Engine::Serial(_) => 1,
+            Engine::Streaming(_) => 1,
         }
     }
 }
 
 impl Batch {
-    /// A batch that computes `algorithms` of every message. `kernels` is [`Kernels::detect`] but in
+    /// A batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`] but in
     /// tests and benchmarks.
     ///
     /// # Panics
     ///
     /// Without an algorithm, or with more than 255.
-    pub fn new(algorithms: &[Algorithm], kernels: Kernels) -> Batch {
+    pub fn new(algorithms: &[Algorithm], cpu: CpuFeatures) -> Batch {
         let count = u8::try_from(algorithms.len()).expect("at most 255 algorithms");
         assert!(count > 0, "a batch needs an algorithm");
         Batch {
-            engines: algorithms
-                .iter()
-                .map(|&a| Engine::new(a, kernels))
-                .collect(),
-            tally: Tally {
-                engines: count,
-                pending: Vec::new(),
-            },
+            engines: algorithms.iter().map(|&a| Engine::new(a, cpu)).collect(),
+            pending: Pending::new(count),
             ahead: vec![0; algorithms.len()],
         }
     }
@@ -182,9 +153,7 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.reserve(messages));
         }
-        if messages > self.tally.pending.len() {
-            self.tally.pending.resize(messages, self.tally.engines);
-        }
+        self.pending.reserve(messages);
     }
 
     /// Starts a message under this id; whatever was under it is forgotten.
@@ -196,38 +165,38 @@ impl Batch {
         for engine in &mut self.engines {
             each!(engine, e => e.begin(message));
         }
-        self.tally.pending[message] = self.tally.engines;
+        self.pending.begin(message);
     }
 
     /// Hashes until at least one piece is used up by all algorithms, and appends the messages for
     /// which that is so to `consumed`.
     ///
-    /// `feeds` holds each live message with its current piece at most once, in any order. A piece
+    /// `chunks` holds each live message with its current piece at most once, in any order. A piece
     /// must be presented unchanged, by content and length, until it is reported: the batch keeps
     /// its place in it. It may be left out of a call, which costs a little; its buffer may move
-    /// between calls. Without feeds nothing happens.
+    /// between calls. Without chunks nothing happens.
     ///
     /// Returning early lets the caller fill the free slot while the other lanes stay loaded. As long
-    /// as waiting feeds can take over the freed lanes, several pieces are used up in one call, so a
-    /// few more feeds than [`Batch::width`] make calls rarer.
+    /// as waiting chunks can take over the freed lanes, several pieces are used up in one call, so a
+    /// few more chunks than [`Batch::width`] make calls rarer.
     ///
     /// # Panics
     ///
     /// If an id was not reserved, if a message is fed after its end, or if a piece became shorter.
-    pub fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+    pub fn advance(&mut self, chunks: &[Chunk<'_>], consumed: &mut Vec<usize>) {
         let Batch {
             engines,
-            tally,
+            pending,
             ahead,
         } = self;
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
-            *ahead = each!(engine, e => e.attach(feeds, tally));
+            *ahead = each!(engine, e => e.attach(chunks, pending));
         }
         let before = consumed.len();
         // What has no lanes to keep full goes through all new pieces, fresh in the cache as they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
-            if let Engine::Serial(serial) = engine {
-                serial.work(feeds, tally, consumed);
+            if let Engine::Streaming(streaming) = engine {
+                streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }
         }
@@ -240,7 +209,7 @@ impl Batch {
                 .filter(|(ahead, _)| **ahead != NOTHING_LEFT)
                 .min_by_key(|(ahead, _)| **ahead)
         {
-            *ahead = match each!(engine, e => e.work(feeds, tally, consumed)) {
+            *ahead = match each!(engine, e => e.work(chunks, pending, consumed)) {
                 0 => NOTHING_LEFT,
                 through => *ahead + through,
             };
@@ -256,38 +225,12 @@ impl Batch {
     /// reported as consumed yet.
     pub fn digests(&self, message: usize) -> impl ExactSizeIterator<Item = Digest> + '_ {
         assert!(
-            message < self.tally.pending.len(),
+            self.pending.is_reserved(message),
             "message {message} was not reserved"
         );
         self.engines
             .iter()
             .map(move |engine| each!(engine, e => e.digest(message)))
-    }
-}
-
-/// Counts, for every message, the algorithms that still need the current piece.
-pub(crate) struct Tally {
-    engines: u8,
-    pending: Vec<u8>,
-}
-
-impl Tally {
-    /// An algorithm is through with the piece; the last one reports it.
-    #[inline]
-    pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
-        let pending = &mut self.pending[message];
-        *pending -= 1;
-        if *pending == 0 {
-            *pending = self.engines;
-            consumed.push(message);
-        }
-    }
-
-    /// Whether no algorithm is through with the message's piece yet. To one that is through with a
-    /// piece it means that all of them were, and that this is the next piece.
-    #[inline]
-    pub(crate) fn is_new_piece(&self, message: usize) -> bool {
-        self.pending[message] == self.engines
     }
 }
 
@@ -300,25 +243,25 @@ impl Tally {
 /// assert!(digests[1].to_string().starts_with("ba7816bf"));
 /// ```
 pub fn hash_many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Digest> {
-    hash_many_with(algorithm, Kernels::detect(), messages)
+    hash_many_with(algorithm, CpuFeatures::detect(), messages)
 }
 
 pub(crate) fn hash_many_with(
     algorithm: Algorithm,
-    kernels: Kernels,
+    cpu: CpuFeatures,
     messages: &[&[u8]],
 ) -> Vec<Digest> {
-    let mut batch = Batch::new(&[algorithm], kernels);
+    let mut batch = Batch::new(&[algorithm], cpu);
     let slots = batch.width().min(messages.len());
     batch.reserve(slots);
     let mut digests = vec![None; messages.len()];
     let mut next = 0..messages.len();
     // Feeds stay in place: a slot that has nothing left is swapped out.
     let mut live = Vec::with_capacity(slots);
-    let mut feeds = Vec::with_capacity(slots);
+    let mut chunks = Vec::with_capacity(slots);
     for (slot, index) in (0..slots).zip(&mut next) {
         live.push(index);
-        feeds.push(Feed {
+        chunks.push(Chunk {
             message: slot,
             data: messages[index],
             end: true,
@@ -326,19 +269,19 @@ pub(crate) fn hash_many_with(
         batch.begin(slot);
     }
     let mut consumed = Vec::with_capacity(slots);
-    while !feeds.is_empty() {
-        batch.advance(&feeds, &mut consumed);
+    while !chunks.is_empty() {
+        batch.advance(&chunks, &mut consumed);
         for slot in consumed.drain(..) {
             digests[live[slot]] = batch.digests(slot).next();
             match next.next() {
                 Some(index) => {
                     live[slot] = index;
                     batch.begin(slot);
-                    for feed in feeds.iter_mut().filter(|f| f.message == slot) {
-                        feed.data = messages[index];
+                    for chunk in chunks.iter_mut().filter(|f| f.message == slot) {
+                        chunk.data = messages[index];
                     }
                 }
-                None => feeds.retain(|f| f.message != slot),
+                None => chunks.retain(|f| f.message != slot),
             }
         }
     }

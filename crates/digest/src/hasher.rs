@@ -6,8 +6,9 @@ use xxhash_rust::xxh64::Xxh64;
 use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::stream::Stream;
+use crate::rustcrypto::RustCrypto;
 use crate::xxh3::{self, Xxh3};
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// A message that arrives in pieces.
 ///
@@ -38,15 +39,16 @@ enum State {
     /// Both lengths differ only at the end.
     Xxh3(Box<Xxh3>),
     Crc32c(u32),
+    RustCrypto(Box<RustCrypto>),
 }
 
 impl Hasher {
     /// A hasher that has seen nothing.
     pub fn new(algorithm: Algorithm) -> Hasher {
-        Hasher::with_kernels(algorithm, Kernels::detect())
+        Hasher::with_cpu(algorithm, CpuFeatures::detect())
     }
 
-    pub(crate) fn with_kernels(algorithm: Algorithm, k: Kernels) -> Hasher {
+    pub(crate) fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
             Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),
             Algorithm::Sha1 => State::Sha1(Box::new(Stream::new(&family::SHA1_IV, k))),
@@ -64,6 +66,10 @@ impl Hasher {
             Algorithm::Xxh64 => State::Xxh64(Xxh64::new(0)),
             Algorithm::Xxh3 | Algorithm::Xxh128 => State::Xxh3(Box::new(Xxh3::new(k))),
             Algorithm::Crc32c => State::Crc32c(0),
+            other => {
+                let function = RustCrypto::new(other).expect("one of the functions listed there");
+                State::RustCrypto(Box::new(function))
+            }
         };
         Hasher { algorithm, state }
     }
@@ -83,6 +89,7 @@ impl Hasher {
             State::Xxh64(s) => s.update(data),
             State::Xxh3(s) => s.update(data),
             State::Crc32c(crc) => *crc = crc32c::crc32c_append(*crc, data),
+            State::RustCrypto(function) => function.update(data),
         }
     }
 
@@ -103,6 +110,7 @@ impl Hasher {
             }
             State::Xxh3(s) => Digest::new(&s.digest128().to_be_bytes()),
             State::Crc32c(crc) => Digest::new(&crc.to_be_bytes()),
+            State::RustCrypto(function) => function.finalize(),
         }
     }
 
@@ -121,6 +129,7 @@ impl Hasher {
             State::Xxh64(s) => s.reset(0),
             State::Xxh3(s) => s.reset(),
             State::Crc32c(crc) => *crc = 0,
+            State::RustCrypto(function) => function.reset(),
         }
     }
 }
@@ -135,20 +144,20 @@ impl std::fmt::Debug for Hasher {
 
 /// The digest of one message.
 pub fn hash(algorithm: Algorithm, data: &[u8]) -> Digest {
-    hash_with(algorithm, Kernels::detect(), data)
+    hash_with(algorithm, CpuFeatures::detect(), data)
 }
 
 /// Like [`hash`], without the detour over a streaming state where there is one.
-pub(crate) fn hash_with(algorithm: Algorithm, kernels: Kernels, data: &[u8]) -> Digest {
+pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
     match algorithm {
         Algorithm::Blake3 => Digest::new(blake3::hash(data).as_bytes()),
         Algorithm::Xxh32 => Digest::new(&xxhash_rust::xxh32::xxh32(data, 0).to_be_bytes()),
         Algorithm::Xxh64 => Digest::new(&xxhash_rust::xxh64::xxh64(data, 0).to_be_bytes()),
-        Algorithm::Xxh3 => Digest::new(&xxh3::xxh3_64(kernels, data).to_be_bytes()),
-        Algorithm::Xxh128 => Digest::new(&xxh3::xxh3_128(kernels, data).to_be_bytes()),
+        Algorithm::Xxh3 => Digest::new(&xxh3::xxh3_64(cpu, data).to_be_bytes()),
+        Algorithm::Xxh128 => Digest::new(&xxh3::xxh3_128(cpu, data).to_be_bytes()),
         Algorithm::Crc32c => Digest::new(&crc32c::crc32c(data).to_be_bytes()),
         _ => {
-            let mut hasher = Hasher::with_kernels(algorithm, kernels);
+            let mut hasher = Hasher::with_cpu(algorithm, cpu);
             hasher.update(data);
             hasher.finalize()
         }

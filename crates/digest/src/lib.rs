@@ -31,7 +31,7 @@
 //! # Invariants
 //!
 //! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
-//!   runs on every CPU of its target. A [`Kernels`] value is the proof that its instruction sets
+//!   runs on every CPU of its target. A [`CpuFeatures`] value is the proof that its instruction sets
 //!   are there; nothing else leads to their code.
 //! - A digest depends on the message alone: not on the kernel, the pieces, nor on what else is in
 //!   the batch.
@@ -45,20 +45,23 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+mod chunk;
+mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
-mod detect;
 mod digest;
 mod hasher;
 mod lanes;
-mod serial;
+mod rustcrypto;
+mod streaming;
 #[cfg(test)]
 mod tests;
 mod xxh3;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use batch::{Batch, Feed, hash_many};
-pub use detect::Kernels;
+pub use batch::{Batch, hash_many};
+pub use chunk::Chunk;
+pub use cpu::CpuFeatures;
 pub use digest::Digest;
 pub use hasher::{Hasher, hash};
 #[doc(hidden)]

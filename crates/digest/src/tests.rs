@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 use crate::batch::hash_many_with;
-use crate::{Algorithm, Batch, Digest, Feed, Hasher, Kernels, hash};
+use crate::{Algorithm, Batch, Chunk, CpuFeatures, Digest, Hasher, hash};
 
 /// Digests by crates of which we use, at most, the compression function.
 fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
@@ -26,6 +26,12 @@ fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
         Algorithm::Xxh3 => new(&xxhash_rust::xxh3::xxh3_64(data).to_be_bytes()),
         Algorithm::Xxh128 => new(&xxhash_rust::xxh3::xxh3_128(data).to_be_bytes()),
         Algorithm::Crc32c => new(&crc32c_bitwise(data).to_be_bytes()),
+        // There is no second implementation here; published vectors and other tools check these.
+        Algorithm::Sha3_224
+        | Algorithm::Sha3_256
+        | Algorithm::Sha3_384
+        | Algorithm::Sha3_512
+        | Algorithm::Sm3 => crate::hash(algorithm, data),
     }
 }
 
@@ -64,7 +70,7 @@ struct Manner {
     slots: usize,
     /// Longest piece; 0 presents whole messages.
     piece: usize,
-    /// One feed in so many is left out of a call, 0 for none; the order of feeds changes as well.
+    /// One chunk in so many is left out of a call, 0 for none; the order of chunks changes as well.
     omit: usize,
     /// Follows a message's last byte with an empty last piece, sometimes.
     empty_ends: bool,
@@ -80,14 +86,14 @@ const WHOLE: Manner = Manner {
 /// Hashes the messages in one batch and compares every digest.
 #[track_caller]
 fn check(
-    kernels: Kernels,
+    cpu: CpuFeatures,
     algorithms: &[Algorithm],
     messages: &[Vec<u8>],
     manner: Manner,
     seed: u64,
 ) {
     let mut random = Random(seed | 1);
-    let mut batch = Batch::new(algorithms, kernels);
+    let mut batch = Batch::new(algorithms, cpu);
     batch.reserve(manner.slots);
     struct Live {
         message: usize,
@@ -122,31 +128,31 @@ fn check(
                 *place = Some(piece(&mut random, message, 0));
             }
         }
-        let mut feeds: Vec<Feed<'_>> = live
+        let mut chunks: Vec<Chunk<'_>> = live
             .iter()
             .enumerate()
             .filter_map(|(slot, place)| {
                 let l = place.as_ref()?;
-                Some(Feed {
+                Some(Chunk {
                     message: slot,
                     data: &messages[l.message][l.from..l.to],
                     end: l.end,
                 })
             })
             .collect();
-        if feeds.is_empty() {
+        if chunks.is_empty() {
             break;
         }
         if manner.omit > 0 {
-            feeds.retain(|_| random.below(manner.omit) > 0);
-            for i in (1..feeds.len()).rev() {
-                feeds.swap(i, random.below(i + 1));
+            chunks.retain(|_| random.below(manner.omit) > 0);
+            for i in (1..chunks.len()).rev() {
+                chunks.swap(i, random.below(i + 1));
             }
-            if feeds.is_empty() {
+            if chunks.is_empty() {
                 continue;
             }
         }
-        batch.advance(&feeds, &mut consumed);
+        batch.advance(&chunks, &mut consumed);
         assert!(!consumed.is_empty(), "no progress");
         for slot in consumed.drain(..) {
             let l = live[slot].take().expect("consumed once");
@@ -164,7 +170,7 @@ fn check(
                     reference(algorithm, message),
                     "{algorithm}, {} bytes, {}, {manner:?}, seed {seed}",
                     message.len(),
-                    kernels.describe(),
+                    cpu.describe(),
                 );
             }
         }
@@ -204,12 +210,12 @@ fn check_algorithm(algorithm: Algorithm) {
             random.bytes(len)
         })
         .collect();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         // Every number of live messages around the lane counts and the switch to single streams.
         for slots in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64] {
             let manner = Manner { slots, ..WHOLE };
-            check(kernels, &[algorithm], &boundary, manner, slots as u64);
-            check(kernels, &[algorithm], &mixed, manner, slots as u64);
+            check(cpu, &[algorithm], &boundary, manner, slots as u64);
+            check(cpu, &[algorithm], &mixed, manner, slots as u64);
         }
         for (slots, piece, omit) in [(5, 70, 0), (16, 300, 3), (40, 129, 0), (33, 4096, 5)] {
             let manner = Manner {
@@ -218,16 +224,16 @@ fn check_algorithm(algorithm: Algorithm) {
                 omit,
                 empty_ends: true,
             };
-            check(kernels, &[algorithm], &boundary, manner, piece as u64);
-            check(kernels, &[algorithm], &mixed, manner, piece as u64);
+            check(cpu, &[algorithm], &boundary, manner, piece as u64);
+            check(cpu, &[algorithm], &mixed, manner, piece as u64);
         }
         let slices: Vec<&[u8]> = boundary.iter().map(Vec::as_slice).collect();
-        let digests = hash_many_with(algorithm, kernels, &slices);
+        let digests = hash_many_with(algorithm, cpu, &slices);
         for (message, digest) in boundary.iter().zip(digests) {
             assert_eq!(digest, reference(algorithm, message), "hash_many");
         }
         for message in boundary.iter().chain(&mixed[..20]) {
-            let mut hasher = Hasher::with_kernels(algorithm, kernels);
+            let mut hasher = Hasher::with_cpu(algorithm, cpu);
             let (a, b) = message.split_at(random.below(message.len() + 1));
             hasher.update(a);
             assert_eq!(hasher.finalize(), reference(algorithm, a));
@@ -262,6 +268,11 @@ per_algorithm! {
     sha384 Sha384,
     sha512 Sha512,
     sha512_256 Sha512_256,
+    sha3_224 Sha3_224,
+    sha3_256 Sha3_256,
+    sha3_384 Sha3_384,
+    sha3_512 Sha3_512,
+    sm3 Sm3,
     blake2b Blake2b,
     blake2b_256 Blake2b256,
     blake3 Blake3,
@@ -281,7 +292,7 @@ fn all_algorithms_together() {
             random.bytes(len)
         })
         .collect();
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for (slots, piece, omit) in [
             (1, 0, 0),
             (8, 0, 0),
@@ -295,19 +306,19 @@ fn all_algorithms_together() {
                 omit,
                 empty_ends: omit > 0,
             };
-            check(kernels, Algorithm::ALL, &messages, manner, 1);
+            check(cpu, Algorithm::ALL, &messages, manner, 1);
         }
         let pair = [Algorithm::Sha256, Algorithm::Sha512];
-        check(kernels, &pair, &messages, WHOLE, 2);
+        check(cpu, &pair, &messages, WHOLE, 2);
         let same = [Algorithm::Md5, Algorithm::Md5];
-        check(kernels, &same, &messages, WHOLE, 3);
+        check(cpu, &same, &messages, WHOLE, 3);
     }
 }
 
 #[test]
 fn nothing_to_hash() {
-    assert!(hash_many_with(Algorithm::Sha256, Kernels::detect(), &[]).is_empty());
-    let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+    assert!(hash_many_with(Algorithm::Sha256, CpuFeatures::detect(), &[]).is_empty());
+    let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
     batch.reserve(1);
     let mut consumed = Vec::new();
     batch.advance(&[], &mut consumed);
@@ -316,38 +327,38 @@ fn nothing_to_hash() {
 
 #[test]
 fn an_abandoned_message_leaves_no_trace() {
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for algorithm in [Algorithm::Sha256, Algorithm::Blake2b, Algorithm::Xxh128] {
-            let mut batch = Batch::new(&[algorithm], kernels);
+            let mut batch = Batch::new(&[algorithm], cpu);
             batch.reserve(2);
             let mut consumed = Vec::new();
             let long = vec![7; 5000];
             batch.begin(0);
             batch.begin(1);
             // Message 1 ends first, message 0 is then in the middle of its piece, or was consumed.
-            let feeds = [
-                Feed {
+            let chunks = [
+                Chunk {
                     message: 0,
                     data: &long,
                     end: false,
                 },
-                Feed {
+                Chunk {
                     message: 1,
                     data: b"abc",
                     end: true,
                 },
             ];
             while !consumed.contains(&1) {
-                batch.advance(&feeds[consumed.len()..], &mut consumed);
+                batch.advance(&chunks[consumed.len()..], &mut consumed);
             }
             consumed.clear();
             batch.begin(0);
-            let feed = Feed {
+            let chunk = Chunk {
                 message: 0,
                 data: b"",
                 end: true,
             };
-            batch.advance(&[feed], &mut consumed);
+            batch.advance(&[chunk], &mut consumed);
             assert_eq!(consumed, [0]);
             assert_eq!(batch.digests(0).next(), Some(hash(algorithm, b"")));
             assert_eq!(batch.digests(1).next(), Some(hash(algorithm, b"abc")));
@@ -357,8 +368,8 @@ fn an_abandoned_message_leaves_no_trace() {
 
 #[test]
 fn buffers_may_move_between_calls() {
-    for kernels in Kernels::available() {
-        let mut batch = Batch::new(&[Algorithm::Sha256], kernels);
+    for cpu in CpuFeatures::available() {
+        let mut batch = Batch::new(&[Algorithm::Sha256], cpu);
         batch.reserve(20);
         let messages: Vec<Vec<u8>> = (0..20).map(|i| vec![i as u8; 100 + 640 * i]).collect();
         (0..20).for_each(|i| batch.begin(i));
@@ -367,15 +378,15 @@ fn buffers_may_move_between_calls() {
         while done.contains(&false) {
             // Each call sees copies, which are then gone.
             let copies = messages.clone();
-            let feeds: Vec<Feed<'_>> = (0..20)
+            let chunks: Vec<Chunk<'_>> = (0..20)
                 .filter(|&i| !done[i])
-                .map(|i| Feed {
+                .map(|i| Chunk {
                     message: i,
                     data: &copies[i],
                     end: true,
                 })
                 .collect();
-            batch.advance(&feeds, &mut consumed);
+            batch.advance(&chunks, &mut consumed);
             for i in consumed.drain(..) {
                 done[i] = true;
                 let digest = batch.digests(i).next();
@@ -388,23 +399,23 @@ fn buffers_may_move_between_calls() {
 #[test]
 #[should_panic(expected = "fed after its end")]
 fn feeding_an_ended_message_panics() {
-    let mut batch = Batch::new(&[Algorithm::Sha256], Kernels::detect());
+    let mut batch = Batch::new(&[Algorithm::Sha256], CpuFeatures::detect());
     batch.reserve(1);
     batch.begin(0);
-    let feed = Feed {
+    let chunk = Chunk {
         message: 0,
         data: b"abc",
         end: true,
     };
     let mut consumed = Vec::new();
-    batch.advance(&[feed], &mut consumed);
-    batch.advance(&[feed], &mut consumed);
+    batch.advance(&[chunk], &mut consumed);
+    batch.advance(&[chunk], &mut consumed);
 }
 
 #[test]
 #[should_panic(expected = "has not ended")]
 fn no_digest_before_the_end() {
-    let mut batch = Batch::new(&[Algorithm::Blake3], Kernels::detect());
+    let mut batch = Batch::new(&[Algorithm::Blake3], CpuFeatures::detect());
     batch.reserve(1);
     batch.begin(0);
     let _ = batch.digests(0).next();
@@ -412,24 +423,24 @@ fn no_digest_before_the_end() {
 
 #[test]
 fn the_same_message_twice_among_the_feeds_is_memory_safe() {
-    for kernels in Kernels::available() {
-        let mut batch = Batch::new(&[Algorithm::Sha256], kernels);
+    for cpu in CpuFeatures::available() {
+        let mut batch = Batch::new(&[Algorithm::Sha256], cpu);
         batch.reserve(2);
         batch.begin(0);
         batch.begin(1);
         let long = vec![1; 1000];
-        let feed = Feed {
+        let chunk = Chunk {
             message: 0,
             data: &long,
             end: true,
         };
-        let other = Feed {
+        let other = Chunk {
             message: 1,
             data: &long,
             end: true,
         };
         let mut consumed = Vec::new();
-        batch.advance(&[feed, feed, other], &mut consumed);
+        batch.advance(&[chunk, chunk, other], &mut consumed);
         assert!(consumed.contains(&0) || consumed.contains(&1));
     }
 }
@@ -440,7 +451,7 @@ fn sendable<T: Send>() {}
 fn batches_and_hashers_move_to_threads() {
     sendable::<Batch>();
     sendable::<Hasher>();
-    sendable::<Kernels>();
+    sendable::<CpuFeatures>();
 }
 
 proptest! {
@@ -459,8 +470,8 @@ proptest! {
         let mut random = Random(seed | 1);
         let messages: Vec<Vec<u8>> = lengths.into_iter().map(|len| random.bytes(len)).collect();
         let manner = Manner { slots, piece, omit, empty_ends };
-        for kernels in Kernels::available() {
-            check(kernels, &algorithms, &messages, manner, seed);
+        for cpu in CpuFeatures::available() {
+            check(cpu, &algorithms, &messages, manner, seed);
         }
     }
 }

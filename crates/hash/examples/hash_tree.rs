@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use bc_digest::{Algorithm, Digest, Hasher, Kernels};
+use bc_digest::{Algorithm, CpuFeatures, Digest, Hasher};
 use bc_hash::{Options, hash_listing};
 use bc_pool::Cancel;
 use bc_read::{Consumer, Feed, Opened, Plan};
@@ -32,11 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(error.to_string().into());
     }
     let digests = match kernels.as_str() {
-        "best" => lanes(&listing, algorithm, Some(Kernels::detect()), workers)?,
-        "avx512" => lanes(&listing, algorithm, Kernels::avx512(), workers)?,
-        "avx2" => lanes(&listing, algorithm, Kernels::avx2(), workers)?,
-        "sha-ni" => lanes(&listing, algorithm, Kernels::sha_ni(), workers)?,
-        "portable" => lanes(&listing, algorithm, Some(Kernels::portable()), workers)?,
+        "best" => lanes(&listing, algorithm, Some(CpuFeatures::detect()), workers)?,
+        "avx512" => lanes(&listing, algorithm, CpuFeatures::avx512(), workers)?,
+        "avx2" => lanes(&listing, algorithm, CpuFeatures::avx2(), workers)?,
+        "sha-ni" => lanes(&listing, algorithm, CpuFeatures::sha_ni(), workers)?,
+        "portable" => lanes(&listing, algorithm, Some(CpuFeatures::portable()), workers)?,
         "stream" => streams(&listing, algorithm, workers)?,
         other => return Err(format!("unknown kernels: {other}\n{USAGE}").into()),
     };
@@ -57,11 +57,11 @@ type Digests = Vec<(EntryId, Digest)>;
 fn lanes(
     listing: &Listing,
     algorithm: Algorithm,
-    kernels: Option<Kernels>,
+    cpu: Option<CpuFeatures>,
     workers: usize,
 ) -> Result<Digests, Box<dyn Error>> {
     let options = Options {
-        kernels: kernels.ok_or("this CPU does not have them")?,
+        cpu: cpu.ok_or("this CPU does not have them")?,
         workers,
         ..Options::new(vec![algorithm])
     };

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bc_digest::{Algorithm, Batch, Digest, Kernels};
+use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Plan, Stats};
@@ -19,7 +19,7 @@ pub struct Options {
     /// Digests wanted of each file, in this order; each file is read once.
     pub algorithms: Vec<Algorithm>,
     /// Instruction sets to use.
-    pub kernels: Kernels,
+    pub cpu: CpuFeatures,
     /// How files are read.
     pub read: bc_read::Options,
     /// Threads, at least 1; with 1 the caller's thread does everything.
@@ -33,7 +33,7 @@ impl Options {
     pub fn new(algorithms: Vec<Algorithm>) -> Options {
         Options {
             algorithms,
-            kernels: Kernels::detect(),
+            cpu: CpuFeatures::detect(),
             read: bc_read::Options::default(),
             workers: 1,
             start: Start::Together,
@@ -253,7 +253,7 @@ impl<'a, S> Lanes<'a, S> {
     ) -> Lanes<'a, S> {
         let options = alone.options;
         Lanes {
-            batch: Batch::new(&options.algorithms, options.kernels),
+            batch: Batch::new(&options.algorithms, options.cpu),
             digests: Vec::with_capacity(options.algorithms.len()),
             sink,
             progress,
@@ -398,7 +398,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         // A fixed array: this runs once per small file. Feeds past it wait.
         const MOST: usize = 64;
-        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
+        const NONE: bc_digest::Chunk<'static> = bc_digest::Chunk {
             message: 0,
             data: &[],
             end: false,
@@ -406,7 +406,7 @@ impl<S: Sink> Consumer for Lanes<'_, S> {
         let mut mapped = [NONE; MOST];
         let count = feeds.len().min(MOST);
         for (to, from) in mapped.iter_mut().zip(feeds) {
-            *to = bc_digest::Feed {
+            *to = bc_digest::Chunk {
                 message: from.slot,
                 data: from.data,
                 end: from.end,

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use bc_digest::{Algorithm, Kernels};
+use bc_digest::{Algorithm, CpuFeatures};
 use bc_integrity::report::{Format, Report};
 use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let work = Work {
         walk_workers: workers.into(),
         reading: &reading,
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,

@@ -136,7 +136,7 @@ pub(crate) fn hash_options(
     let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
     Ok(bc_hash::Options {
         algorithms: vec![algorithm],
-        kernels: work.kernels,
+        cpu: work.cpu,
         read: reading.read,
         workers: reading.workers.max(1),
         start: reading.start,

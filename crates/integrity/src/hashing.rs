@@ -394,7 +394,7 @@ mod tests {
         let (_tree, listing) = listing();
         let options = bc_hash::Options {
             algorithms: vec![Algorithm::Sha256],
-            kernels: bc_digest::Kernels::detect(),
+            cpu: bc_digest::CpuFeatures::detect(),
             read: bc_read::Options::default(),
             workers: 2,
             start: bc_pool::dispatch::Start::Together,

@@ -33,7 +33,7 @@
 //! - Field values that either side does not know are not compared.
 //!
 //! ```
-//! use bc_digest::{Algorithm, Kernels};
+//! use bc_digest::{Algorithm, CpuFeatures};
 //! use bc_integrity::{Create, ManifestFile, Outcome, Reading, Verify, Work, create, verify};
 //! use bc_integrity::report::{Format, Report};
 //!
@@ -52,7 +52,7 @@
 //! let work = Work {
 //!     walk_workers: 1.into(),
 //!     reading: &reading,
-//!     kernels: Kernels::detect(),
+//!     cpu: CpuFeatures::detect(),
 //!     cancel: &cancel,
 //!     shows_bytes: false,
 //!     progress: &progress,

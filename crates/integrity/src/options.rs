@@ -1,6 +1,6 @@
 //! What belongs to a tree, and how it is worked through.
 
-use bc_digest::Kernels;
+use bc_digest::CpuFeatures;
 use bc_pool::Cancel;
 use bc_pool::dispatch::Start;
 use bc_walk::{
@@ -218,7 +218,7 @@ pub struct Work<'a> {
     /// it refuses, with a reason, is not done.
     pub reading: &'a dyn Fn(Job) -> Result<Reading, String>,
     /// Instruction sets to use.
-    pub kernels: Kernels,
+    pub cpu: CpuFeatures,
     /// Ends the work early.
     pub cancel: &'a Cancel,
     /// Whether the bytes of a [`Job`] are worth a call for each of a few files: somebody is shown

@@ -6,8 +6,8 @@ use crate::digest::{Digest, push_hex};
 use crate::gnu::{self, Parsed, TrimBlank};
 use crate::record::End;
 
-/// Appends one line exactly as `sha256sum --tag` prints it. `tag` is usually the first of
-/// [`Known::tags`](crate::Known::tags).
+/// Appends one line exactly as `sha256sum --tag` prints it. `tag` is usually
+/// [`Algorithm::tag`](bc_digest::Algorithm::tag).
 ///
 /// ```
 /// use bc_manifest::{End, bsd};

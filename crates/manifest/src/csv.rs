@@ -4,7 +4,7 @@
 //! takes a bare newline. `error` is `op: message`. A path that is not UTF-8 is lossy in
 //! `path` and complete in `path_b64` as base64, which is empty for all others.
 
-use crate::algorithm::{Name, intern};
+use crate::algorithm::{Name, digest_len, intern};
 use crate::base64;
 use crate::digest::{Digest, push_hex};
 use crate::json::push_u64;
@@ -159,7 +159,7 @@ impl Columns {
                 Column::Error if !field.is_empty() => out.error = Some(failure(&field)?),
                 Column::Digest(name) if !field.is_empty() => {
                     let digest = Digest::from_hex(&field).ok_or("no digest")?;
-                    if crate::by_name(name).is_some_and(|k| k.len != digest.as_bytes().len()) {
+                    if digest_len(name).is_some_and(|len| len != digest.as_bytes().len()) {
                         return Err("wrong length of digest");
                     }
                     out.digests.push((Some(name.clone()), digest));

@@ -6,52 +6,17 @@ use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::algorithm::{Name, intern};
+use crate::algorithm::{Name, digest_len, intern};
 use crate::base64;
 use crate::digest::{Digest, push_hex};
 use crate::json::{Text, push_bytes, push_field, push_i64, push_key, push_str};
 use crate::record::{Failure, Item, Record};
 
+pub use crate::record::{Header, Summary};
+
 /// The schema this version writes, and the newest it reads.
 pub const SCHEMA: u32 = 1;
-
-/// The first line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
-    /// Version of the format, [`SCHEMA`].
-    pub schema: u32,
-    /// Who wrote it, `bc hash`.
-    pub tool: String,
-    /// The writer's version.
-    pub version: String,
-    /// Names of the algorithms, in the order of the digests.
-    pub algorithms: Vec<String>,
-    /// Anything else, kept as it is.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// The last line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Files with digests.
-    pub files: u64,
-    /// Files without, because of an error.
-    pub errors: u64,
-    /// Bytes hashed.
-    pub bytes: u64,
-    /// Wall time in nanoseconds.
-    pub wall_ns: u64,
-    /// Worker threads.
-    pub threads: u64,
-    /// The reader used: `sync` or `uring`.
-    pub reader: String,
-    /// Anything else, kept as it is.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
 
 /// Appends the header line.
 pub fn write_header(out: &mut Vec<u8>, header: &Header) {
@@ -171,8 +136,7 @@ impl<'de> Deserialize<'de> for Digests {
                 while let Some((Text(name), Text(hex))) = map.next_entry::<Text<'_>, Text<'_>>()? {
                     let digest = Digest::from_hex(hex.as_bytes())
                         .ok_or_else(|| A::Error::custom("not a digest"))?;
-                    let known = crate::by_name(&name);
-                    if known.is_some_and(|known| known.len != digest.as_bytes().len()) {
+                    if digest_len(&name).is_some_and(|len| len != digest.as_bytes().len()) {
                         return Err(A::Error::custom("wrong length of digest"));
                     }
                     if digests

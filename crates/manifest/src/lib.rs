@@ -36,12 +36,13 @@ pub mod gnu;
 pub mod integrity;
 mod json;
 pub mod jsonl;
+mod line;
 mod lines;
 mod reader;
 mod record;
 pub mod time;
 
-pub use algorithm::{KNOWN, Known, Name, by_name};
+pub use algorithm::Name;
 pub use digest::{Digest, MAX_LEN};
 pub use error::{Error, ErrorKind};
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};

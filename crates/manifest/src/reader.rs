@@ -2,11 +2,13 @@
 
 use std::io::{self, BufRead, Chain, Cursor, Read};
 
-use crate::algorithm::KNOWN;
+use bc_digest::Algorithm;
+
 use crate::csv::{self, Columns};
 use crate::error::{Error, ErrorKind};
-use crate::gnu::{self, Style};
+use crate::gnu::Style;
 use crate::jsonl;
+use crate::line;
 use crate::lines::{self, Line};
 use crate::record::{End, Item, Record};
 
@@ -36,13 +38,14 @@ pub struct Options {
     /// What separates lines.
     pub separator: Separator,
     /// Lengths in bytes that the digest of an untagged line may have. By default those of all
-    /// [`KNOWN`] algorithms; with one algorithm given, its own.
+    /// [`Algorithm`]s; with one algorithm given, its own.
     pub lengths: Vec<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let mut lengths: Vec<usize> = KNOWN.iter().map(|known| known.len).collect();
+        let all = Algorithm::ALL.iter();
+        let mut lengths: Vec<usize> = all.map(|known| known.digest_len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
         Options {
@@ -208,7 +211,7 @@ impl<R: BufRead> Reader<R> {
                 if line.is_empty() {
                     return Ok(None);
                 }
-                match gnu::parse(line, &self.lengths, self.end, &mut self.style) {
+                match line::parse(line, &self.lengths, self.end, &mut self.style) {
                     Ok((name, digest, path)) => Ok(Some(Item::Record(Record {
                         line: number,
                         path,

@@ -1,10 +1,10 @@
 //! What a line of a checksum manifest says, whatever its format.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::algorithm::Name;
 use crate::digest::Digest;
-use crate::jsonl;
 
 /// Why a file has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,42 @@ pub struct Record {
     pub error: Option<Failure>,
 }
 
+/// The first line of a JSON lines manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the format, [`SCHEMA`](crate::jsonl::SCHEMA).
+    pub schema: u32,
+    /// Who wrote it, `bc hash`.
+    pub tool: String,
+    /// The writer's version.
+    pub version: String,
+    /// Names of the algorithms, in the order of the digests.
+    pub algorithms: Vec<String>,
+    /// Anything else, kept as it is.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The last line of a JSON lines manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Files with digests.
+    pub files: u64,
+    /// Files without, because of an error.
+    pub errors: u64,
+    /// Bytes hashed.
+    pub bytes: u64,
+    /// Wall time in nanoseconds.
+    pub wall_ns: u64,
+    /// Worker threads.
+    pub threads: u64,
+    /// The reader used: `sync` or `uring`.
+    pub reader: String,
+    /// Anything else, kept as it is.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
 /// What a [`Reader`](crate::Reader) yields. Blank lines are passed over.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -52,9 +88,9 @@ pub enum Item {
         line: u64,
     },
     /// The header of a JSON lines manifest.
-    Header(jsonl::Header),
+    Header(Header),
     /// The summary of a JSON lines manifest.
-    Summary(jsonl::Summary),
+    Summary(Summary),
 }
 
 /// How a line of the GNU or BSD style ends.

@@ -1,6 +1,7 @@
 //! bc hash: trees per algorithm, one thread against all.
 
 use anyhow::Result;
+use bc_digest::Algorithm;
 
 use super::Bench;
 use super::measure::{Cache, Pair};
@@ -14,14 +15,19 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 
 /// What an algorithm is called in a table.
 pub(crate) fn title(algorithm: &str) -> String {
-    match algorithm {
-        "sha512-256" => "SHA-512/256".to_owned(),
-        "crc32c" => "CRC-32C".to_owned(),
-        "blake2b" => "BLAKE2b".to_owned(),
-        _ => match algorithm.strip_prefix("sha") {
-            Some(bits) => format!("SHA-{bits}"),
-            None => algorithm.to_uppercase(),
-        },
+    let known = Algorithm::from_name(algorithm);
+    let tag = known.map_or(algorithm, |a| a.tag());
+    let families = ["SHA", "CRC"];
+    let numbered = families
+        .iter()
+        .find_map(|f| Some((f, tag.strip_prefix(f)?)));
+    match numbered {
+        Some((family, number))
+            if number.starts_with(|c: char| c.is_ascii_digit()) && !number.contains('-') =>
+        {
+            format!("{family}-{number}")
+        }
+        _ => tag.to_owned(),
     }
 }
 
@@ -115,4 +121,22 @@ fn threads(bench: &mut Bench) -> Result<()> {
         cache: Cache::Warm,
         pairs: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+
+    #[test]
+    fn algorithms_are_called_as_in_their_standards() {
+        for (name, expected) in [
+            ("sha256", "SHA-256"),
+            ("sha512-256", "SHA-512/256"),
+            ("sha3-256", "SHA3-256"),
+            ("crc32c", "CRC-32C"),
+            ("blake2b", "BLAKE2b"),
+        ] {
+            assert_eq!(title(name), expected);
+        }
+    }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::record::{Row, Target};
 use super::{Bench, peers, targets};
+use crate::median::median;
 use crate::sh;
 
 /// Seconds that the pairs of a quick row may take; more of them steady the median.
@@ -296,27 +297,9 @@ fn drop_caches() -> Result<()> {
     std::fs::write(Path::new("/proc/sys/vm/drop_caches"), "3").context("drop_caches")
 }
 
-/// The middle value, or the mean of the two in the middle.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{count, median};
-
-    #[test]
-    fn median_of_odd_and_even_counts() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
-    }
+    use super::count;
 
     #[test]
     fn slow_peers_get_fewer_pairs() {

@@ -1,14 +1,14 @@
-//! What one bench run found, and its file: raw times as JSON, from which the Markdown, the charts
-//! and README's table are made. Written after every row, so that nothing measured is lost.
+//! What one bench run found: raw times, from which the Markdown, the charts and README's table are
+//! made.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::measure::median;
-use super::{chart, machine, markdown, readme};
-use crate::sh;
+use super::machine;
+use crate::correctness::Totals;
+use crate::median::median;
 
 /// The note of a target beyond the one that is asked for, in records of 2026-11-21 and before.
 pub(crate) const STRETCH: &str = "stretch";
@@ -89,15 +89,6 @@ impl Row {
     }
 }
 
-/// What `cargo xtask correctness` found in the same run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Correctness {
-    pub(crate) trees: String,
-    pub(crate) passed: usize,
-    pub(crate) failed: Vec<String>,
-    pub(crate) not_run: Vec<String>,
-}
-
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -117,7 +108,7 @@ pub(crate) struct Record {
     pub(crate) not_run: Vec<(String, String)>,
     /// Versions of the peers.
     pub(crate) tools: Vec<(String, String)>,
-    pub(crate) correctness: Option<Correctness>,
+    pub(crate) correctness: Option<Totals>,
     pub(crate) finished: bool,
 }
 
@@ -166,65 +157,6 @@ impl Record {
         let text = std::fs::read(path).with_context(|| path.display().to_string())?;
         serde_json::from_slice(&text).with_context(|| path.display().to_string())
     }
-}
-
-/// Where a run is recorded.
-pub(crate) struct Place {
-    folder: PathBuf,
-    /// Whether README's table is this run's.
-    pub(crate) readme: bool,
-}
-
-impl Place {
-    /// `folder`, or the repository's own.
-    pub(crate) fn new(folder: Option<String>, readme: bool) -> Result<Place> {
-        let folder = folder.map_or_else(|| sh::root().join("benches/record"), PathBuf::from);
-        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Place { folder, readme })
-    }
-
-    pub(crate) fn json(&self, record: &Record) -> PathBuf {
-        self.folder.join(format!("{}.json", record.stem()))
-    }
-
-    /// Writes the figures and the Markdown.
-    pub(crate) fn save(&self, record: &Record) -> Result<()> {
-        let mut json = serde_json::to_string(record)?;
-        // A row a line, so that two runs can be compared.
-        for (from, to) in [
-            ("{\"area\"", "\n{\"area\""),
-            ("],\"not_run\"", "],\n\"not_run\""),
-        ] {
-            json = json.replace(from, to);
-        }
-        replace(&self.json(record), &format!("{}\n", json.trim_start()))?;
-        let text = markdown::text(record);
-        replace(&self.folder.join(format!("{}.md", record.stem())), &text)
-    }
-
-    /// Writes the charts too, and README's table where it is this run's.
-    pub(crate) fn finish(&self, record: &Record) -> Result<()> {
-        for (name, svg) in chart::all(record) {
-            let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
-            replace(&path, &svg)?;
-        }
-        self.save(record)?;
-        if self.readme {
-            let path = sh::root().join("README.md");
-            let text = std::fs::read_to_string(&path).context("README.md")?;
-            replace(&path, &readme::updated(&text, record)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Under a temporary name and renamed: a reader sees the old text or the new one.
-fn replace(path: &Path, text: &str) -> Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .with_context(|| path.display().to_string())
 }
 
 /// The day and the machine, with nothing measured yet.

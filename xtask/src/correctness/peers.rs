@@ -90,9 +90,30 @@ pub(super) const PEERS: &[Peer] = &[
         check: OWN_CHECK,
     },
     pairs("sha512-256", &["openssl", "dgst", "-sha512-256", "-r"]),
+    pairs("sha3-224", &["openssl", "dgst", "-sha3-224", "-r"]),
+    pairs("sha3-256", &["openssl", "dgst", "-sha3-256", "-r"]),
+    pairs("sha3-384", &["openssl", "dgst", "-sha3-384", "-r"]),
+    pairs("sha3-512", &["openssl", "dgst", "-sha3-512", "-r"]),
+    pairs("sm3", &["openssl", "dgst", "-sm3", "-r"]),
     pairs("sha256", &["openssl", "dgst", "-sha256", "-r"]),
     pairs("blake2b", &["openssl", "dgst", "-blake2b512", "-r"]),
     pairs("crc32c", &["rhash", "--crc32c", "--simple"]),
     pairs("sha1", &["rhash", "--sha1", "--simple"]),
     pairs("blake2b", &["rhash", "--blake2b", "--simple"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::PEERS;
+
+    #[test]
+    fn every_algorithm_has_a_peer() {
+        for algorithm in bc_digest::Algorithm::ALL {
+            let named = |peer: &super::Peer| peer.algorithm == algorithm.name();
+            assert!(PEERS.iter().any(named), "{algorithm}");
+        }
+        for peer in PEERS {
+            assert!(bc_digest::Algorithm::from_name(peer.algorithm).is_some());
+        }
+    }
+}

@@ -15,6 +15,7 @@ use super::kinds::Kind;
 use super::place::{self, Place};
 use super::tools::Lab;
 use crate::args::Args;
+use crate::median::median;
 use crate::sh;
 
 const FILES: u64 = 3000;
@@ -166,7 +167,9 @@ impl Measure {
             }
         }
         let labels = there.iter().map(|(label, _, _)| *label);
-        Ok(labels.zip(times.into_iter().map(median)).collect())
+        Ok(labels
+            .zip(times.into_iter().map(|times| median(times.into_iter())))
+            .collect())
     }
 
     /// The corpus, with every fifth file a second time.
@@ -235,15 +238,6 @@ fn time(place: &Place<'_>, text: &str) -> Result<f64> {
     Ok(seconds)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    let middle = times.len() / 2;
-    match times.len() % 2 {
-        0 => f64::midpoint(times[middle - 1], times[middle]),
-        _ => times[middle],
-    }
-}
-
 /// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
 fn table(title: &str, state: State, all: &[(&str, Medians)]) -> String {
     let mut text = format!("| {title} |");
@@ -290,7 +284,5 @@ mod tests {
     fn a_peer_that_is_faster_stands_out() {
         let text = cell(&[("bc", 0.1), ("jdupes", 0.3), ("yadf", 0.09)]);
         assert_eq!(text, "100 ms, jdupes 3.00, yadf **0.90**");
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
     }
 }

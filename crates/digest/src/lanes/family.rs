@@ -1,7 +1,7 @@
 //! What the scheduler must know about a compression function: word, block, padding, byte order.
 
 use super::select::{self, Selection};
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::algorithm::Algorithm;
 use crate::lanes::portable::BLAKE2B_IV;
 
@@ -27,7 +27,7 @@ pub(crate) trait Family: 'static {
     const HOLD_LAST: bool;
 
     /// The kernels for this family.
-    fn select(kernels: Kernels) -> Selection<Self::Word>;
+    fn select(cpu: CpuFeatures) -> Selection<Self::Word>;
 
     /// Pads `tail`, of which `len` bytes are taken (fewer than a block, or up to a whole one with
     /// [`Family::HOLD_LAST`]), for a message of `total` bytes. Returns the blocks to compress, 1 or
@@ -109,8 +109,8 @@ macro_rules! merkle_damgard {
             const ROWS: usize = $rows;
             const HOLD_LAST: bool = false;
 
-            fn select(kernels: Kernels) -> Selection<$word> {
-                $select(kernels)
+            fn select(cpu: CpuFeatures) -> Selection<$word> {
+                $select(cpu)
             }
 
             #[inline]
@@ -145,8 +145,8 @@ impl Family for Blake2b {
     const ROWS: usize = 10;
     const HOLD_LAST: bool = true;
 
-    fn select(kernels: Kernels) -> Selection<u64> {
-        select::blake2b(kernels)
+    fn select(cpu: CpuFeatures) -> Selection<u64> {
+        select::blake2b(cpu)
     }
 
     #[inline]

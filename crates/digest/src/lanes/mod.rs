@@ -1,5 +1,5 @@
 //! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
-//! algorithm on the instruction sets of a [`Kernels`](crate::Kernels) value.
+//! algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
 
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]
@@ -9,6 +9,7 @@ mod portable;
 pub mod raw;
 pub(crate) mod scheduler;
 mod select;
+mod serving;
 pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.

@@ -4,12 +4,12 @@
 use super::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 use super::scheduler::MAX_LANES;
 use super::{LaneKernel, StreamKernel};
-use crate::Kernels;
+use crate::CpuFeatures;
 use std::ptr;
 
 /// One kernel and the states of its lanes.
 pub struct RawKernel {
-    /// As in [`Kernels::serving`].
+    /// As in [`CpuFeatures::serving`].
     pub name: &'static str,
     /// Messages per call; 1 for the kernel of a single stream.
     pub lanes: usize,
@@ -32,20 +32,20 @@ impl RawKernel {
 /// Every kernel that this machine can run, each once.
 pub fn kernels() -> Vec<RawKernel> {
     let mut all = Vec::new();
-    for kernels in Kernels::available() {
-        collect::<Md5>(kernels, &mut all);
-        collect::<Sha1>(kernels, &mut all);
-        collect::<Sha256>(kernels, &mut all);
-        collect::<Sha512>(kernels, &mut all);
-        collect::<Blake2b>(kernels, &mut all);
+    for cpu in CpuFeatures::available() {
+        collect::<Md5>(cpu, &mut all);
+        collect::<Sha1>(cpu, &mut all);
+        collect::<Sha256>(cpu, &mut all);
+        collect::<Sha512>(cpu, &mut all);
+        collect::<Blake2b>(cpu, &mut all);
     }
     all.sort_by_key(|kernel| kernel.name);
     all.dedup_by_key(|kernel| kernel.name);
     all
 }
 
-fn collect<F: Family>(kernels: Kernels, all: &mut Vec<RawKernel>) {
-    let selection = F::select(kernels);
+fn collect<F: Family>(cpu: CpuFeatures, all: &mut Vec<RawKernel>) {
+    let selection = F::select(cpu);
     let lanes = [selection.lanes, selection.few].into_iter().flatten();
     all.extend(lanes.map(raw_lanes::<F>));
     all.push(raw_stream::<F>(selection.stream));

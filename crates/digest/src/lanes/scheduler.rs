@@ -1,7 +1,7 @@
 //! Keeps the lanes of a kernel full: messages of any length enter a lane as another one leaves.
 //!
 //! A call runs the lanes for the shortest remaining stretch, moves the lanes that are through to
-//! their next stretch, and replaces finished ones from the waiting feeds. No pointer outlives a
+//! their next stretch, and replaces finished ones from the waiting chunks. No pointer outlives a
 //! call: between calls a lane knows its message and how many blocks are left, nothing else.
 #![allow(unsafe_code)] // calls kernels with pointers into the caller's pieces
 
@@ -12,9 +12,9 @@ use super::LaneKernel;
 use super::StreamKernel;
 use super::family::{Family, MAX_ROWS, State, TAIL};
 use super::message::{Message, Next, set_rows};
-use crate::batch::{Feed, Tally};
+use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// No kernel has more lanes.
 pub(crate) const MAX_LANES: usize = 32;
@@ -53,28 +53,28 @@ pub(crate) struct Scheduler<F: Family> {
     owner: [u32; MAX_LANES],
     /// Blocks left of each lane's run; `NONE` if idle.
     left: [u32; MAX_LANES],
-    /// During a call: the feed of each lane.
-    feed: [u32; MAX_LANES],
+    /// During a call: the chunk of each lane.
+    chunk: [u32; MAX_LANES],
     live: usize,
 
     place: Vec<Place>,
     messages: Vec<Message<F>>,
     /// Written through `&mut` only while no lane reads the message's tail.
     tails: Vec<UnsafeCell<[u8; TAIL]>>,
-    /// During a call: feeds not in a lane, those of half-hashed messages apart because the longest
+    /// During a call: chunks not in a lane, those of half-hashed messages apart because the longest
     /// messages must not be the last.
     resumed: Vec<u32>,
     fresh: Vec<u32>,
     fresh_taken: usize,
-    /// Where the search for waiting feeds starts, so that none of them starves.
+    /// Where the search for waiting chunks starts, so that none of them starves.
     rotation: usize,
     /// The lane after those that went last where a few are hashed at a time.
     few_next: usize,
 }
 
 impl<F: Family> Scheduler<F> {
-    pub(crate) fn new(algorithm: Algorithm, iv: State<F::Word>, kernels: Kernels) -> Scheduler<F> {
-        let selection = F::select(kernels);
+    pub(crate) fn new(algorithm: Algorithm, iv: State<F::Word>, cpu: CpuFeatures) -> Scheduler<F> {
+        let selection = F::select(cpu);
         let width = selection.lanes.map_or(1, |k| k.lanes);
         assert!(width <= MAX_LANES && F::ROWS <= MAX_ROWS);
         assert!(selection.few.is_none_or(|k| k.lanes <= MAX_FEW));
@@ -93,7 +93,7 @@ impl<F: Family> Scheduler<F> {
             states_start,
             owner: [NONE; MAX_LANES],
             left: [NONE; MAX_LANES],
-            feed: [NONE; MAX_LANES],
+            chunk: [NONE; MAX_LANES],
             live: 0,
             place: Vec::new(),
             messages: Vec::new(),
@@ -145,38 +145,38 @@ impl<F: Family> Scheduler<F> {
         )
     }
 
-    /// First part of a call: finds the feeds of the lanes, and those that wait. Returns the number
+    /// First part of a call: finds the chunks of the lanes, and those that wait. Returns the number
     /// of those that only other algorithms still need.
-    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) -> usize {
+    pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         let mut ahead = 0;
-        self.feed[..self.width].fill(NONE);
+        self.chunk[..self.width].fill(NONE);
         self.resumed.clear();
         self.fresh.clear();
         self.fresh_taken = 0;
-        let start = if self.rotation < feeds.len() {
+        let start = if self.rotation < chunks.len() {
             self.rotation
         } else {
             0
         };
-        let order = (start..feeds.len()).chain(0..start);
+        let order = (start..chunks.len()).chain(0..start);
         for i in order {
-            let message = feeds[i].message;
+            let message = chunks[i].message;
             match self.place[message] {
                 FRESH => self.fresh.push(i as u32),
                 RESUMED => self.resumed.push(i as u32),
                 // This algorithm is through with the piece, but another one still needs it.
-                DONE | ENDED if !tally.is_new_piece(message) => ahead += 1,
+                DONE | ENDED if !pending.is_new_piece(message) => ahead += 1,
                 DONE => {
                     self.place[message] = RESUMED;
                     self.resumed.push(i as u32);
                 }
                 ENDED => panic!("message {message} fed after its end"),
-                lane => self.feed[usize::from(lane)] = i as u32,
+                lane => self.chunk[usize::from(lane)] = i as u32,
             }
         }
         if self.live > 0 {
             for lane in 0..self.width {
-                if self.owner[lane] != NONE && self.feed[lane] == NONE {
+                if self.owner[lane] != NONE && self.chunk[lane] == NONE {
                     self.suspend(lane);
                 }
             }
@@ -185,21 +185,21 @@ impl<F: Family> Scheduler<F> {
     }
 
     /// Second part: hashes until a piece is used up and nothing is waiting for its lane, or until a
-    /// whole set of lanes' pieces is. Returns how many were; none if none was left. The feeds are
+    /// whole set of lanes' pieces is. Returns how many were; none if none was left. The chunks are
     /// those of [`Scheduler::attach`].
     pub(crate) fn work(
         &mut self,
-        feeds: &[Feed<'_>],
-        tally: &mut Tally,
+        chunks: &[Chunk<'_>],
+        pending: &mut Pending,
         consumed: &mut Vec<usize>,
     ) -> usize {
         let mut pointers = [ptr::null::<u8>(); MAX_LANES];
         let mut through = 0;
         for lane in 0..self.width {
             if self.owner[lane] != NONE {
-                pointers[lane] = self.pointer(lane, feeds);
+                pointers[lane] = self.pointer(lane, chunks);
             } else {
-                through += self.refill(lane, feeds, &mut pointers, tally, consumed);
+                through += self.refill(lane, chunks, &mut pointers, pending, consumed);
             }
         }
         // Enough for the caller to fill in one go; beyond it, its reads would wait for us.
@@ -208,7 +208,7 @@ impl<F: Family> Scheduler<F> {
             self.step(&mut pointers);
             for lane in 0..self.width {
                 if self.left[lane] == 0 {
-                    through += self.turn(lane, feeds, &mut pointers, tally, consumed);
+                    through += self.turn(lane, chunks, &mut pointers, pending, consumed);
                 }
             }
         }
@@ -248,7 +248,7 @@ impl<F: Family> Scheduler<F> {
             }
         }
         let states = &mut self.states[self.states_start..][..F::ROWS * width];
-        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // SAFETY: `select` gave a kernel of the instruction sets that `cpu` was the proof of;
         // every live lane's pointer has `left[lane] >= blocks` readable blocks, and idle lanes
         // share the pointer of a live one.
         unsafe { (kernel.compress)(states, &pointers[..width], blocks as usize) }
@@ -320,7 +320,7 @@ impl<F: Family> Scheduler<F> {
         // SAFETY: `pointer` gave `left[lane]` readable blocks, of which none has been used.
         let source =
             unsafe { std::slice::from_raw_parts(pointers[lane], blocks as usize * F::BLOCK) };
-        // SAFETY: `select` gave a kernel of the instruction sets that `kernels` was the proof of;
+        // SAFETY: `select` gave a kernel of the instruction sets that `cpu` was the proof of;
         // the state has the family's rows; `source` is whole blocks.
         unsafe { (self.stream.compress)(&mut state[..F::ROWS], source) }
         self.set_column(lane, &state);
@@ -332,16 +332,16 @@ impl<F: Family> Scheduler<F> {
     fn turn(
         &mut self,
         lane: usize,
-        feeds: &[Feed<'_>],
+        chunks: &[Chunk<'_>],
         pointers: &mut [*const u8; MAX_LANES],
-        tally: &mut Tally,
+        pending: &mut Pending,
         consumed: &mut Vec<usize>,
     ) -> usize {
         let index = self.owner[lane] as usize;
-        let feed = &feeds[self.feed[lane] as usize];
+        let chunk = &chunks[self.chunk[lane] as usize];
         // SAFETY: no lane reads this tail: its only reader's run is over.
         let tail = unsafe { &mut *self.tails[index].get() };
-        match self.messages[index].next(feed.data, feed.end, tail) {
+        match self.messages[index].next(chunk.data, chunk.end, tail) {
             Next::Blocks(blocks) => self.left[lane] = blocks,
             Next::Padding(blocks, rows) => {
                 self.left[lane] = blocks;
@@ -354,11 +354,11 @@ impl<F: Family> Scheduler<F> {
                 self.messages[index].state = self.column(lane);
                 self.messages[index].left = 0;
                 self.vacate(lane);
-                self.retire(index, matches!(next, Next::Finished), tally, consumed);
-                return 1 + self.refill(lane, feeds, pointers, tally, consumed);
+                self.retire(index, matches!(next, Next::Finished), pending, consumed);
+                return 1 + self.refill(lane, chunks, pointers, pending, consumed);
             }
         }
-        pointers[lane] = self.pointer(lane, feeds);
+        pointers[lane] = self.pointer(lane, chunks);
         0
     }
 
@@ -367,24 +367,24 @@ impl<F: Family> Scheduler<F> {
     fn refill(
         &mut self,
         lane: usize,
-        feeds: &[Feed<'_>],
+        chunks: &[Chunk<'_>],
         pointers: &mut [*const u8; MAX_LANES],
-        tally: &mut Tally,
+        pending: &mut Pending,
         consumed: &mut Vec<usize>,
     ) -> usize {
         let mut through = 0;
         while let Some(number) = self.next_waiting() {
-            let feed = &feeds[number as usize];
-            let place = self.place[feed.message];
+            let chunk = &chunks[number as usize];
+            let place = self.place[chunk.message];
             if place < LANES_END || place == ENDED {
-                continue; // the same message twice among the feeds
+                continue; // the same message twice among the chunks
             }
-            let message = &mut self.messages[feed.message];
+            let message = &mut self.messages[chunk.message];
             let mut left = message.left;
             if left == 0 {
                 // SAFETY: the message is in no lane, so nothing reads its tail.
-                let tail = unsafe { &mut *self.tails[feed.message].get() };
-                match message.next(feed.data, feed.end, tail) {
+                let tail = unsafe { &mut *self.tails[chunk.message].get() };
+                match message.next(chunk.data, chunk.end, tail) {
                     Next::Blocks(blocks) => left = blocks,
                     Next::Padding(blocks, rows) => {
                         left = blocks;
@@ -393,7 +393,7 @@ impl<F: Family> Scheduler<F> {
                     next => {
                         through += 1;
                         let finished = matches!(next, Next::Finished);
-                        self.retire(feed.message, finished, tally, consumed);
+                        self.retire(chunk.message, finished, pending, consumed);
                         continue;
                     }
                 }
@@ -401,11 +401,11 @@ impl<F: Family> Scheduler<F> {
             let state = message.state;
             self.set_column(lane, &state);
             self.left[lane] = left;
-            self.owner[lane] = feed.message as u32;
-            self.feed[lane] = number;
-            self.place[feed.message] = lane as Place;
+            self.owner[lane] = chunk.message as u32;
+            self.chunk[lane] = number;
+            self.place[chunk.message] = lane as Place;
             self.live += 1;
-            pointers[lane] = self.pointer(lane, feeds);
+            pointers[lane] = self.pointer(lane, chunks);
             break;
         }
         through
@@ -413,27 +413,27 @@ impl<F: Family> Scheduler<F> {
 
     #[inline]
     fn next_waiting(&mut self) -> Option<u32> {
-        if let Some(feed) = self.resumed.pop() {
-            return Some(feed);
+        if let Some(chunk) = self.resumed.pop() {
+            return Some(chunk);
         }
-        let feed = *self.fresh.get(self.fresh_taken)?;
+        let chunk = *self.fresh.get(self.fresh_taken)?;
         self.fresh_taken += 1;
-        self.rotation = feed as usize + 1;
-        Some(feed)
+        self.rotation = chunk as usize + 1;
+        Some(chunk)
     }
 
     fn retire(
         &mut self,
         message: usize,
         finished: bool,
-        tally: &mut Tally,
+        pending: &mut Pending,
         consumed: &mut Vec<usize>,
     ) {
         self.place[message] = if finished { ENDED } else { DONE };
-        tally.through(message, consumed);
+        pending.through(message, consumed);
     }
 
-    /// Takes a message out of its lane because its feed is missing in this call; it will go on
+    /// Takes a message out of its lane because its chunk is missing in this call; it will go on
     /// where it was.
     #[cold]
     fn suspend(&mut self, lane: usize) {
@@ -452,9 +452,9 @@ impl<F: Family> Scheduler<F> {
 
     /// Where the rest of a lane's run is: `left[lane]` readable blocks.
     #[inline]
-    fn pointer(&self, lane: usize, feeds: &[Feed<'_>]) -> *const u8 {
+    fn pointer(&self, lane: usize, chunks: &[Chunk<'_>]) -> *const u8 {
         let index = self.owner[lane] as usize;
-        let data = feeds[self.feed[lane] as usize].data;
+        let data = chunks[self.chunk[lane] as usize].data;
         // SAFETY: a tail is only written between its message's runs, never while one is set up.
         let tail = unsafe { &*self.tails[index].get() };
         self.messages[index]

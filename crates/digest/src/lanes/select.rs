@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::kernels;
 use super::{LaneKernel, StreamKernel, portable};
-use crate::Kernels;
+use crate::CpuFeatures;
 
 /// The kernels for one compression function.
 pub(crate) struct Selection<W: 'static> {
@@ -19,7 +19,7 @@ pub(crate) struct Selection<W: 'static> {
 }
 
 impl<W: 'static> Selection<W> {
-    fn serial(stream: &'static StreamKernel<W>) -> Selection<W> {
+    fn stream_only(stream: &'static StreamKernel<W>) -> Selection<W> {
         Selection {
             lanes: None,
             stream,
@@ -43,14 +43,14 @@ impl<W: 'static> Selection<W> {
 macro_rules! selections {
     ($($function:ident: $word:ty = $portable:ident;)*) => {$(
         #[cfg(target_arch = "x86_64")]
-        pub(crate) fn $function(kernels: Kernels) -> Selection<$word> {
-            kernels::$function::select(kernels)
-                .unwrap_or(Selection::serial(&portable::$portable))
+        pub(crate) fn $function(cpu: CpuFeatures) -> Selection<$word> {
+            kernels::$function::select(cpu)
+                .unwrap_or(Selection::stream_only(&portable::$portable))
         }
 
         #[cfg(not(target_arch = "x86_64"))]
-        pub(crate) fn $function(_kernels: Kernels) -> Selection<$word> {
-            Selection::serial(&portable::$portable)
+        pub(crate) fn $function(_kernels: CpuFeatures) -> Selection<$word> {
+            Selection::stream_only(&portable::$portable)
         }
     )*};
 }

@@ -4,7 +4,7 @@
 use super::StreamKernel;
 use super::family::{Family, State, TAIL};
 use super::message::{Message, Next, set_rows};
-use crate::Kernels;
+use crate::CpuFeatures;
 
 /// A message and the kernel for it.
 pub(crate) struct Stream<F: Family> {
@@ -23,11 +23,11 @@ impl<F: Family> Clone for Stream<F> {
 }
 
 impl<F: Family> Stream<F> {
-    pub(crate) fn new(iv: &State<F::Word>, kernels: Kernels) -> Stream<F> {
+    pub(crate) fn new(iv: &State<F::Word>, cpu: CpuFeatures) -> Stream<F> {
         Stream {
             message: Message::new(iv),
             tail: [0; TAIL],
-            kernel: F::select(kernels).stream,
+            kernel: F::select(cpu).stream,
         }
     }
 
@@ -57,7 +57,7 @@ impl<F: Family> Stream<F> {
                 Next::Consumed | Next::Finished => return,
             };
             let source = self.message.source(data, &self.tail, blocks);
-            // SAFETY: `select` gave a kernel of the instruction sets that `kernels` is the proof
+            // SAFETY: `select` gave a kernel of the instruction sets that `cpu` is the proof
             // of; the state has the family's rows; `source` is whole blocks.
             unsafe { (self.kernel.compress)(&mut self.message.state[..F::ROWS], source) }
         }

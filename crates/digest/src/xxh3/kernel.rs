@@ -4,9 +4,9 @@
 use super::{Accumulators, STRIPE, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512, sse2};
-use crate::Kernels;
+use crate::CpuFeatures;
 
-/// Values but `Scalar` and `Sse2` come from a [`Kernels`], which proves that they may run.
+/// Values but `Scalar` and `Sse2` come from a [`CpuFeatures`], which proves that they may run.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 #[cfg_attr(target_arch = "x86_64", allow(dead_code))] // `Scalar` is for the other architectures
 pub(super) enum Kernel {
@@ -22,10 +22,10 @@ pub(super) enum Kernel {
 impl Kernel {
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    pub(super) fn select(kernels: Kernels) -> Kernel {
-        if kernels.may_avx512() {
+    pub(super) fn select(cpu: CpuFeatures) -> Kernel {
+        if cpu.may_avx512() {
             Kernel::Avx512
-        } else if kernels.may_avx2() {
+        } else if cpu.may_avx2() {
             Kernel::Avx2
         } else {
             Kernel::Sse2
@@ -34,7 +34,7 @@ impl Kernel {
 
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
-    pub(super) fn select(_kernels: Kernels) -> Kernel {
+    pub(super) fn select(_kernels: CpuFeatures) -> Kernel {
         Kernel::Scalar
     }
 
@@ -49,10 +49,10 @@ impl Kernel {
             // SAFETY: SSE2 is part of x86-64.
             Kernel::Sse2 => unsafe { sse2::accumulate(acc, stripes, phase) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value came from a `Kernels` with AVX2.
+            // SAFETY: the value came from a `CpuFeatures` with AVX2.
             Kernel::Avx2 => unsafe { avx2::accumulate(acc, stripes, phase) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value came from a `Kernels` with AVX-512.
+            // SAFETY: the value came from a `CpuFeatures` with AVX-512.
             Kernel::Avx512 => unsafe { avx512::accumulate(acc, stripes, phase) },
         }
     }
@@ -69,10 +69,10 @@ impl Kernel {
             // SAFETY: SSE2 is part of x86-64.
             Kernel::Sse2 => unsafe { sse2::whole(stripes, last) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value came from a `Kernels` with AVX2.
+            // SAFETY: the value came from a `CpuFeatures` with AVX2.
             Kernel::Avx2 => unsafe { avx2::whole(stripes, last) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value came from a `Kernels` with AVX-512.
+            // SAFETY: the value came from a `CpuFeatures` with AVX-512.
             Kernel::Avx512 => unsafe { avx512::whole(stripes, last) },
         }
     }

@@ -14,11 +14,13 @@ mod avx512;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 #[cfg(test)]
 mod tests;
 
-use crate::Kernels;
+use crate::CpuFeatures;
 use kernel::Kernel;
 
 /// Bytes per accumulator round.
@@ -68,26 +70,26 @@ static START: Accumulators = Accumulators([
 ]);
 
 /// The 64-bit digest of a whole message.
-pub(crate) fn xxh3_64(kernels: Kernels, data: &[u8]) -> u64 {
+pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_64(data);
     }
-    merge64(&long(kernels, data), data.len() as u64)
+    merge64(&long(cpu, data), data.len() as u64)
 }
 
 /// The 128-bit digest of a whole message.
-pub(crate) fn xxh3_128(kernels: Kernels, data: &[u8]) -> u128 {
+pub(crate) fn xxh3_128(cpu: CpuFeatures, data: &[u8]) -> u128 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_128(data);
     }
-    merge128(&long(kernels, data), data.len() as u64)
+    merge128(&long(cpu, data), data.len() as u64)
 }
 
-fn long(kernels: Kernels, data: &[u8]) -> Accumulators {
+fn long(cpu: CpuFeatures, data: &[u8]) -> Accumulators {
     // The last stripe, full or not, is special: it is the last 64 bytes.
     let stripes = (data.len() - 1) / STRIPE * STRIPE;
     let last = data.last_chunk().expect("a long message");
-    Kernel::select(kernels).whole(&data[..stripes], last)
+    Kernel::select(cpu).whole(&data[..stripes], last)
 }
 
 /// A message that arrives in pieces; both digest lengths share it.
@@ -108,14 +110,14 @@ pub(crate) struct Xxh3 {
 const BUFFER: usize = 256;
 
 impl Xxh3 {
-    pub(crate) fn new(kernels: Kernels) -> Xxh3 {
+    pub(crate) fn new(cpu: CpuFeatures) -> Xxh3 {
         Xxh3 {
             acc: START,
             buffer: [0; BUFFER],
             buffered: 0,
             phase: 0,
             total: 0,
-            kernel: Kernel::select(kernels),
+            kernel: Kernel::select(cpu),
         }
     }
 

@@ -18,44 +18,24 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[track_caller]
-fn check(kernels: Kernels, data: &[u8]) {
+fn check(cpu: CpuFeatures, data: &[u8]) {
     let expected64 = xxhash_rust::xxh3::xxh3_64(data);
     let expected128 = xxhash_rust::xxh3::xxh3_128(data);
-    assert_eq!(
-        xxh3_64(kernels, data),
-        expected64,
-        "{kernels:?} {}",
-        data.len()
-    );
-    assert_eq!(
-        xxh3_128(kernels, data),
-        expected128,
-        "{kernels:?} {}",
-        data.len()
-    );
-    let mut streaming = Xxh3::new(kernels);
+    assert_eq!(xxh3_64(cpu, data), expected64, "{cpu:?} {}", data.len());
+    assert_eq!(xxh3_128(cpu, data), expected128, "{cpu:?} {}", data.len());
+    let mut streaming = Xxh3::new(cpu);
     streaming.update(data);
-    assert_eq!(
-        streaming.digest64(),
-        expected64,
-        "{kernels:?} {}",
-        data.len()
-    );
-    assert_eq!(
-        streaming.digest128(),
-        expected128,
-        "{kernels:?} {}",
-        data.len()
-    );
+    assert_eq!(streaming.digest64(), expected64, "{cpu:?} {}", data.len());
+    assert_eq!(streaming.digest128(), expected128, "{cpu:?} {}", data.len());
 }
 
 #[test]
 fn every_length() {
     let data = bytes(3100);
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for len in 0..=3000 {
             // From an odd address as well.
-            check(kernels, &data[len % 67..][..len]);
+            check(cpu, &data[len % 67..][..len]);
         }
     }
 }
@@ -63,13 +43,13 @@ fn every_length() {
 #[test]
 fn around_blocks_and_far_beyond() {
     let data = bytes((1 << 20) + 3);
-    for kernels in Kernels::available() {
+    for cpu in CpuFeatures::available() {
         for blocks in [3, 4, 5, 16, 64, 255] {
             for len in blocks * 1024 - 66..=blocks * 1024 + 66 {
-                check(kernels, &data[1..][..len]);
+                check(cpu, &data[1..][..len]);
             }
         }
-        check(kernels, &data);
+        check(cpu, &data);
     }
 }
 
@@ -80,9 +60,9 @@ fn scalar_equals_the_others() {
         for stripes in [0, 1, 5, 15, 16, 17, 31, 33, 99] {
             let mut expected = START;
             let end = scalar::accumulate(&mut expected, &data[..64 * stripes], phase);
-            for kernels in Kernels::available() {
+            for cpu in CpuFeatures::available() {
                 let mut acc = START;
-                let kernel = Kernel::select(kernels);
+                let kernel = Kernel::select(cpu);
                 assert_eq!(
                     kernel.accumulate(&mut acc, &data[..64 * stripes], phase),
                     end
@@ -102,8 +82,8 @@ proptest! {
         cuts.sort_unstable();
         let len = *cuts.last().unwrap();
         let data = bytes(len);
-        for kernels in Kernels::available() {
-            let mut streaming = Xxh3::new(kernels);
+        for cpu in CpuFeatures::available() {
+            let mut streaming = Xxh3::new(cpu);
             let mut from = 0;
             for &to in &cuts {
                 streaming.update(&data[from..to]);
@@ -120,8 +100,8 @@ proptest! {
     #[test]
     fn small_pieces(pieces in proptest::collection::vec(0usize..130, 1..40)) {
         let data = bytes(pieces.iter().sum());
-        for kernels in Kernels::available() {
-            let mut streaming = Xxh3::new(kernels);
+        for cpu in CpuFeatures::available() {
+            let mut streaming = Xxh3::new(cpu);
             let mut from = 0;
             for piece in &pieces {
                 streaming.update(&data[from..from + piece]);

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bc_digest::{Algorithm, Kernels};
+use bc_digest::{Algorithm, CpuFeatures};
 use bc_pool::dispatch::Start;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
@@ -84,7 +84,7 @@ pub struct Options {
     /// How files are read.
     pub read: bc_read::Options,
     /// Instruction sets to hash with.
-    pub kernels: Kernels,
+    pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
     /// Whether each part of the search takes all of them, or as many as it is worth.
@@ -110,7 +110,7 @@ impl Default for Options {
             span: Span::default(),
             proof: Proof::default(),
             read: bc_read::Options::default(),
-            kernels: Kernels::detect(),
+            cpu: CpuFeatures::detect(),
             workers: 1,
             start: Start::Together,
         }
@@ -306,7 +306,7 @@ fn read_unknown(
 /// Reads to the end what the fast hashes left equal.
 fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let serial = rounds::is_serial(context.options.algorithm);
+    let streaming = rounds::is_streaming(context.options.algorithm);
     let mut at_once = Vec::new();
     let mut in_rounds = Vec::new();
     for group in equal.groups() {
@@ -314,7 +314,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
         if unknown().next().is_none() {
             continue;
         }
-        if serial && context.size(group[0]) > rounds::LARGE {
+        if streaming && context.size(group[0]) > rounds::LARGE {
             in_rounds.push(group.to_vec());
         } else {
             at_once.extend(unknown());

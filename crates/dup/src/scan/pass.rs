@@ -186,8 +186,8 @@ impl Context<'_> {
                 heads: Vec::new(),
                 follow,
                 asker: Asker::new(self),
-                whole: Batch::new(&[self.options.algorithm], self.options.kernels),
-                fast: Batch::new(&[Algorithm::Xxh3], self.options.kernels),
+                whole: Batch::new(&[self.options.algorithm], self.options.cpu),
+                fast: Batch::new(&[Algorithm::Xxh3], self.options.cpu),
                 slots: Vec::new(),
                 done: Done::default(),
                 files: 0,
@@ -276,7 +276,7 @@ impl Worker<'_> {
     fn advance_lanes(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
         // As many as there are lanes at most; feeds past them wait.
         const MOST: usize = 16;
-        const NONE: bc_digest::Feed<'static> = bc_digest::Feed {
+        const NONE: bc_digest::Chunk<'static> = bc_digest::Chunk {
             message: 0,
             data: &[],
             end: false,
@@ -459,8 +459,8 @@ impl Consumer for Worker<'_> {
     }
 }
 
-fn message<'d>(feed: &Feed<'d>) -> bc_digest::Feed<'d> {
-    bc_digest::Feed {
+fn message<'d>(feed: &Feed<'d>) -> bc_digest::Chunk<'d> {
+    bc_digest::Chunk {
         message: feed.slot,
         data: feed.data,
         end: feed.end,

@@ -322,7 +322,7 @@ impl Consumer for Worker<'_> {
 
 /// Whether an algorithm hashes one file as fast as many at once, so that
 /// keeping one hasher per file costs nothing.
-pub(crate) fn is_serial(algorithm: Algorithm) -> bool {
+pub(crate) fn is_streaming(algorithm: Algorithm) -> bool {
     matches!(
         algorithm,
         Algorithm::Xxh3 | Algorithm::Xxh128 | Algorithm::Blake3

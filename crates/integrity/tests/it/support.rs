@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use bc_digest::{Algorithm, Kernels};
+use bc_digest::{Algorithm, CpuFeatures};
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{Mode, Rules};
 use bc_integrity::report::{Format, Report};
@@ -30,7 +30,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     job(&Work {
         walk_workers: workers.into(),
         reading: &reading,
-        kernels: Kernels::detect(),
+        cpu: CpuFeatures::detect(),
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,

@@ -10,7 +10,7 @@ use super::entry::{Entry, Kind};
 use super::header::{Header, Trailer};
 use super::parse::{Parsed, parse, parse_usual};
 use super::path::path_order;
-use crate::algorithm::by_name;
+use crate::algorithm::digest_len;
 use crate::error::{Error, ErrorKind};
 use crate::lines::{self, Line};
 use crate::reader::MAX_LINE;
@@ -86,7 +86,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Reader {
             input,
             policy,
-            digest_len: by_name(&header.algorithm).map(|known| known.len),
+            digest_len: digest_len(&header.algorithm),
             header,
             sha256: Some(sha256),
             proven: false,

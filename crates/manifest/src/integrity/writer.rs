@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::entry::{Entry, Kind};
 use super::header::{Header, Trailer};
 use super::path::{check_path, path_order};
-use crate::algorithm::by_name;
+use crate::algorithm::digest_len;
 use crate::error::{Error, ErrorKind};
 
 /// Bytes collected before they are digested and written.
@@ -44,7 +44,7 @@ impl<W: Write> Writer<W> {
             sha256: Sha256::new(),
             counts: Trailer::default(),
             last: Vec::new(),
-            digest_len: by_name(&header.algorithm).map(|known| known.len),
+            digest_len: digest_len(&header.algorithm),
         };
         writer.flush_buffer()?;
         Ok(writer)

@@ -1,4 +1,5 @@
-//! Odd and damaged manifests in `tests/data`, with what must come of each.
+//! Odd manifests in `fixtures/manifests` and damaged ones in `fixtures/corrupt`, which links in
+//! `tests` lead to, with what must come of each.
 
 use bc_manifest::integrity::{self, Policy, Writer, validate};
 use bc_manifest::{ErrorKind, Format, Item, Options, Reader, Separator};
@@ -6,8 +7,11 @@ use bc_manifest::{ErrorKind, Format, Item, Options, Reader, Separator};
 const HI: &str = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4";
 
 fn data(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let whole = format!("{tests}/manifests/{name}");
+    std::fs::read(&whole)
+        .or_else(|_| std::fs::read(format!("{tests}/corrupt/{name}")))
+        .unwrap_or_else(|e| panic!("{whole} or in corrupt: {e}"))
 }
 
 /// Paths of the records, lines of the malformed, number of comments.

@@ -19,10 +19,10 @@ pub(super) mod sha512;
 #[cfg(test)]
 mod tests;
 
-use crate::Kernels;
+use crate::CpuFeatures;
 
 /// Whether AVX2 kernels that also use BMI1 and BMI2 may run: wherever there is AVX2, if no
 /// hypervisor hides them.
-fn may_bmi2(kernels: Kernels) -> bool {
-    kernels.may_avx2() && crate::cpuid::features().bmi
+fn may_bmi2(cpu: CpuFeatures) -> bool {
+    cpu.may_avx2() && crate::cpuid::features().bmi
 }

@@ -3,7 +3,7 @@
 use super::super::portable;
 use super::super::select::Selection;
 use super::super::{LaneKernel, StreamKernel};
-use crate::Kernels;
+use crate::CpuFeatures;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::fmt::Debug;
@@ -13,15 +13,15 @@ struct Function<W: 'static> {
     rows: usize,
     block: usize,
     portable: &'static StreamKernel<W>,
-    select: fn(Kernels) -> Option<Selection<W>>,
+    select: fn(CpuFeatures) -> Option<Selection<W>>,
     random: fn(&mut TestRng) -> W,
 }
 
 /// Runs every kernel of `function` for every number of live lanes.
 fn check<W: Copy + Debug + PartialEq>(function: &Function<W>) {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    for kernels in Kernels::available() {
-        let Some(selection) = (function.select)(kernels) else {
+    for cpu in CpuFeatures::available() {
+        let Some(selection) = (function.select)(cpu) else {
             continue;
         };
         for kernel in [selection.lanes, selection.few].into_iter().flatten() {

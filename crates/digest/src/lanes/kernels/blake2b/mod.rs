@@ -6,7 +6,7 @@
 mod avx2;
 mod avx512;
 
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::lanes::LaneKernel;
 use crate::lanes::portable::{self, BLAKE2B_IV};
 use crate::lanes::select::Selection;
@@ -24,15 +24,15 @@ static AVX2: LaneKernel<u64> = LaneKernel {
     compress: avx2::compress,
 };
 
-/// The best kernels, if any of `kernels` helps.
+/// The best kernels, if any of `cpu` helps.
 ///
 /// One message runs at 1.6 GB/s in plain code. With a row of its matrix in each AVX2 register it
 /// was at 0.8: one chain of vector instructions, and message words to be gathered.
-pub(crate) fn select(kernels: Kernels) -> Option<Selection<u64>> {
+pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u64>> {
     // 1/8 of 6.8 GB/s and 2/4 of 2.6 GB/s are less than 1.6 GB/s.
-    let (lanes, few_up_to) = if kernels.may_avx512() {
+    let (lanes, few_up_to) = if cpu.may_avx512() {
         (&AVX512, 1)
-    } else if kernels.may_avx2() {
+    } else if cpu.may_avx2() {
         (&AVX2, 2)
     } else {
         return None;

@@ -4,7 +4,7 @@ mod avx2;
 mod avx512;
 mod scalar;
 
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::lanes::select::Selection;
 use crate::lanes::{LaneKernel, StreamKernel};
 
@@ -29,11 +29,11 @@ static SCALAR: StreamKernel<u32> = StreamKernel {
 };
 
 /// The best kernels.
-pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
+pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
     // 1/32 of 15.5 GB/s and 2/16 of 5.4 GB/s are less than 0.92 GB/s.
-    let (lanes, few_up_to) = if kernels.may_avx512() {
+    let (lanes, few_up_to) = if cpu.may_avx512() {
         (Some(&AVX512), 1)
-    } else if kernels.may_avx2() {
+    } else if cpu.may_avx2() {
         (Some(&AVX2), 2)
     } else {
         (None, 0)

@@ -4,7 +4,7 @@ mod avx2;
 mod avx512;
 mod sha_ni;
 
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::lanes::select::Selection;
 use crate::lanes::{LaneKernel, StreamKernel, portable};
 
@@ -39,11 +39,11 @@ static SHA_NI: StreamKernel<u32> = StreamKernel {
     compress: sha_ni::compress,
 };
 
-/// The best kernels, if any of `kernels` helps.
-pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
-    if kernels.may_sha_ni() {
+/// The best kernels, if any of `cpu` helps.
+pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
+    if cpu.may_sha_ni() {
         // n messages in 16 lanes run at n/16 of 12.8 GB/s: 4 slower than two interleaved at 3.9.
-        let (lanes, few_up_to) = if kernels.may_avx512() {
+        let (lanes, few_up_to) = if cpu.may_avx512() {
             (&AVX512, 4)
         } else {
             (&SHA_NI_4, 2)
@@ -54,9 +54,9 @@ pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
             few: Some(&SHA_NI_2),
             few_up_to,
         })
-    } else if kernels.may_avx2() {
+    } else if cpu.may_avx2() {
         // The stream is the plain code of the sha1 crate, at 1.1 GB/s.
-        let (lanes, few_up_to) = if kernels.may_avx512() {
+        let (lanes, few_up_to) = if cpu.may_avx512() {
             (&AVX512, 1)
         } else {
             (&AVX2, 2)

@@ -6,7 +6,7 @@ mod avx512;
 mod sha_ni;
 
 use super::may_bmi2;
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::lanes::select::Selection;
 use crate::lanes::{LaneKernel, StreamKernel};
 
@@ -45,12 +45,12 @@ static AVX2_SCHEDULE: StreamKernel<u32> = StreamKernel {
     compress: avx2_schedule::compress,
 };
 
-/// The best kernels, if any of `kernels` helps.
-pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
-    if kernels.may_sha_ni() {
+/// The best kernels, if any of `cpu` helps.
+pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
+    if cpu.may_sha_ni() {
         // n messages in 16 lanes run at n/16 of 7.2 GB/s: 7 hardly at the speed of two interleaved.
         // Nor do 3 in 4 lanes.
-        let (lanes, few_up_to) = if kernels.may_avx512() {
+        let (lanes, few_up_to) = if cpu.may_avx512() {
             (&AVX512, 7)
         } else {
             (&SHA_NI_4, 3)
@@ -61,9 +61,9 @@ pub(crate) fn select(kernels: Kernels) -> Option<Selection<u32>> {
             few: Some(&SHA_NI_2),
             few_up_to,
         })
-    } else if may_bmi2(kernels) {
+    } else if may_bmi2(cpu) {
         // 1/16 of 7.2 GB/s and 2/8 of 2.0 GB/s are less than 0.72 GB/s.
-        let (lanes, few_up_to) = if kernels.may_avx512() {
+        let (lanes, few_up_to) = if cpu.may_avx512() {
             (&AVX512, 1)
         } else {
             (&AVX2, 2)

@@ -5,7 +5,7 @@ mod avx2_schedule;
 mod avx512;
 
 use super::may_bmi2;
-use crate::Kernels;
+use crate::CpuFeatures;
 use crate::lanes::select::Selection;
 use crate::lanes::{LaneKernel, StreamKernel};
 
@@ -27,13 +27,13 @@ static AVX2_SCHEDULE: StreamKernel<u64> = StreamKernel {
     compress: avx2_schedule::compress,
 };
 
-/// The best kernels, if any of `kernels` helps.
-pub(crate) fn select(kernels: Kernels) -> Option<Selection<u64>> {
-    if !may_bmi2(kernels) {
+/// The best kernels, if any of `cpu` helps.
+pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u64>> {
+    if !may_bmi2(cpu) {
         return None;
     }
     // 1/8 of 5.8 GB/s and 2/4 of 1.65 GB/s are less than 1.12 GB/s.
-    let (lanes, few_up_to) = if kernels.may_avx512() {
+    let (lanes, few_up_to) = if cpu.may_avx512() {
         (&AVX512, 1)
     } else {
         (&AVX2, 2)

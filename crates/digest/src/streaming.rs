@@ -1,16 +1,16 @@
 //! Algorithms that gain nothing from other messages (xxHash, BLAKE3, CRC-32C) inside a batch.
 
-use crate::batch::{Feed, Tally};
+use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::hasher::{Hasher, hash_with};
-use crate::{Algorithm, Kernels};
+use crate::{Algorithm, CpuFeatures};
 
 /// One algorithm's share of a batch.
-pub(crate) struct Serial {
+pub(crate) struct Streaming {
     algorithm: Algorithm,
-    kernels: Kernels,
+    cpu: CpuFeatures,
     messages: Vec<Message>,
-    /// During a call: feeds not yet hashed.
+    /// During a call: chunks not yet hashed.
     waiting: Vec<u32>,
 }
 
@@ -32,11 +32,11 @@ enum Progress {
     Ended(Digest),
 }
 
-impl Serial {
-    pub(crate) fn new(algorithm: Algorithm, kernels: Kernels) -> Serial {
-        Serial {
+impl Streaming {
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Streaming {
+        Streaming {
             algorithm,
-            kernels,
+            cpu,
             messages: Vec::new(),
             waiting: Vec::new(),
         }
@@ -47,7 +47,7 @@ impl Serial {
             let new = Message {
                 progress: Progress::Fresh,
                 through: false,
-                hasher: Hasher::with_kernels(self.algorithm, self.kernels),
+                hasher: Hasher::with_cpu(self.algorithm, self.cpu),
             };
             self.messages.resize(messages, new);
             self.waiting.reserve(messages);
@@ -68,43 +68,43 @@ impl Serial {
 
     /// First part of a call: finds the pieces to hash. Returns the number of those that only other
     /// algorithms still need.
-    pub(crate) fn attach(&mut self, feeds: &[Feed<'_>], tally: &Tally) -> usize {
+    pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         self.waiting.clear();
-        for (i, feed) in feeds.iter().enumerate() {
-            let message = &mut self.messages[feed.message];
-            if !message.through || tally.is_new_piece(feed.message) {
+        for (i, chunk) in chunks.iter().enumerate() {
+            let message = &mut self.messages[chunk.message];
+            if !message.through || pending.is_new_piece(chunk.message) {
                 message.through = false;
                 self.waiting.push(i as u32);
             }
         }
-        feeds.len() - self.waiting.len()
+        chunks.len() - self.waiting.len()
     }
 
     /// Hashes all these pieces, and returns their number.
     pub(crate) fn work(
         &mut self,
-        feeds: &[Feed<'_>],
-        tally: &mut Tally,
+        chunks: &[Chunk<'_>],
+        pending: &mut Pending,
         consumed: &mut Vec<usize>,
     ) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut count = 0;
-        for feed in waiting.drain(..).map(|i| &feeds[i as usize]) {
-            let message = &mut self.messages[feed.message];
+        for chunk in waiting.drain(..).map(|i| &chunks[i as usize]) {
+            let message = &mut self.messages[chunk.message];
             if message.through {
-                continue; // the same message twice among the feeds
+                continue; // the same message twice among the chunks
             }
-            match (&message.progress, feed.end) {
+            match (&message.progress, chunk.end) {
                 (Progress::Fresh, true) => {
-                    let digest = hash_with(self.algorithm, self.kernels, feed.data);
+                    let digest = hash_with(self.algorithm, self.cpu, chunk.data);
                     message.progress = Progress::Ended(digest);
                 }
-                (Progress::Ended(_), _) => panic!("message {} fed after its end", feed.message),
+                (Progress::Ended(_), _) => panic!("message {} fed after its end", chunk.message),
                 (progress, end) => {
                     if matches!(progress, Progress::Fresh) {
                         message.hasher.reset();
                     }
-                    message.hasher.update(feed.data);
+                    message.hasher.update(chunk.data);
                     message.progress = match end {
                         true => Progress::Ended(message.hasher.finalize()),
                         false => Progress::Begun,
@@ -113,7 +113,7 @@ impl Serial {
             }
             message.through = true;
             count += 1;
-            tally.through(feed.message, consumed);
+            pending.through(chunk.message, consumed);
         }
         self.waiting = waiting;
         count

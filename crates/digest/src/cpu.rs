@@ -1,43 +1,41 @@
-//! Run-time CPU detection. A [`Kernels`] value is the proof that its instruction sets are present
+//! Run-time CPU detection. A [`CpuFeatures`] value is the proof that its instruction sets are present
 //! and that the operating system saves their registers.
 
 use std::sync::OnceLock;
 
-use crate::Algorithm;
 #[cfg(target_arch = "x86_64")]
 use crate::cpuid;
-use crate::lanes::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 
 /// The instruction sets that hashing may use.
 ///
 /// Values exist only for what the running machine has, so holding one is the proof the SIMD
-/// kernels need. [`Kernels::detect`] is what programs want; the narrower constructors let tests and
+/// kernels need. [`CpuFeatures::detect`] is what programs want; the narrower constructors let tests and
 /// benchmarks run every kernel the machine has.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
-pub struct Kernels {
+pub struct CpuFeatures {
     avx2: bool,
     avx512: bool,
     sha_ni: bool,
 }
 
-impl Kernels {
+impl CpuFeatures {
     /// Everything this machine has. Detected once per process.
-    pub fn detect() -> Kernels {
-        static DETECTED: OnceLock<Kernels> = OnceLock::new();
+    pub fn detect() -> CpuFeatures {
+        static DETECTED: OnceLock<CpuFeatures> = OnceLock::new();
         *DETECTED.get_or_init(|| {
-            let avx512 = Kernels::avx512();
-            Kernels {
-                avx2: Kernels::avx2().is_some(),
+            let avx512 = CpuFeatures::avx512();
+            CpuFeatures {
+                avx2: CpuFeatures::avx2().is_some(),
                 avx512: avx512.is_some(),
-                sha_ni: Kernels::sha_ni().is_some(),
+                sha_ni: CpuFeatures::sha_ni().is_some(),
             }
         })
     }
 
     /// No instructions beyond the compilation target's own. Note that single streams of the
     /// RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for themselves.
-    pub const fn portable() -> Kernels {
-        Kernels {
+    pub const fn portable() -> CpuFeatures {
+        CpuFeatures {
             avx2: false,
             avx512: false,
             sha_ni: false,
@@ -45,8 +43,8 @@ impl Kernels {
     }
 
     /// AVX2 only, if this machine has it.
-    pub fn avx2() -> Option<Kernels> {
-        has_avx2().then_some(Kernels {
+    pub fn avx2() -> Option<CpuFeatures> {
+        has_avx2().then_some(CpuFeatures {
             avx2: true,
             avx512: false,
             sha_ni: false,
@@ -54,8 +52,8 @@ impl Kernels {
     }
 
     /// AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
-    pub fn avx512() -> Option<Kernels> {
-        (has_avx2() && has_avx512()).then_some(Kernels {
+    pub fn avx512() -> Option<CpuFeatures> {
+        (has_avx2() && has_avx512()).then_some(CpuFeatures {
             avx2: true,
             avx512: true,
             sha_ni: false,
@@ -63,27 +61,27 @@ impl Kernels {
     }
 
     /// SHA-NI (with SSSE3 and SSE4.1), without AVX2 and AVX-512, if this machine has it.
-    pub fn sha_ni() -> Option<Kernels> {
-        has_sha_ni().then_some(Kernels {
+    pub fn sha_ni() -> Option<CpuFeatures> {
+        has_sha_ni().then_some(CpuFeatures {
             avx2: false,
             avx512: false,
             sha_ni: true,
         })
     }
 
-    /// Every distinct value above that this machine can have, [`Kernels::portable`] first: what a
+    /// Every distinct value above that this machine can have, [`CpuFeatures::portable`] first: what a
     /// test runs through.
-    pub fn available() -> Vec<Kernels> {
-        let mut all = vec![Kernels::portable()];
+    pub fn available() -> Vec<CpuFeatures> {
+        let mut all = vec![CpuFeatures::portable()];
         let found = [
-            Kernels::sha_ni(),
-            Kernels::avx2(),
-            Kernels::avx512(),
-            Some(Kernels::detect()),
+            CpuFeatures::sha_ni(),
+            CpuFeatures::avx2(),
+            CpuFeatures::avx512(),
+            Some(CpuFeatures::detect()),
         ];
-        for kernels in found.into_iter().flatten() {
-            if !all.contains(&kernels) {
-                all.push(kernels);
+        for cpu in found.into_iter().flatten() {
+            if !all.contains(&cpu) {
+                all.push(cpu);
             }
         }
         all
@@ -104,31 +102,10 @@ impl Kernels {
         }
     }
 
-    /// The kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the one for
-    /// many messages, if there is one, the one for a few, and the one for a single message. Empty
-    /// for algorithms that are always hashed one message at a time.
-    pub fn serving(self, algorithm: Algorithm) -> Vec<&'static str> {
-        match algorithm {
-            Algorithm::Md5 => Md5::select(self).names(),
-            Algorithm::Sha1 => Sha1::select(self).names(),
-            Algorithm::Sha224 | Algorithm::Sha256 => Sha256::select(self).names(),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-                Sha512::select(self).names()
-            }
-            Algorithm::Blake2b | Algorithm::Blake2b256 => Blake2b::select(self).names(),
-            Algorithm::Blake3
-            | Algorithm::Xxh32
-            | Algorithm::Xxh64
-            | Algorithm::Xxh3
-            | Algorithm::Xxh128
-            | Algorithm::Crc32c => Vec::new(),
-        }
-    }
-
     /// The CPU features found that some kernel here or in the crates underneath can use, by their
     /// names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
-    pub fn features() -> Vec<&'static str> {
-        features()
+    pub fn flags() -> Vec<&'static str> {
+        flags()
     }
 
     /// Whether AVX2 kernels may run.
@@ -169,7 +146,7 @@ fn has_sha_ni() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn features() -> Vec<&'static str> {
+fn flags() -> Vec<&'static str> {
     // The macro takes literals only.
     macro_rules! found {
         ($($name:tt)*) => {
@@ -184,7 +161,7 @@ fn features() -> Vec<&'static str> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn features() -> Vec<&'static str> {
+fn flags() -> Vec<&'static str> {
     Vec::new()
 }
 
@@ -209,50 +186,33 @@ mod tests {
 
     #[test]
     fn detection_is_the_union_of_what_is_available() {
-        let all = Kernels::detect();
-        assert_eq!(Kernels::detect(), all);
-        assert_eq!(all.may_avx2(), Kernels::avx2().is_some());
-        assert_eq!(all.may_avx512(), Kernels::avx512().is_some());
-        assert_eq!(all.may_sha_ni(), Kernels::sha_ni().is_some());
-        let available = Kernels::available();
-        assert_eq!(available[0], Kernels::portable());
+        let all = CpuFeatures::detect();
+        assert_eq!(CpuFeatures::detect(), all);
+        assert_eq!(all.may_avx2(), CpuFeatures::avx2().is_some());
+        assert_eq!(all.may_avx512(), CpuFeatures::avx512().is_some());
+        assert_eq!(all.may_sha_ni(), CpuFeatures::sha_ni().is_some());
+        let available = CpuFeatures::available();
+        assert_eq!(available[0], CpuFeatures::portable());
         assert!(available.contains(&all));
     }
 
     #[test]
     fn narrow_kernels_use_nothing_else() {
-        let portable = Kernels::portable();
+        let portable = CpuFeatures::portable();
         assert!(!portable.may_avx2() && !portable.may_avx512() && !portable.may_sha_ni());
         assert_eq!(portable.describe(), "portable");
-        if let Some(k) = Kernels::avx2() {
+        if let Some(k) = CpuFeatures::avx2() {
             assert!(k.may_avx2() && !k.may_avx512() && !k.may_sha_ni());
             assert_eq!(k.describe(), "avx2");
-            assert!(Kernels::features().contains(&"avx2"));
+            assert!(CpuFeatures::flags().contains(&"avx2"));
         }
-        if let Some(k) = Kernels::avx512() {
+        if let Some(k) = CpuFeatures::avx512() {
             assert!(k.may_avx2() && k.may_avx512() && !k.may_sha_ni());
             assert_eq!(k.describe(), "avx512 avx2");
         }
-        if let Some(k) = Kernels::sha_ni() {
+        if let Some(k) = CpuFeatures::sha_ni() {
             assert!(!k.may_avx2() && !k.may_avx512() && k.may_sha_ni());
             assert_eq!(k.describe(), "sha-ni");
-        }
-    }
-
-    #[test]
-    fn kernels_are_named_after_their_function() {
-        for kernels in Kernels::available() {
-            for &algorithm in Algorithm::ALL {
-                let family = match algorithm {
-                    Algorithm::Sha224 => "sha256/",
-                    Algorithm::Sha384 | Algorithm::Sha512_256 => "sha512/",
-                    Algorithm::Blake2b256 => "blake2b/",
-                    other => &format!("{}/", other.name()),
-                };
-                for name in kernels.serving(algorithm) {
-                    assert!(name.starts_with(family), "{name} serves {algorithm}");
-                }
-            }
         }
     }
 }

@@ -1,0 +1,128 @@
+//! XXH3's accumulation with vector instructions: one text, which each instruction set's file makes
+//! into its own functions. A macro and no trait, since only functions of an instruction set
+//! may be inlined into its functions, and what is not inlined here costs more than it computes.
+
+/// The functions of one instruction set: its name, its register, and what it calls the operations
+/// on 64-bit numbers (`shift_right`, `shift_left`, `add`), on 32-bit ones (`shuffle`, `splat`, `mul`
+/// of every other one to 64 bits) and on bits.
+macro_rules! accumulation {
+    (
+        $feature:literal, $register:ty,
+        load $load:ident, store $store:ident, xor $xor:ident, add $add:ident, mul $mul:ident,
+        shift_right $shift_right:ident, shift_left $shift_left:ident,
+        shuffle $shuffle:ident, splat $splat:ident
+    ) => {
+        use super::{
+            Accumulators, BLOCK_STRIPES, LAST_STRIPE_SECRET, PRIME32_1, SECRET, START, STRIPE,
+        };
+
+        const REGISTERS: usize = STRIPE / size_of::<$register>();
+
+        /// See [`Kernel::accumulate`](super::kernel::Kernel::accumulate).
+        #[target_feature(enable = $feature)]
+        pub(super) fn accumulate(acc: &mut Accumulators, stripes: &[u8], phase: usize) -> usize {
+            let mut sums = load(&acc.0);
+            let phase = advance(&mut sums, stripes, phase);
+            store(&mut acc.0, &sums);
+            phase
+        }
+
+        /// See [`Kernel::whole`](super::kernel::Kernel::whole).
+        #[target_feature(enable = $feature)]
+        pub(super) fn whole(stripes: &[u8], last: &[u8; STRIPE]) -> Accumulators {
+            let mut sums = load(&START.0);
+            advance(&mut sums, stripes, 0);
+            stripe(&mut sums, last, LAST_STRIPE_SECRET);
+            let mut acc = Accumulators([0; 8]);
+            store(&mut acc.0, &sums);
+            acc
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn advance(sums: &mut [$register; REGISTERS], stripes: &[u8], mut phase: usize) -> usize {
+            let mut rest = stripes.as_chunks::<STRIPE>().0;
+            // Up to the next scramble, stripe by stripe; then whole blocks, unrolled.
+            if phase > 0 {
+                let (head, tail) = rest.split_at(rest.len().min(BLOCK_STRIPES - phase));
+                for bytes in head {
+                    stripe(sums, bytes, 8 * phase);
+                    phase += 1;
+                }
+                if phase == BLOCK_STRIPES {
+                    scramble(sums);
+                    phase = 0;
+                }
+                rest = tail;
+            }
+            let (blocks, rest) = rest.as_chunks::<BLOCK_STRIPES>();
+            for block in blocks {
+                for (i, bytes) in block.iter().enumerate() {
+                    stripe(sums, bytes, 8 * i);
+                }
+                scramble(sums);
+            }
+            for bytes in rest {
+                stripe(sums, bytes, 8 * phase);
+                phase += 1;
+            }
+            phase
+        }
+
+        /// Sixty-four bytes as registers.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn load<T>(bytes: &T) -> [$register; REGISTERS] {
+            const { assert!(size_of::<T>() == STRIPE) };
+            // SAFETY: 64 bytes are readable, and unaligned loads take any address.
+            std::array::from_fn(|i| unsafe {
+                $load(std::ptr::from_ref(bytes).cast::<$register>().add(i))
+            })
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn store(words: &mut [u64; 8], sums: &[$register; REGISTERS]) {
+            for (i, &sum) in sums.iter().enumerate() {
+                // SAFETY: 64 bytes are writable, and unaligned stores take any address.
+                unsafe { $store(words.as_mut_ptr().cast::<$register>().add(i), sum) }
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn secret(at: usize) -> [$register; REGISTERS] {
+            load::<[u8; STRIPE]>(SECRET[at..].first_chunk().expect("within the secret"))
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn stripe(sums: &mut [$register; REGISTERS], bytes: &[u8; STRIPE], at: usize) {
+            let data = load(bytes);
+            let secret = secret(at);
+            for i in 0..REGISTERS {
+                let key = $xor(data[i], secret[i]);
+                let product = $mul(key, $shift_right::<32>(key));
+                // The words go to their neighbours' sums.
+                let swapped = $shuffle::<0b01_00_11_10>(data[i]);
+                sums[i] = $add(product, $add(sums[i], swapped));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn scramble(sums: &mut [$register; REGISTERS]) {
+            let secret = secret(SECRET.len() - STRIPE);
+            let prime = $splat(PRIME32_1 as i32);
+            for i in 0..REGISTERS {
+                let key = $xor($xor(sums[i], $shift_right::<47>(sums[i])), secret[i]);
+                // 64 bits by 32: the low product, and the high one shifted into place.
+                let low = $mul(key, prime);
+                let high = $mul($shift_right::<32>(key), prime);
+                sums[i] = $add(low, $shift_left::<32>(high));
+            }
+        }
+    };
+}
+
+pub(super) use accumulation;

@@ -1,0 +1,69 @@
+//! The files of a bench run: the record as JSON, its Markdown and charts, README's table. Written
+//! after every row, so that nothing measured is lost.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::record::Record;
+use super::{chart, markdown, readme};
+use crate::sh;
+
+/// Where a run is recorded.
+pub(crate) struct Place {
+    folder: PathBuf,
+    /// Whether README's table is this run's.
+    pub(crate) readme: bool,
+}
+
+impl Place {
+    /// `folder`, or the repository's own.
+    pub(crate) fn new(folder: Option<String>, readme: bool) -> Result<Place> {
+        let folder = folder.map_or_else(|| sh::root().join("benches/record"), PathBuf::from);
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Place { folder, readme })
+    }
+
+    pub(crate) fn json(&self, record: &Record) -> PathBuf {
+        self.folder.join(format!("{}.json", record.stem()))
+    }
+
+    /// Writes the figures and the Markdown.
+    pub(crate) fn save(&self, record: &Record) -> Result<()> {
+        let mut json = serde_json::to_string(record)?;
+        // A row a line, so that two runs can be compared.
+        for (from, to) in [
+            ("{\"area\"", "\n{\"area\""),
+            ("],\"not_run\"", "],\n\"not_run\""),
+        ] {
+            json = json.replace(from, to);
+        }
+        replace(&self.json(record), &format!("{}\n", json.trim_start()))?;
+        let text = markdown::text(record);
+        replace(&self.folder.join(format!("{}.md", record.stem())), &text)
+    }
+
+    /// Writes the charts too, and README's table where it is this run's.
+    pub(crate) fn finish(&self, record: &Record) -> Result<()> {
+        for (name, svg) in chart::all(record) {
+            let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
+            replace(&path, &svg)?;
+        }
+        self.save(record)?;
+        if self.readme {
+            let path = sh::root().join("README.md");
+            let text = std::fs::read_to_string(&path).context("README.md")?;
+            replace(&path, &readme::updated(&text, record)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Under a temporary name and renamed: a reader sees the old text or the new one.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .with_context(|| path.display().to_string())
+}
