@@ -77,8 +77,8 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// Position of the tag in the shard's names, less that of the directory's first.
     pub(crate) name: u32,
-    /// Which of the directory's stats.
-    pub(crate) stat: u32,
+    /// As how many others were found in the directory before it: its row of metadata.
+    pub(crate) nth: u32,
     pub(crate) len: u16,
     pub(crate) role: Role,
 }
@@ -93,10 +93,8 @@ pub(crate) enum Role {
     Defer,
 }
 
-pub(crate) const NO_STAT: u32 = u32::MAX;
-
 impl Found {
-    pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role) -> Found {
+    pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role, nth: usize) -> Found {
         let mut head = [0; 8];
         let len = name.len().min(8);
         head[..len].copy_from_slice(&name[..len]);
@@ -107,7 +105,8 @@ impl Found {
             key: u64::from_be_bytes(head),
             ino,
             name: offset,
-            stat: NO_STAT,
+            // Each has a byte of name at least, and of these there are less than 4 GiB.
+            nth: nth as u32,
             // The kernel's limit is 255 (NAME_MAX); some file systems allow a few more.
             len: name.len() as u16,
             role,
@@ -172,11 +171,11 @@ mod tests {
             for (name, role) in names.iter().zip(roles) {
                 let offset = shard.push_name(Tag(0), name) as u32;
                 if role != 1 {
-                    found.push(Found::new(name, offset, 0, Role::Entry));
+                    found.push(Found::new(name, offset, 0, Role::Entry, found.len()));
                     expected.push(name.clone());
                 }
                 if role != 0 {
-                    found.push(Found::new(name, offset, 0, Role::Descend));
+                    found.push(Found::new(name, offset, 0, Role::Descend, found.len()));
                     expected.push([name, &b"/"[..]].concat());
                 }
             }
