@@ -23,7 +23,10 @@ impl Results {
         let lengths: Vec<usize> = algorithms.iter().map(|a| a.digest_len()).collect();
         let stride: usize = lengths.iter().sum();
         Results {
-            sizes: vec![NONE; entries].into_iter().map(AtomicU64::new).collect(),
+            sizes: vec![NONE; entries]
+                .into_iter()
+                .map(AtomicU64::new)
+                .collect(),
             // The same memory: pages of zeros are the kernel's until a worker writes to them.
             digests: vec![0; entries * stride]
                 .into_iter()
@@ -36,10 +39,14 @@ impl Results {
 
     fn put(&self, entry: EntryId, size: u64, digests: &[Digest]) {
         let at = entry.0 as usize;
-        let stride = self.stride;
-        let bytes = digests.iter().flat_map(Digest::as_bytes);
-        for (to, from) in self.digests[at * stride..][..stride].iter().zip(bytes) {
-            to.store(*from, Relaxed);
+        let mut place = &self.digests[at * self.stride..][..self.stride];
+        for digest in digests {
+            let bytes = digest.as_bytes();
+            let (own, others) = place.split_at(bytes.len());
+            for (to, from) in own.iter().zip(bytes) {
+                to.store(*from, Relaxed);
+            }
+            place = others;
         }
         self.sizes[at].store(size, Relaxed);
     }

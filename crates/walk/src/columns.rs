@@ -37,7 +37,8 @@ impl Class {
 
     /// Where a small cache keeps it. Spreads what differs in practice: owners, permissions, names.
     pub(crate) fn bucket(&self, buckets: usize) -> usize {
-        let mixed = self.dev ^ u64::from(self.nlink) << 40 ^ u64::from(self.mode.unwrap_or(0)) << 20;
+        let mixed =
+            self.dev ^ u64::from(self.nlink) << 40 ^ u64::from(self.mode.unwrap_or(0)) << 20;
         let mixed = mixed ^ u64::from(self.uid) ^ u64::from(self.gid) << 32;
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % buckets
     }

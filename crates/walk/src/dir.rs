@@ -26,7 +26,7 @@ use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Sy
 const BUFFER: usize = 64 << 10;
 
 /// Room for this many entries of a directory is kept for the next one. More is given back: one
-/// huge directory would hold 32 bytes an entry until the walk ends.
+/// huge directory would hold 24 bytes an entry until the walk ends.
 const KEPT: usize = 64 << 10;
 
 /// The cancel flag and the clock are looked at after this many entries, in directories with
@@ -297,7 +297,7 @@ impl<'w> Worker<'w> {
     /// Moves what was found, now in order, into the shard; returns the number of children.
     fn store(&mut self) -> usize {
         if self.context.options.metadata != Metadata::None {
-            let order = self.found.iter().map(|found| found.nth);
+            let order = self.found.iter().map(Found::nth);
             self.shard.columns.arrange(order, &mut self.scratch);
             if self.scratch.capacity() > KEPT {
                 self.scratch = Vec::new();
@@ -305,7 +305,7 @@ impl<'w> Worker<'w> {
         }
         let mut children = 0_u32;
         for entry in &self.found {
-            let child = match entry.role {
+            let child = match entry.role() {
                 Role::Entry => NO_CHILD,
                 Role::Descend | Role::Defer => {
                     children += 1;
@@ -351,11 +351,14 @@ impl<'w> Worker<'w> {
         let top = &self.context.tops[task.top as usize];
         let top_fd = task.fd.as_ref().unwrap_or(fd);
         for found in self.found.iter().rev() {
-            let start = reading.names + found.name as usize + 1;
-            let name = &self.shard.names[start..start + usize::from(found.len)];
+            let role = found.role();
+            if role == Role::Entry {
+                continue;
+            }
+            let name = found.name_in(&self.shard.names[reading.names..]);
             let depth = task.depth + 1;
             let ignores = reading.ignores.clone();
-            match found.role {
+            match role {
                 Role::Entry => {}
                 Role::Descend => {
                     ticket -= 1;

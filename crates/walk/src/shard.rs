@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use crate::columns::Columns;
@@ -77,10 +78,9 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// Position of the tag in the shard's names, less that of the directory's first.
     pub(crate) name: u32,
-    /// As how many others were found in the directory before it: its row of metadata.
-    pub(crate) nth: u32,
-    pub(crate) len: u16,
-    pub(crate) role: Role,
+    /// As how many others were found in the directory before it, which is its row of metadata,
+    /// four times; and its role.
+    nth_and_role: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,6 +94,7 @@ pub(crate) enum Role {
 }
 
 impl Found {
+    /// `nth` is below [`MOST`].
     pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role, nth: usize) -> Found {
         let mut head = [0; 8];
         let len = name.len().min(8);
@@ -105,14 +106,32 @@ impl Found {
             key: u64::from_be_bytes(head),
             ino,
             name: offset,
-            // Each has a byte of name at least, and of these there are less than 4 GiB.
-            nth: nth as u32,
-            // The kernel's limit is 255 (NAME_MAX); some file systems allow a few more.
-            len: name.len() as u16,
-            role,
+            nth_and_role: (nth as u32) << 2 | role as u32,
         }
     }
+
+    pub(crate) fn nth(&self) -> u32 {
+        self.nth_and_role >> 2
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        match self.nth_and_role & 3 {
+            0 => Role::Entry,
+            1 => Role::Descend,
+            _ => Role::Defer,
+        }
+    }
+
+    /// Its name, where `names` begins at the directory's first one.
+    pub(crate) fn name_in<'n>(&self, names: &'n [u8]) -> &'n [u8] {
+        let name = CStr::from_bytes_until_nul(&names[self.name as usize + 1..]);
+        // It was written with its NUL.
+        name.unwrap_or_default().to_bytes()
+    }
 }
+
+/// What can be found in one directory.
+pub(crate) const MOST: usize = 1 << 30;
 
 /// Sorts into the order in which paths come: contents of a directory sort as `name/`.
 /// `names` begins at the directory's first name.
@@ -120,21 +139,31 @@ pub(crate) fn sort(found: &mut [Found], names: &[u8]) {
     found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| compare(a, b, names)));
 }
 
+/// Of two with the same key.
 fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
-    let name = |found: &Found| {
-        let start = found.name as usize + 1;
-        &names[start..start + usize::from(found.len)]
+    // Eight bytes of both are known to be the same, if there are so many and the last is no slash
+    // of ours.
+    let known = match a.key as u8 {
+        0 | b'/' => 0,
+        _ => 8,
     };
-    let slash = |found: &Found| match found.role {
+    let rest = |found: &Found| &names[found.name as usize + 1 + known..];
+    let both = rest(a).iter().zip(rest(b));
+    for (left, right) in both {
+        if *left == 0 || *right == 0 {
+            break;
+        }
+        if left != right {
+            return left.cmp(right);
+        }
+    }
+    let slash = |found: &Found| match found.role() {
         Role::Entry => &b""[..],
         Role::Descend | Role::Defer => &b"/"[..],
     };
-    let (left, right) = (name(a), name(b));
-    let common = left.len().min(right.len());
-    left[..common].cmp(&right[..common]).then_with(|| {
-        let left = left[common..].iter().chain(slash(a));
-        left.cmp(right[common..].iter().chain(slash(b)))
-    })
+    let (left, right) = (a.name_in(names), b.name_in(names));
+    let left = left.iter().chain(slash(a));
+    left.cmp(right.iter().chain(slash(b)))
 }
 
 impl Shard {
@@ -184,9 +213,8 @@ mod tests {
             let sorted: Vec<Vec<u8>> = found
                 .iter()
                 .map(|found| {
-                    let start = found.name as usize + 1;
-                    let mut name = shard.names[start..start + usize::from(found.len)].to_vec();
-                    if found.role == Role::Descend {
+                    let mut name = found.name_in(&shard.names).to_vec();
+                    if found.role() == Role::Descend {
                         name.push(b'/');
                     }
                     name

@@ -295,12 +295,14 @@ fn read_unknown(
     let mut add = |one: u32, members: &mut dyn Iterator<Item = u32>| {
         let part = Part::up_to(how.limit, context.size(one));
         for one in members {
-            let known = match part {
-                Part::Whole => table.has_whole(one),
-                Part::Fast => table.has_fast(one),
+            let entry = context.candidates.entry(one);
+            let known = table.knows(table.opened_by(entry));
+            let is_known = match part {
+                Part::Whole => known.whole(),
+                Part::Fast => known.fast(),
             };
-            if !known && !table.failed(one) {
-                unknown.insert(context.candidates.entry(one));
+            if !is_known && !known.failed() {
+                unknown.insert(entry);
             }
         }
     };

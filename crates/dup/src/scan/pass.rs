@@ -137,11 +137,7 @@ impl Context<'_> {
     }
 
     /// The same of the candidates that these entries open.
-    pub(crate) fn read_entries(
-        &self,
-        entries: order::Set,
-        how: How,
-    ) -> Result<Done, WorkerPanic> {
+    pub(crate) fn read_entries(&self, entries: order::Set, how: How) -> Result<Done, WorkerPanic> {
         let mut done = self.read_some(entries, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
         let left = space::resolve(self, followers)?;

@@ -18,6 +18,26 @@ const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 const SPACE: u8 = 8;
 
+/// The bits of one candidate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known(u8);
+
+impl Known {
+    /// The hash of its ends.
+    pub(crate) fn fast(self) -> bool {
+        self.0 & FAST != 0
+    }
+
+    /// The digest of all its bytes.
+    pub(crate) fn whole(self) -> bool {
+        self.0 & WHOLE != 0
+    }
+
+    pub(crate) fn failed(self) -> bool {
+        self.0 & FAILED != 0
+    }
+}
+
 /// Where a candidate is in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row(u32);
@@ -129,8 +149,13 @@ impl<'a> Table<'a> {
         self.by_row[row.index()]
     }
 
-    fn has(&self, candidate: u32, bit: u8) -> bool {
-        self.known[self.row(candidate).index()].load(Relaxed) & bit != 0
+    /// What is known of a candidate.
+    pub(crate) fn knows(&self, row: Row) -> Known {
+        Known(self.known[row.index()].load(Relaxed))
+    }
+
+    fn of(&self, candidate: u32) -> Known {
+        self.knows(self.row(candidate))
     }
 
     /// Not one step, and need not be: a candidate has one writer at a time.
@@ -141,17 +166,17 @@ impl<'a> Table<'a> {
 
     /// Whether the hash of its ends is known.
     pub(crate) fn has_fast(&self, candidate: u32) -> bool {
-        self.has(candidate, FAST)
+        self.of(candidate).fast()
     }
 
     /// Whether the digest of all its bytes is known. Without, it equals nothing.
     pub(crate) fn has_whole(&self, candidate: u32) -> bool {
-        self.has(candidate, WHOLE)
+        self.of(candidate).whole()
     }
 
     /// Whether reading it failed; it takes no further part.
     pub(crate) fn failed(&self, candidate: u32) -> bool {
-        self.has(candidate, FAILED)
+        self.of(candidate).failed()
     }
 
     pub(crate) fn fail(&self, row: Row) {
@@ -166,10 +191,13 @@ impl<'a> Table<'a> {
 
     /// The hash of its ends; only meaningful where that is known.
     pub(crate) fn fast(&self, candidate: u32) -> u64 {
-        let row = self.row(candidate);
+        self.fast_in(self.row(candidate))
+    }
+
+    pub(crate) fn fast_in(&self, row: Row) -> u64 {
         match &self.fast {
             Fast::Beside(all) => all[row.index()].load(Relaxed),
-            Fast::Few(some) if self.has_whole(candidate) => {
+            Fast::Few(some) if self.knows(row).whole() => {
                 lock(some).get(&row.0).copied().unwrap_or(0)
             }
             Fast::Few(_) => self.whole[row.index() * self.width].load(Relaxed),
@@ -190,8 +218,12 @@ impl<'a> Table<'a> {
 
     /// The digest's words; only meaningful where the whole is known.
     pub(crate) fn whole(&self, candidate: u32) -> [u64; 4] {
+        self.whole_in(self.row(candidate))
+    }
+
+    pub(crate) fn whole_in(&self, row: Row) -> [u64; 4] {
         let mut words = [0; 4];
-        let at = self.row(candidate).index() * self.width;
+        let at = row.index() * self.width;
         for (to, from) in words.iter_mut().zip(&self.whole[at..at + self.width]) {
             *to = from.load(Relaxed);
         }
@@ -246,7 +278,7 @@ impl<'a> Table<'a> {
 
     /// Whether it was asked what no other file uses.
     pub(crate) fn has_own_blocks(&self, candidate: u32) -> bool {
-        self.has(candidate, SPACE)
+        self.of(candidate).0 & SPACE != 0
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Reading, Worker, system};
 use crate::fd::stat_at;
 use crate::ignores::Subject;
 use crate::listing::Tag;
-use crate::shard::{Found, Role};
+use crate::shard::{Found, MOST, Role};
 use crate::tree::{Task, Top};
 use crate::{
     Entries, ErrorKind, FileStat, FileStats, Hidden, Kind, Meta, Metadata, OwnFile, Symlinks,
@@ -133,6 +133,11 @@ impl Worker<'_> {
         let at = self.shard.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)
             .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
+        if self.found.len() + 2 > MOST {
+            return Err(ErrorKind::Refused(
+                "more than 2^30 entries in one directory",
+            ));
+        }
         if lists {
             let ino = stat.as_ref().map_or(ino, |stat| stat.id.ino);
             let nth = self.found.len();
