@@ -19,7 +19,7 @@ pub fn begin(budget: u64, cancel: &Cancel) {
 
 /// Bytes of arrays that stay in memory.
 fn kept(budget: u64) -> u64 {
-    budget / 2
+    budget.div_ceil(2)
 }
 
 /// Where files for the others may lie, the best place first: what the user names for temporary
@@ -99,8 +99,8 @@ pub fn fit(
     if room < buffers {
         let least = match state {
             // The half of it is enough whatever is kept of the files.
-            Kept::Arrays(bytes) => (buffers + bytes).min(2 * buffers),
-            Kept::Pieces(bytes) => buffers + bytes,
+            Kept::Arrays(bytes) => buffers.saturating_add(bytes).min(2 * buffers),
+            Kept::Pieces(bytes) => buffers.saturating_add(bytes),
         };
         return Err(format!(
             "--memory-budget: {budget} bytes are too few for {workers} threads; at least {least} are needed"

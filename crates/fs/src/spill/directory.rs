@@ -67,20 +67,24 @@ impl Directory {
 
     /// A file that has no name, or none any more.
     pub(super) fn file(&self) -> Result<OwnedFd, Failed> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        match openat(&self.fd, c".", flags | OFlags::TMPFILE, mode) {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+        match openat(&self.fd, c".", flags, Mode::RUSR | Mode::WUSR) {
             // Not known to the file system, or to the kernel.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
-            opened => return opened.map_err(Failed::at("create")),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => self.unnamed(),
+            opened => opened.map_err(Failed::at("create")),
         }
+    }
+
+    /// One that loses its name at once.
+    fn unnamed(&self) -> Result<OwnedFd, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         for _ in 0..TRIES {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = CString::new(format!(".bc-spill-{process}-{count}")).unwrap_or_default();
-            match openat(&self.fd, &name, flags, mode) {
+            match openat(&self.fd, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Failed::at("create")(errno)),
                 Ok(file) => {
@@ -124,7 +128,7 @@ fn fill(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::{AsFd, AsRawFd};
+    use std::os::fd::AsFd;
 
     #[test]
     fn what_is_wrong_with_each_directory_is_said() {
@@ -167,12 +171,35 @@ mod tests {
             path: here.path().to_owned(),
             fd: openat(CWD, here.path(), flags, Mode::empty()).unwrap(),
         };
-        let file = directory.file().unwrap();
-        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
-        reserve(file.as_fd(), 0, 1 << 20).unwrap();
-        fill(file.as_fd(), 1 << 20, (2 << 20) + 5).unwrap();
-        let stat = rustix::fs::fstat(&file).unwrap();
-        assert_eq!((stat.st_size, stat.st_nlink), ((2 << 20) + 5, 0));
-        assert!(file.as_raw_fd() > 2);
+        for file in [directory.file(), directory.unnamed()] {
+            let file = file.unwrap();
+            assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+            reserve(file.as_fd(), 0, 1 << 20).unwrap();
+            fill(file.as_fd(), 1 << 20, (2 << 20) + 5).unwrap();
+            let stat = rustix::fs::fstat(&file).unwrap();
+            assert_eq!((stat.st_size, stat.st_nlink), ((2 << 20) + 5, 0));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let here = tempfile::tempdir().unwrap();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = Directory {
+            path: here.path().to_owned(),
+            fd: openat(CWD, here.path(), flags, Mode::empty()).unwrap(),
+        };
+        let process = std::process::id();
+        for count in 0..40 {
+            std::fs::write(
+                here.path().join(format!(".bc-spill-{process}-{count}")),
+                "x",
+            )
+            .unwrap();
+        }
+        directory.unnamed().unwrap();
+        let left = std::fs::read_dir(here.path()).unwrap();
+        let intact = left.filter(|file| file.as_ref().unwrap().metadata().unwrap().len() == 1);
+        assert_eq!(intact.count(), 40);
     }
 }

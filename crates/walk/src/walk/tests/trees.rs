@@ -224,7 +224,7 @@ fn records_stay_small() {
 /// fit in a gigabyte beside what an engine keeps of them.
 #[test]
 fn a_listing_takes_few_bytes_a_file() {
-    const FILES: usize = 1000;
+    const FILES: usize = 400;
     for in_one in [1, 20, FILES] {
         let tree = Tree::new();
         for nth in 0..FILES {
