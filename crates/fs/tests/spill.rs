@@ -1,5 +1,7 @@
 //! The allocator in a process of its own, as a budget holds for all of one.
 
+#![forbid(unsafe_code)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -147,12 +147,15 @@ unsafe fn change(spill: &Spill, start: *mut u8, layout: Layout, new: usize) -> *
     if let Some((place, mut block)) = mapped {
         let before = block.len();
         if new >= LARGE {
+            // Its address may be another block's as soon as it moves.
+            place.withhold();
             // SAFETY: the block is the caller's, who gives it up.
-            match unsafe { block.resize(new) } {
+            let resized = unsafe { block.resize(new) };
+            place.put(&block);
+            match resized {
                 Ok(()) => {
                     spill.count(block.len());
                     spill.uncount(before);
-                    place.put(&block);
                     return block.start().as_ptr();
                 }
                 Err(failed) => {
@@ -268,6 +271,11 @@ impl Place {
         self.len.store(len, Ordering::Relaxed);
         self.file.store(file, Ordering::Relaxed);
         self.start.store(start.as_ptr(), Ordering::Release);
+    }
+
+    /// Keeps it taken, but of no mapping.
+    fn withhold(&self) {
+        self.start.store(TAKEN, Ordering::Release);
     }
 
     fn clear(&self) {
