@@ -132,11 +132,10 @@ fn results_within_the_least_budget_are_those_without_one() {
             .bc_line(&format!("{line} -v --memory-budget={budget}"))
             .go();
         ran.stderr_has("memory budget: ");
-        assert!(
-            results(&t, &line, &ran) == expected,
-            "{line}: {}",
-            ran.error_text()
-        );
+        let got = results(&t, &line, &ran);
+        let mut both = got.0.iter().zip(&expected.0);
+        let differ = both.find(|(got, expected)| got != expected);
+        assert!(got == expected, "{line}: {differ:?}: {}", ran.error_text());
     }
 }
 

@@ -139,31 +139,53 @@ pub(crate) fn sort(found: &mut [Found], names: &[u8]) {
     found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| compare(a, b, names)));
 }
 
-/// Of two with the same key.
+/// Of two with the same key. Eight bytes at a time: names of a directory often begin alike.
 fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
-    // Eight bytes of both are known to be the same, if there are so many and the last is no slash
-    // of ours.
+    // As many bytes of both are known to be the same, unless the last is a slash of ours.
     let known = match a.key as u8 {
         0 | b'/' => 0,
         _ => 8,
     };
-    let rest = |found: &Found| &names[found.name as usize + 1 + known..];
-    let both = rest(a).iter().zip(rest(b));
-    for (left, right) in both {
-        if *left == 0 || *right == 0 {
-            break;
+    let (left, right) = (a.name as usize + 1, b.name as usize + 1);
+    let mut at = known;
+    loop {
+        let (x, y) = (word(names, left + at), word(names, right + at));
+        let differs = x ^ y;
+        // The first byte that differs; 8 if none does.
+        let nth = differs.leading_zeros() / 8;
+        let before = x | u64::MAX.checked_shr(8 * nth).unwrap_or(0);
+        if has_nul(before) {
+            // The names are the same.
+            return (a.role() != Role::Entry).cmp(&(b.role() != Role::Entry));
         }
-        if left != right {
-            return left.cmp(right);
+        if differs != 0 {
+            let byte = |word: u64, found: &Found| match (word >> (56 - 8 * nth)) as u8 {
+                0 if found.role() != Role::Entry => b'/',
+                byte => byte,
+            };
+            return byte(x, a).cmp(&byte(y, b));
+        }
+        at += 8;
+    }
+}
+
+/// Eight bytes of the names from `at` on, with zeros behind the last.
+fn word(names: &[u8], at: usize) -> u64 {
+    match names[at..].first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            let rest = &names[at..];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
         }
     }
-    let slash = |found: &Found| match found.role() {
-        Role::Entry => &b""[..],
-        Role::Descend | Role::Defer => &b"/"[..],
-    };
-    let (left, right) = (a.name_in(names), b.name_in(names));
-    let left = left.iter().chain(slash(a));
-    left.cmp(right.iter().chain(slash(b)))
+}
+
+/// Whether any byte is 0 (Hacker's Delight, 6-1).
+fn has_nul(word: u64) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
 }
 
 impl Shard {
@@ -186,9 +208,13 @@ mod tests {
         #[test]
         fn order_is_that_of_the_paths(
             names in prop::collection::hash_set(
-                prop::collection::vec(prop::sample::select(&b"ab.-/0\xff\x01"[..]), 1..12)
-                    .prop_map(|name| {
-                        name.into_iter().map(|b| if b == b'/' { b'.' } else { b }).collect::<Vec<u8>>()
+                (
+                    prop::sample::select(&["", "a", "aaaaaaa", "aaaaaaaa", "aaaaaaaa.aaaaaa"][..]),
+                    prop::collection::vec(prop::sample::select(&b"ab.-/0\xff\x01"[..]), 1..12),
+                )
+                    .prop_map(|(start, rest)| {
+                        let bytes = start.bytes().chain(rest);
+                        bytes.map(|b| if b == b'/' { b'.' } else { b }).collect::<Vec<u8>>()
                     }),
                 0..40,
             ),
