@@ -87,8 +87,8 @@ fn afresh(t: &TestTree) {
     std::fs::copy(t.join("kept"), t.join("OLD")).unwrap();
 }
 
-/// Lines of what a command has written, but for the first and the last of a manifest, which hold
-/// the time.
+/// Lines of what a command has written, but for those of a manifest that hold the time: its first
+/// and last, and entries that were read again.
 fn results(t: &TestTree, line: &str, ran: &Outcome) -> (Vec<Vec<u8>>, Option<i32>) {
     let name = match line.contains("update") {
         true => "OLD",
@@ -100,6 +100,9 @@ fn results(t: &TestTree, line: &str, ran: &Outcome) -> (Vec<Vec<u8>>, Option<i32
         lines.pop();
         lines.pop();
         lines.remove(0);
+        let is_timed = |line: &[u8]| line.windows(4).any(|four| four == b"_at\"");
+        lines.retain(|line| !is_timed(line));
+        assert!(lines.len() >= FILES, "{} lines", lines.len());
     }
     lines.push(ran.stdout.clone());
     (lines, ran.status.code())
@@ -128,10 +131,7 @@ fn results_within_the_least_budget_are_those_without_one() {
         let short = format!("{line} --memory-budget={}", budget - 1);
         t.bc_line(&short).go().code(2);
         afresh(&t);
-        let ran = t
-            .bc_line(&format!("{line} -v --memory-budget={budget}"))
-            .go();
-        ran.stderr_has("memory budget: ");
+        let ran = t.bc_line(&format!("{line} --memory-budget={budget}")).go();
         let got = results(&t, &line, &ran);
         let mut both = got.0.iter().zip(&expected.0);
         let differ = both.find(|(got, expected)| got != expected);
