@@ -68,7 +68,9 @@ pub struct Common {
     pub io: Io,
     /// Most memory for buffers and per-file state, e.g. 256M
     ///
-    /// Where it does not suffice for the files found, nothing is read and the least that works is named.
+    /// What of the files' state has no room lies in nameless files in $TMPDIR, /var/tmp, the cache
+    /// directory or /tmp, whichever is on a disk first. Where the half of it does not suffice for
+    /// buffers, nothing is read and the least that works is named.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never

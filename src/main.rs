@@ -8,6 +8,7 @@
 
 mod applet;
 mod args;
+mod budget;
 mod config;
 mod describe;
 mod dup;
@@ -30,6 +31,10 @@ mod signals;
 use std::process::ExitCode;
 
 use exit::Exit;
+
+/// Only this has `--memory-budget` kept.
+#[global_allocator]
+static ALLOCATOR: bc_fs::spill::Allocator = bc_fs::spill::Allocator;
 
 fn main() -> ExitCode {
     panics::report_as_errors();

@@ -15,6 +15,7 @@ use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_walk::{Listing, Metadata, OwnFile, Workers};
 
 use crate::args::{Common, Io, WalkArgs};
+use crate::budget::{self, Kept};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
@@ -42,7 +43,12 @@ static CANCEL: OnceLock<Cancel> = OnceLock::new();
 
 /// The signal that asked for the end of the run, if one did.
 pub fn interrupted() -> Option<i32> {
-    CANCEL.get()?.reason().map(|signal| signal as i32)
+    signal(CANCEL.get()?)
+}
+
+fn signal(cancel: &Cancel) -> Option<i32> {
+    let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
+    reason.map(|signal| signal as i32)
 }
 
 /// A fatal end that was already reported.
@@ -79,6 +85,9 @@ impl Session {
         }
         bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
+        if let Some(Size(budget)) = common.memory_budget {
+            budget::begin(budget, &session.cancel);
+        }
         match common.io {
             Io::Uring => {
                 if let Err(error) = bc_read::uring_available() {
@@ -112,10 +121,17 @@ impl Session {
     /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
     /// input that gives no more, fails because of it.
     pub fn fatal(&self, text: &str) -> Exit {
-        if let Some(signal) = self.cancel.reason() {
-            return Exit::Signal(signal as i32);
+        if let Some(signal) = self.signal() {
+            return Exit::Signal(signal);
         }
-        crate::report::fatal(&format!("bc {}", self.report.applet()), text)
+        // What fails after the budget could not be kept fails because of that.
+        let text = budget::failure().unwrap_or_else(|| text.to_owned());
+        crate::report::fatal(&format!("bc {}", self.report.applet()), &text)
+    }
+
+    /// The signal that asked for the end of this run, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        signal(&self.cancel)
     }
 
     /// A worker panicked: a defect of ours, which was reported when it happened.
@@ -262,9 +278,10 @@ impl Session {
     }
 
     /// Threads that may read and hash `files` files, `width` at once each: all that there may be
-    /// and for which the memory budget suffices beside `state` bytes for the files, unless those
-    /// are known to be worth no more than one.
-    pub fn workers(&self, files: usize, width: usize, state: u64) -> usize {
+    /// and for whose buffers the memory budget suffices beside `state` bytes that are kept of the
+    /// files, as far as those stay in memory; unless the files are known to be worth no more than
+    /// one.
+    pub fn workers(&self, files: usize, width: usize, state: Kept) -> usize {
         const FEW: usize = 8;
         let bytes = match files {
             0 => Some(0),
@@ -279,19 +296,19 @@ impl Session {
             return 1;
         }
         let affordable = self.common.memory_budget.map_or(u64::MAX, |Size(budget)| {
-            budget.saturating_sub(state) / (slots_needed(width) as u64 * LEAST_SLOT)
+            budget::workers(budget, width, state)
         });
         let most = self.most_workers();
         usize::try_from(affordable).map_or(most, |count| most.min(count).max(1))
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within what `state` bytes for the files leave of the memory budget.
+    /// open each, within what is left of the memory budget.
     pub fn read_options(
         &self,
         workers: usize,
         width: usize,
-        state: u64,
+        state: Kept,
     ) -> Outcome<bc_read::Options> {
         self.fit(workers, width, state)
             .map_err(|text| self.fatal(&text))
@@ -302,7 +319,7 @@ impl Session {
         &self,
         workers: usize,
         width: usize,
-        state: u64,
+        state: Kept,
     ) -> Result<bc_read::Options, String> {
         let mut options = bc_read::Options {
             backend: match self.common.io {
@@ -312,21 +329,9 @@ impl Session {
             },
             ..bc_read::Options::default()
         };
-        let Some(Size(budget)) = self.common.memory_budget else {
-            return Ok(options);
-        };
-        let slots = slots_needed(width).min(options.slots) as u64;
-        let least = state + workers as u64 * slots * LEAST_SLOT;
-        if budget < least {
-            return Err(format!(
-                "--memory-budget: {budget} bytes are too few for {workers} threads and {state} bytes that the files take; at least {least} are needed"
-            ));
+        if let Some(Size(budget)) = self.common.memory_budget {
+            budget::fit(&mut options, budget, workers, width, state)?;
         }
-        let share = (budget - state) / workers as u64;
-        options.slots =
-            (share / options.slot_size as u64).clamp(slots, options.slots as u64) as usize;
-        options.slot_size =
-            (share / options.slots as u64).min(options.slot_size as u64) as usize & !4095;
         Ok(options)
     }
 
@@ -344,10 +349,16 @@ impl Session {
 
     /// Writes the metrics and turns an interruption into its exit.
     pub fn end(mut self, exit: Exit) -> Exit {
-        let mut exit = match self.cancel.reason() {
-            Some(signal) => exit.worst(Exit::Signal(signal as i32)),
+        let mut exit = match self.signal() {
+            Some(signal) => exit.worst(Exit::Signal(signal)),
             None => exit,
         };
+        if let Some(text) = budget::failure() {
+            exit = exit.worst(self.fatal(&text));
+        }
+        if let Some(text) = budget::told() {
+            self.report.note(1, &text);
+        }
         if let Some(file) = self.common.metrics.clone() {
             let code = match exit {
                 Exit::Done => 0,
@@ -366,7 +377,7 @@ impl Session {
             let seconds = self.started.elapsed().as_secs_f64();
             self.metrics
                 .set("duration_seconds", "Wall time of the run.", seconds);
-            if let Some(peak) = peak_memory() {
+            if let Some(peak) = budget::peak_memory() {
                 self.metrics.set(
                     "peak_memory_bytes",
                     "Most resident memory at any time.",
@@ -386,23 +397,15 @@ impl Session {
     }
 }
 
-/// The least that a slot can do with.
-const LEAST_SLOT: u64 = 16 << 10;
-
-/// Slots that a worker needs: twice the lanes, so that reads can overlap hashing.
-fn slots_needed(width: usize) -> usize {
-    (2 * width).max(4)
-}
-
 /// Runs `f` while somebody watches for signals, who ends the process for one.
 fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                if let Some(signal) = cancel.reason() {
+                if let Some(signal) = signal(cancel) {
                     crate::progress::clear_for_good();
-                    let _ = signal_hook::low_level::emulate_default_handler(signal as i32);
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 std::thread::park_timeout(std::time::Duration::from_millis(50));
             }
@@ -462,16 +465,6 @@ pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
         full.extend_from_slice(path);
     }
     full
-}
-
-/// Most resident memory so far, in bytes, as the kernel counts it.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use bc_walk::{Listing, Metadata};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::args::WalkArgs;
+use crate::budget::Kept;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -168,7 +169,7 @@ fn search(
     };
     let cpu = CpuFeatures::detect();
     let width = Batch::new(&[algorithm], cpu).width();
-    let state = bc_dup::scan::memory(&listing);
+    let state = Kept::Arrays(bc_dup::scan::memory(&listing));
     let workers = session.workers(listing.len(), width, state);
     let options = Options {
         algorithm,

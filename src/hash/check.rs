@@ -13,6 +13,7 @@ use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
 
 use crate::args::WalkArgs;
+use crate::budget::Kept;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -185,7 +186,7 @@ fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Opt
         .map(|a| Batch::new(&[*a], CpuFeatures::detect()).width())
         .max()
         .unwrap_or(1);
-    let memory = bc_hash::check::memory(wanted);
+    let memory = Kept::Pieces(bc_hash::check::memory(wanted));
     let workers = session.workers(wanted.len(), width, memory);
     Ok((workers, session.read_options(workers, width, memory)?))
 }

@@ -17,6 +17,7 @@ use bc_hash::{Options, Progress};
 use bc_walk::Metadata;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
+use crate::budget::Kept;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -101,6 +102,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     let state = listing
         .as_ref()
         .map_or(0, |l| bc_hash::memory(l, &args.algorithms));
+    let state = Kept::Arrays(state);
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
     if args.allow_changed {

@@ -8,6 +8,7 @@ use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_hash::check::{Verdict, Wanted};
 use bc_hash::{Options, Progress};
 
+use crate::budget::Kept;
 use crate::run::{Outcome, Session};
 
 use super::guess::same_length;
@@ -95,7 +96,7 @@ fn matching(
         cpu: CpuFeatures::detect(),
         // The whole list fits, so the few tried of it do.
         read: session
-            .fit(1, width, bc_hash::check::memory(&tries))
+            .fit(1, width, Kept::Pieces(bc_hash::check::memory(&tries)))
             .unwrap_or_default(),
         workers: 1,
         start: bc_pool::dispatch::Start::default(),

@@ -11,6 +11,7 @@ use bc_hash::Progress;
 use bc_integrity::change::Change;
 use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
 
+use crate::budget::Kept;
 use crate::exit::Exit;
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
@@ -50,11 +51,12 @@ pub fn working<T>(
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
     // Before the walk, if nothing at all will fit.
-    session.read_options(1, width, 0)?;
+    session.read_options(1, width, Kept::Arrays(0))?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
-        let workers = session.workers(job.files as usize, width, job.memory);
-        let read = session.fit(workers, width, job.memory)?;
+        let state = Kept::Arrays(job.memory);
+        let workers = session.workers(job.files as usize, width, state);
+        let read = session.fit(workers, width, state)?;
         Ok(Reading {
             workers,
             start: session.common.threads.start(),
@@ -80,8 +82,8 @@ pub fn working<T>(
 
 /// Says what ended the command, unless a signal did.
 pub fn stopped(session: &Session, stop: &Stop) -> Exit {
-    if let Some(signal) = session.cancel.reason() {
-        return Exit::Signal(signal as i32);
+    if let Some(signal) = session.signal() {
+        return Exit::Signal(signal);
     }
     match stop {
         Stop::Engine(error) => session.fatal(&error.to_string()),

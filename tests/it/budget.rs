@@ -1,85 +1,244 @@
-//! `--memory-budget` bounds buffers and the state of the files together, or
-//! the run is refused before it reads anything, with the least that works.
+//! `--memory-budget`: results are what they are without one, what has no room lies in files that
+//! nobody sees, and only buffers for which there is none at all are a reason to refuse.
 
-use bc_testkit::TestTree;
+use std::path::PathBuf;
 
-use crate::common::Bc;
+use bc_testkit::{Outcome, TestTree, left_out};
 
-const FILES: usize = 10_000;
+use crate::common::{BC, Bc};
+use crate::strace;
 
+const FILES: usize = 3000;
+
+/// Many files with long names, some of them equal: more than any budget here has room for.
 fn many() -> TestTree {
     let t = TestTree::new();
+    let long = "n".repeat(230);
     for index in 0..FILES {
-        t.write(
-            format!("d/{}/a-name-of-usual-length-{index}", index % 50),
-            "same",
-        );
+        let content = format!("{:04}", index / 2 * 7 % 1000);
+        t.write(format!("d/{}/{long}-{index}", index % 7), content);
     }
+    t.write("one/a", "a");
     t
 }
 
-fn least(text: &str) -> u64 {
-    let (_, rest) = text
-        .split_once("at least ")
-        .unwrap_or_else(|| panic!("{text}"));
-    rest.split(' ').next().unwrap().parse().unwrap()
+/// The commands that read trees. `OLD` is a manifest of the tree.
+const LINES: [&str; 7] = [
+    "hash --type=xxh128 --output=out d",
+    "hash --type=xxh128,xxh3 --format=bsd --output=out d",
+    "dup --output=out d",
+    "integrity manifest --algorithm=xxh128 --output=out d",
+    "integrity verify --output=out d OLD",
+    "integrity verify --mode=meta --output=out d OLD",
+    "integrity update d OLD",
+];
+
+/// One of each kind, over a single file.
+const SMALL: [&str; 3] = [
+    "hash --type=xxh128 --output=out one",
+    "dup --output=out one",
+    "integrity manifest --algorithm=xxh128 --output=out one",
+];
+
+fn one_thread(line: &str) -> String {
+    format!("{line} --threads=mono --io=sync")
+}
+
+/// The least budget with which a command runs. What is needed at all is known before the walk, what
+/// is needed for the files after it.
+fn least(t: &TestTree, line: &str) -> u64 {
+    let mut budget = 1;
+    for _ in 0..2 {
+        let _ = std::fs::remove_file(t.join("out"));
+        let ran = t.bc_line(&format!("{line} --memory-budget={budget}")).go();
+        let text = ran.error_text();
+        let Some((_, rest)) = text.split_once("at least ") else {
+            break;
+        };
+        ran.code(2)
+            .stdout_is("")
+            .stderr_has(format!("--memory-budget: {budget} bytes are too few"));
+        assert!(!t.exists("out"), "{line}");
+        budget = rest.split(' ').next().unwrap().parse().unwrap();
+    }
+    let _ = std::fs::remove_file(t.join("out"));
+    budget
+}
+
+/// A directory for what has no room, and whether any that is tried is on a disk.
+fn spill_directory(t: &TestTree) -> Option<PathBuf> {
+    let line = one_thread("hash --type=xxh128 --output=out d");
+    let budget = least(t, &line);
+    let tried = t.bc_line(&format!("{line} -v --memory-budget={budget}"));
+    let tried = tried.env("TMPDIR", t.path()).go();
+    if tried.error_text().contains("is in memory itself") {
+        left_out("all directories for temporary files are in memory");
+        return None;
+    }
+    tried.code(0);
+    let text = tried.error_text();
+    let (_, rest) = text.split_once(" in files in ").unwrap();
+    Some(rest.split(" at most").next().unwrap().into())
+}
+
+/// Makes `OLD` from what it was, and removes what the last command wrote.
+fn afresh(t: &TestTree) {
+    let _ = std::fs::remove_file(t.join("out"));
+    std::fs::copy(t.join("kept"), t.join("OLD")).unwrap();
+}
+
+/// Lines of what a command has written, but for those of a manifest that hold the time: its first
+/// and last, and entries that were read again.
+fn results(t: &TestTree, line: &str, ran: &Outcome) -> (Vec<Vec<u8>>, Option<i32>) {
+    let name = match line.contains("update") {
+        true => "OLD",
+        false => "out",
+    };
+    let bytes = t.read(name);
+    let mut lines: Vec<Vec<u8>> = bytes.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    if line.contains("manifest") || line.contains("update") {
+        lines.pop();
+        lines.pop();
+        lines.remove(0);
+        let is_timed = |line: &[u8]| line.windows(4).any(|four| four == b"_at\"");
+        lines.retain(|line| !is_timed(line));
+        assert!(lines.len() >= FILES, "{} lines", lines.len());
+    }
+    lines.push(ran.stdout.clone());
+    (lines, ran.status.code())
 }
 
 #[test]
-fn the_least_is_told_before_anything_is_read_and_it_works() {
+fn results_within_the_least_budget_are_those_without_one() {
     let t = many();
-    let peak = |line: &str| {
-        t.bc_line(line).arg("--metrics=../m.json").go().code(0);
-        let metrics: serde_json::Value = serde_json::from_slice(&t.read("../m.json")).unwrap();
-        metrics["peak_memory_bytes"].as_u64().unwrap()
-    };
-    t.write("one/a", "a");
-    t.bc_line("integrity manifest --output=m.jsonl d")
+    if spill_directory(&t).is_none() {
+        return;
+    }
+    t.bc_line("integrity manifest --algorithm=xxh128 --output=kept d")
         .go()
         .code(0);
-    t.bc_line("hash --output=sums d").go().code(0);
-    for (line, small) in [
-        ("hash --output=out d", "hash --output=out one"),
-        (
-            "hash --type=sha512,md5 --format=jsonl --output=out d",
-            "hash --output=out one",
-        ),
-        ("hash check --status sums", "hash --output=out one"),
-        ("dup --output=out d", "dup --output=out one"),
-        (
-            "integrity manifest --output=out d",
-            "integrity manifest --output=out one",
-        ),
-        (
-            "integrity verify --output=out d m.jsonl",
-            "integrity manifest --output=out one",
-        ),
-        (
-            "integrity update d m.jsonl",
-            "integrity manifest --output=out one",
-        ),
-    ] {
-        let one_thread = |line: &str| format!("{line} --threads=mono --io=sync");
+    // Something to update, and something damaged.
+    t.write(format!("d/0/{}-0", "n".repeat(230)), "edited");
+    for line in LINES {
+        afresh(&t);
+        let ran = t.bc_line(line).go();
+        let expected = results(&t, line, &ran);
+        afresh(&t);
         let line = one_thread(line);
-        let _ = std::fs::remove_file(t.join("out"));
-        let refused = t.bc_line(&format!("{line} --memory-budget=1M")).go();
-        refused
-            .code(2)
-            .stdout_is("")
-            .stderr_has("--memory-budget: 1048576 bytes are too few");
-        assert!(!t.join("out").exists(), "{line}");
-        let least = least(&refused.error_text());
-        assert!(least > 1 << 20 && least < 64 << 20, "{line}: {least}");
-        let got = peak(&format!("{line} --memory-budget={least}"));
-        // What the program itself takes, and what allocators round up.
-        let base = peak(&one_thread(small));
-        assert!(
-            got <= base + least + least / 4 + (2 << 20),
-            "{line}: {got} bytes, {least} allowed, {base} without files"
-        );
-        let short = least * 9 / 10;
-        t.bc_line(&format!("{line} --memory-budget={short}"))
-            .go()
-            .code(2);
+        let budget = least(&t, &line);
+        afresh(&t);
+        assert!(budget <= 4 << 20, "{line}: {budget}");
+        let short = format!("{line} --memory-budget={}", budget - 1);
+        t.bc_line(&short).go().code(2);
+        afresh(&t);
+        let ran = t.bc_line(&format!("{line} --memory-budget={budget}")).go();
+        let got = results(&t, &line, &ran);
+        let mut both = got.0.iter().zip(&expected.0);
+        let differ = both.find(|(got, expected)| got != expected);
+        assert!(got == expected, "{line}: {differ:?}: {}", ran.error_text());
     }
+}
+
+/// A limit that the kernel enforces (`RLIMIT_DATA`) on all memory that no file backs: what the
+/// program takes over a single file, the budget, and a little for what is too small to count.
+#[test]
+fn a_run_needs_no_more_memory_than_its_budget() {
+    const STEP: u64 = 64 << 10;
+    const LITTLE: u64 = 512 << 10;
+    let t = many();
+    if spill_directory(&t).is_none() {
+        return;
+    }
+    t.bc_line("integrity manifest --algorithm=xxh128 --output=kept d")
+        .go()
+        .code(0);
+    let limited = |bytes: u64, line: &str| {
+        let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
+        let run = t.run("sh").args(["-c", &script, BC]);
+        run.args(line.split_whitespace()).go()
+    };
+    // What the program takes over one file, buffers and all.
+    let base = SMALL.map(|line| {
+        let line = one_thread(line);
+        let line = format!("{line} --memory-budget={}", least(&t, &line));
+        let (mut fails, mut works) = (0, 64 << 20);
+        while works - fails > STEP {
+            let half = (works + fails) / 2;
+            match limited(half, &line).status.code() {
+                Some(0) => works = half,
+                _ => fails = half,
+            }
+        }
+        works
+    });
+    for line in LINES {
+        let kind = SMALL.iter().position(|small| small[..3] == line[..3]);
+        let line = one_thread(line);
+        let budget = least(&t, &line);
+        let most = base[kind.unwrap()] + budget + LITTLE;
+        afresh(&t);
+        let ran = limited(most, &format!("{line} --memory-budget={budget}"));
+        let code = ran.status.code();
+        assert!(
+            code < Some(2) && code.is_some(),
+            "{line}: {}",
+            ran.error_text()
+        );
+        afresh(&t);
+        let code = limited(most, &line).status.code();
+        assert!(
+            code.is_none_or(|code| code > 1),
+            "{line}: {most} bytes are enough anyway"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_left_of_what_had_no_room() {
+    let t = many();
+    let Some(directory) = spill_directory(&t) else {
+        return;
+    };
+    t.dir("tmp");
+    let line = one_thread("dup --output=out d");
+    let budget = least(&t, &line);
+    let ran = t.bc_line(&format!("{line} -v --memory-budget={budget}"));
+    let ran = ran.env("TMPDIR", t.join("tmp")).go();
+    ran.code(0);
+    if directory == t.path() {
+        ran.stderr_has("/tmp at most");
+    }
+    assert_eq!(std::fs::read_dir(t.join("tmp")).unwrap().count(), 0);
+}
+
+/// A full disk, and one that cannot set room aside.
+#[test]
+fn a_disk_without_room_is_named() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = many();
+    let Some(directory) = spill_directory(&t) else {
+        return;
+    };
+    let line = "hash --type=xxh128 --output=out d";
+    let expected = t.bc_line("hash --type=xxh128 d").go();
+    let budget = least(&t, &one_thread(line));
+    let line = format!("{line} --io=sync --memory-budget={budget}");
+    for nth in [1, 4] {
+        let ran = strace::injected(&t, "fallocate", "error=ENOSPC", nth, &line);
+        ran.code(2)
+            .stderr_has(
+                "bc hash: --memory-budget: what it has no room for could not be put in a file: ",
+            )
+            .stderr_has(": reserve room: No space left on device (os error 28)");
+        if directory != t.path() {
+            ran.stderr_has(format!("file: {}: ", directory.display()));
+        }
+        assert_eq!(ran.error_lines().len(), 1, "{}", ran.error_text());
+        assert!(!t.exists("out"));
+    }
+    let ran = strace::injected(&t, "fallocate", "error=EOPNOTSUPP", 1, &line);
+    ran.code(0);
+    assert!(t.read("out") == expected.stdout);
 }

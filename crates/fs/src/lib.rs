@@ -6,6 +6,7 @@
 //! - [`mount`] knows what each file system can be trusted with.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
+//! - [`spill`] keeps what a memory budget has no room for in files.
 //! - [`streams`] opens the standard streams and knows which were closed.
 //! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
 //! - [`file_system_uuid`] names the file system that a file is on; [`may_be_one_file_system`] tells
@@ -14,8 +15,8 @@
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], `uuid`, `inode_flags` and where [`mount`] asks
-//!   one file system alone.
+//! - Unsafe code stands in [`lease`], [`streams`], [`spill`], `uuid`, `inode_flags` and where
+//!   [`mount`] asks one file system alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -32,6 +33,7 @@ pub mod mount;
 pub mod place;
 pub mod safe;
 mod size;
+pub mod spill;
 pub mod streams;
 mod uuid;
 

@@ -11,7 +11,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
 
 use crate::large;
 use crate::links::{Claim, Links};
-use crate::results::{Collector, Hashes};
+use crate::results::{Collector, Hashes, Results};
 
 /// What to compute and how.
 #[derive(Clone, Debug)]
@@ -158,14 +158,14 @@ pub fn hash_plan(
     cancel: &Cancel,
     progress: &Progress,
 ) -> Result<Hashes, WorkerPanic> {
-    let collector = |_| Collector::new(&options.algorithms);
+    let results = Results::new(listing.len(), &options.algorithms);
+    let collector = |_| Collector::new(&results);
     let (collected, totals) = hash_with(listing, plan, options, cancel, progress, collector)?;
-    Ok(Hashes::merge(
-        listing.len(),
-        &options.algorithms,
-        collected,
-        totals,
-    ))
+    let errors: Vec<_> = collected
+        .into_iter()
+        .flat_map(Collector::into_errors)
+        .collect();
+    Ok(Hashes::new(results, errors, totals))
 }
 
 /// Files whose counts are published together, to keep the shared counters

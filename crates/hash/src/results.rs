@@ -1,43 +1,80 @@
-//! Digests of a whole listing in flat arrays, filled from per-worker
-//! collections after the barrier.
+//! Digests of a whole listing in flat arrays, which the workers fill in place.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{EntryId, Error, FileStat, Listing};
 
 use crate::engine::{Sink, Totals};
 
-/// One worker's results in the order they came.
-pub(crate) struct Collector {
-    done: Vec<(EntryId, u64)>,
-    digests: Vec<u8>,
-    errors: Vec<(EntryId, Error)>,
+/// Sizes and digests in the making. An entry has one writer, and nothing is read before all
+/// workers are done: so there is one copy of them, where each worker's and then all together
+/// would be two.
+pub(crate) struct Results {
+    sizes: Vec<AtomicU64>,
+    digests: Vec<AtomicU8>,
+    lengths: Vec<usize>,
     stride: usize,
 }
 
-impl Collector {
-    pub(crate) fn new(algorithms: &[Algorithm]) -> Collector {
-        let stride = algorithms.iter().map(|a| a.digest_len()).sum();
-        Collector {
-            done: Vec::new(),
-            digests: Vec::new(),
-            errors: Vec::new(),
+impl Results {
+    pub(crate) fn new(entries: usize, algorithms: &[Algorithm]) -> Results {
+        let lengths: Vec<usize> = algorithms.iter().map(|a| a.digest_len()).collect();
+        let stride: usize = lengths.iter().sum();
+        Results {
+            sizes: vec![NONE; entries]
+                .into_iter()
+                .map(AtomicU64::new)
+                .collect(),
+            // The same memory: pages of zeros are the kernel's until a worker writes to them.
+            digests: vec![0; entries * stride]
+                .into_iter()
+                .map(AtomicU8::new)
+                .collect(),
+            lengths,
             stride,
         }
     }
+
+    fn put(&self, entry: EntryId, size: u64, digests: &[Digest]) {
+        let at = entry.0 as usize;
+        let mut place = &self.digests[at * self.stride..][..self.stride];
+        for digest in digests {
+            let bytes = digest.as_bytes();
+            let (own, others) = place.split_at(bytes.len());
+            for (to, from) in own.iter().zip(bytes) {
+                to.store(*from, Relaxed);
+            }
+            place = others;
+        }
+        self.sizes[at].store(size, Relaxed);
+    }
 }
 
-impl Sink for Collector {
+/// One worker's way to the results.
+pub(crate) struct Collector<'a> {
+    results: &'a Results,
+    errors: Vec<(EntryId, Error)>,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(results: &'a Results) -> Collector<'a> {
+        Collector {
+            results,
+            errors: Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_errors(self) -> Vec<(EntryId, Error)> {
+        self.errors
+    }
+}
+
+impl Sink for Collector<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         match result {
-            Ok((stat, digests)) => {
-                self.done.push((entry, stat.stamp.size));
-                for digest in digests {
-                    self.digests.extend_from_slice(digest.as_bytes());
-                }
-                debug_assert_eq!(self.digests.len(), self.done.len() * self.stride);
-            }
+            Ok((stat, digests)) => self.results.put(entry, stat.stamp.size, digests),
             Err(error) => self.errors.push((entry, error)),
         }
     }
@@ -75,38 +112,31 @@ const NONE: u64 = u64::MAX;
 /// Bytes of memory that hashing a listing takes for the listing and its results.
 pub fn memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
     let digests: usize = algorithms.iter().map(|a| a.digest_len()).sum();
-    // Sizes and digests, by worker and then by entry, and both for a moment.
-    let one = size_of::<(EntryId, u64)>() + size_of::<u64>() + 2 * digests;
+    // Size, digests, and its place in the order in which files are read.
+    let one = size_of::<u64>() + digests + size_of::<EntryId>();
     listing.memory() + (listing.len() * one) as u64
 }
 
 impl Hashes {
-    pub(crate) fn merge(
-        entries: usize,
-        algorithms: &[Algorithm],
-        collected: Vec<Collector>,
+    pub(crate) fn new(
+        results: Results,
+        errors: impl IntoIterator<Item = (EntryId, Error)>,
         totals: Totals,
     ) -> Hashes {
-        let lengths: Vec<usize> = algorithms.iter().map(|a| a.digest_len()).collect();
-        let stride = lengths.iter().sum();
-        let mut all = Hashes {
-            sizes: vec![NONE; entries],
-            digests: vec![0; entries * stride],
-            errors: BTreeMap::new(),
+        let Results {
+            sizes,
+            digests,
+            lengths,
+            stride,
+        } = results;
+        Hashes {
+            sizes: sizes.into_iter().map(AtomicU64::into_inner).collect(),
+            digests: digests.into_iter().map(AtomicU8::into_inner).collect(),
+            errors: errors.into_iter().collect(),
             lengths,
             stride,
             totals,
-        };
-        for part in collected {
-            for (&(entry, size), digest) in part.done.iter().zip(part.digests.chunks_exact(stride))
-            {
-                let at = entry.0 as usize;
-                all.sizes[at] = size;
-                all.digests[at * stride..][..stride].copy_from_slice(digest);
-            }
-            all.errors.extend(part.errors);
         }
-        all
     }
 
     /// What is known about `entry`.

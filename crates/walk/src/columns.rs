@@ -1,25 +1,103 @@
 //! Metadata of many entries, one array per field: as compact as asked for, and moved into
 //! path order one array at a time, so that this never needs twice the memory.
 
+use std::collections::HashMap;
+
 use crate::{FileStat, Identity, Kind, Meta, Metadata, Stamp};
 
-/// In place of a device's number: the entry was not looked at.
+/// In place of a class: the entry was not looked at.
 const UNKNOWN: u32 = u32::MAX;
 
-/// One array per field; those that are not asked for stay empty.
+/// What many entries have in common, kept once: a number for it takes 4 bytes an entry instead of
+/// 20. A source tree has a handful.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Class {
+    dev: u64,
+    nlink: u32,
+    /// `None` where no more than the basic metadata is kept.
+    mode: Option<u32>,
+    uid: u32,
+    gid: u32,
+    is_device: bool,
+}
+
+impl Class {
+    pub(crate) fn of(level: Metadata, stat: &FileStat) -> Class {
+        let is_full = level >= Metadata::Full;
+        Class {
+            dev: stat.id.dev,
+            // The kernel's own field (`stx_nlink`) has 32 bits.
+            nlink: u32::try_from(stat.nlink).unwrap_or(u32::MAX),
+            mode: is_full.then_some(stat.mode),
+            uid: if is_full { stat.uid } else { 0 },
+            gid: if is_full { stat.gid } else { 0 },
+            is_device: is_full && is_device(stat.mode),
+        }
+    }
+
+    /// Where a small cache keeps it. Spreads what differs in practice: owners, permissions, names.
+    pub(crate) fn bucket(&self, buckets: usize) -> usize {
+        let mixed =
+            self.dev ^ u64::from(self.nlink) << 40 ^ u64::from(self.mode.unwrap_or(0)) << 20;
+        let mixed = mixed ^ u64::from(self.uid) ^ u64::from(self.gid) << 32;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % buckets
+    }
+}
+
+/// All classes met so far, each with its number.
+#[derive(Debug, Default)]
+pub(crate) struct Classes {
+    all: Vec<Class>,
+    numbers: HashMap<Class, u32>,
+}
+
+impl Classes {
+    pub(crate) fn number(&mut self, class: Class) -> u32 {
+        *self.numbers.entry(class).or_insert_with(|| {
+            self.all.push(class);
+            // Fewer than there are entries, which are counted.
+            (self.all.len() - 1) as u32
+        })
+    }
+
+    /// By number.
+    pub(crate) fn into_all(self) -> Vec<Class> {
+        self.all
+    }
+}
+
+/// The classes that one worker met last: most entries have one of a few.
+#[derive(Debug, Default)]
+pub(crate) struct Recent([Option<(Class, u32)>; Recent::LEN]);
+
+impl Recent {
+    const LEN: usize = 16;
+
+    /// The number of a class, asked for by `find` if it is not known here.
+    #[inline]
+    pub(crate) fn number(&mut self, class: &Class, find: impl FnOnce() -> u32) -> u32 {
+        let known = &mut self.0[class.bucket(Recent::LEN)];
+        match known {
+            Some((same, number)) if same == class => *number,
+            _ => {
+                let number = find();
+                *known = Some((*class, number));
+                number
+            }
+        }
+    }
+}
+
+/// One array per field, 28 bytes an entry beside the inode number, which is in the entry itself;
+/// empty where no metadata is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    // Basic: 32 bytes an entry, the inode number being in the entry itself.
     /// Of device nodes, which have none, the device they stand for, if all is asked for.
     size: Vec<u64>,
     mtime_ns: Vec<i64>,
     ctime_ns: Vec<i64>,
-    nlink: Vec<u32>,
-    dev: Vec<u32>,
-    // Full: 12 bytes more.
-    mode: Vec<u32>,
-    uid: Vec<u32>,
-    gid: Vec<u32>,
+    /// Numbers of [`Class`]es.
+    class: Vec<u32>,
 }
 
 /// A run of entries of one part, in the order in which the whole is put together.
@@ -31,96 +109,96 @@ pub(crate) struct Run {
 }
 
 impl Columns {
-    /// Adds an entry; `dev` is the number under which its device is known.
-    pub(crate) fn push(&mut self, level: Metadata, stat: &FileStat, dev: u32) {
-        if level >= Metadata::Basic {
-            self.size.push(match level {
-                Metadata::Full if is_device(stat.mode) => stat.rdev,
-                _ => stat.stamp.size,
-            });
-            self.mtime_ns.push(stat.stamp.mtime_ns);
-            self.ctime_ns.push(stat.stamp.ctime_ns);
-            // The kernel's own field (`stx_nlink`) has 32 bits.
-            self.nlink
-                .push(u32::try_from(stat.nlink).unwrap_or(u32::MAX));
-            self.dev.push(dev);
-        }
-        if level >= Metadata::Full {
-            self.mode.push(stat.mode);
-            self.uid.push(stat.uid);
-            self.gid.push(stat.gid);
-        }
+    /// Adds an entry; `number` is the one under which its class is known.
+    #[inline]
+    pub(crate) fn push(&mut self, stat: &FileStat, class: &Class, number: u32) {
+        self.size.push(match class.is_device {
+            true => stat.rdev,
+            false => stat.stamp.size,
+        });
+        self.mtime_ns.push(stat.stamp.mtime_ns);
+        self.ctime_ns.push(stat.stamp.ctime_ns);
+        self.class.push(number);
     }
 
     /// Bytes of memory that the arrays hold.
     pub(crate) fn memory(&self) -> u64 {
         let words = self.size.capacity() + self.mtime_ns.capacity() + self.ctime_ns.capacity();
-        let halves = self.nlink.capacity()
-            + self.dev.capacity()
-            + self.mode.capacity()
-            + self.uid.capacity()
-            + self.gid.capacity();
-        (8 * words + 4 * halves) as u64
+        (8 * words + 4 * self.class.capacity()) as u64
     }
 
     /// Adds an entry of which nothing is known.
-    pub(crate) fn push_blank(&mut self, level: Metadata) {
-        let stat = FileStat {
-            id: Identity { dev: 0, ino: 0 },
-            stamp: Stamp {
-                size: 0,
-                mtime_ns: 0,
-                ctime_ns: 0,
-            },
-            mode: 0,
-            uid: 0,
-            gid: 0,
-            nlink: 0,
-            rdev: 0,
-            blocks: 0,
-        };
-        self.push(level, &stat, UNKNOWN);
+    #[inline]
+    pub(crate) fn push_blank(&mut self) {
+        self.size.push(0);
+        self.mtime_ns.push(0);
+        self.ctime_ns.push(0);
+        self.class.push(UNKNOWN);
     }
 
-    pub(crate) fn size(&self, index: usize) -> Option<u64> {
-        if *self.dev.get(index)? == UNKNOWN {
-            return None;
+    /// Puts the last rows, which came as a directory was read, into the order of its entries:
+    /// `order` gives for each the row it has among them. One array after the other, so that a
+    /// directory of millions takes 8 bytes more for each entry and no second copy of all.
+    pub(crate) fn arrange(
+        &mut self,
+        order: impl ExactSizeIterator<Item = u32> + Clone,
+        scratch: &mut Vec<u64>,
+    ) {
+        arrange(&mut self.size, order.clone(), scratch);
+        arrange(&mut self.mtime_ns, order.clone(), scratch);
+        arrange(&mut self.ctime_ns, order.clone(), scratch);
+        arrange(&mut self.class, order, scratch);
+    }
+
+    pub(crate) fn size(&self, index: usize, classes: &[Class]) -> Option<u64> {
+        Some(self.size_in(index, self.class(index, classes)?))
+    }
+
+    fn size_in(&self, index: usize, class: &Class) -> u64 {
+        match class.is_device {
+            true => 0,
+            false => self.size[index],
         }
-        Some(match self.mode.get(index) {
-            Some(&mode) if is_device(mode) => 0,
-            _ => self.size[index],
-        })
     }
 
-    pub(crate) fn dev(&self, index: usize, devs: &[u64]) -> Option<u64> {
+    pub(crate) fn dev(&self, index: usize, classes: &[Class]) -> Option<u64> {
+        Some(self.class(index, classes)?.dev)
+    }
+
+    fn class<'c>(&self, index: usize, classes: &'c [Class]) -> Option<&'c Class> {
         // None for `UNKNOWN`.
-        devs.get(*self.dev.get(index)? as usize).copied()
+        classes.get(*self.class.get(index)? as usize)
     }
 
-    pub(crate) fn meta(&self, index: usize, ino: u64, devs: &[u64]) -> Option<Meta> {
-        let dev = self.dev(index, devs)?;
+    pub(crate) fn meta(&self, index: usize, ino: u64, classes: &[Class]) -> Option<Meta> {
+        let class = self.class(index, classes)?;
         Some(Meta {
-            id: Identity { dev, ino },
+            id: Identity {
+                dev: class.dev,
+                ino,
+            },
             stamp: Stamp {
-                size: self.size(index)?,
+                size: self.size_in(index, class),
                 mtime_ns: self.mtime_ns[index],
                 ctime_ns: self.ctime_ns[index],
             },
-            nlink: u64::from(self.nlink[index]),
+            nlink: u64::from(class.nlink),
         })
     }
 
-    pub(crate) fn stat(&self, index: usize, ino: u64, devs: &[u64]) -> Option<FileStat> {
-        let mode = *self.mode.get(index)?;
-        let meta = self.meta(index, ino, devs)?;
+    /// `None` if less than everything was asked for.
+    pub(crate) fn stat(&self, index: usize, ino: u64, classes: &[Class]) -> Option<FileStat> {
+        let class = self.class(index, classes)?;
+        let mode = class.mode?;
+        let meta = self.meta(index, ino, classes)?;
         Some(FileStat {
             id: meta.id,
             stamp: meta.stamp,
             mode,
-            uid: self.uid[index],
-            gid: self.gid[index],
+            uid: class.uid,
+            gid: class.gid,
             nlink: meta.nlink,
-            rdev: match is_device(mode) {
+            rdev: match class.is_device {
                 true => self.size[index],
                 false => 0,
             },
@@ -134,17 +212,63 @@ impl Columns {
             size: gather(&mut parts, runs, |part| &mut part.size),
             mtime_ns: gather(&mut parts, runs, |part| &mut part.mtime_ns),
             ctime_ns: gather(&mut parts, runs, |part| &mut part.ctime_ns),
-            nlink: gather(&mut parts, runs, |part| &mut part.nlink),
-            dev: gather(&mut parts, runs, |part| &mut part.dev),
-            mode: gather(&mut parts, runs, |part| &mut part.mode),
-            uid: gather(&mut parts, runs, |part| &mut part.uid),
-            gid: gather(&mut parts, runs, |part| &mut part.gid),
+            class: gather(&mut parts, runs, |part| &mut part.class),
         }
     }
 }
 
 fn is_device(mode: u32) -> bool {
     matches!(Kind::from_mode(mode), Kind::Block | Kind::Char)
+}
+
+/// A field of an entry, as the word in which it waits while its array is put in order.
+trait Field: Copy {
+    fn word(self) -> u64;
+    fn from_word(word: u64) -> Self;
+}
+
+impl Field for u64 {
+    fn word(self) -> u64 {
+        self
+    }
+
+    fn from_word(word: u64) -> u64 {
+        word
+    }
+}
+
+impl Field for i64 {
+    fn word(self) -> u64 {
+        self as u64
+    }
+
+    fn from_word(word: u64) -> i64 {
+        word as i64
+    }
+}
+
+impl Field for u32 {
+    fn word(self) -> u64 {
+        u64::from(self)
+    }
+
+    fn from_word(word: u64) -> u32 {
+        word as u32
+    }
+}
+
+fn arrange<T: Field>(
+    column: &mut [T],
+    order: impl ExactSizeIterator<Item = u32>,
+    scratch: &mut Vec<u64>,
+) {
+    let start = column.len() - order.len();
+    let rows = &mut column[start..];
+    scratch.clear();
+    scratch.extend(order.map(|row| rows[row as usize].word()));
+    for (to, from) in rows.iter_mut().zip(scratch) {
+        *to = T::from_word(*from);
+    }
 }
 
 /// Takes one array out of all parts and frees it there when it is copied.
@@ -159,6 +283,12 @@ fn gather<T: Copy>(
         .collect();
     if sources.iter().all(Vec::is_empty) {
         return Vec::new();
+    }
+    // All of one part, as of one large directory, stays where it is.
+    if let ([run], Some(whole)) = (runs, sources.iter().position(|source| !source.is_empty()))
+        && (run.part as usize, run.start, run.len as usize) == (whole, 0, sources[whole].len())
+    {
+        return sources.into_iter().nth(whole).unwrap_or_default();
     }
     let len = runs.iter().map(|run| run.len as usize).sum();
     let mut gathered = Vec::with_capacity(len);

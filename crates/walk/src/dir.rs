@@ -10,6 +10,7 @@ use bc_fs::mount::Answer;
 use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
+use crate::columns::{Class, Recent};
 use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
 use crate::growth::Watch;
 use crate::ignores::Ignores;
@@ -23,6 +24,10 @@ use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Sy
 /// a small tree pays for a page.
 const BUFFER: usize = 64 << 10;
 
+/// Room for this many entries of a directory is kept for the next one. More is given back: one
+/// huge directory would hold 24 bytes an entry until the walk ends.
+const KEPT: usize = 64 << 10;
+
 /// The cancel flag and the clock are looked at after this many entries, in directories with
 /// more.
 const LOOK_EVERY: usize = 4096;
@@ -35,10 +40,11 @@ pub(crate) struct Worker<'w> {
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
     found: Vec<Found>,
-    stats: Vec<FileStat>,
+    /// For putting rows of metadata in order.
+    scratch: Vec<u64>,
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
-    last_dev: Option<(u64, u32)>,
+    classes: Recent,
     /// Below the top of that number.
     spine: Spine<Arc<OwnedFd>>,
     spine_top: u32,
@@ -71,9 +77,9 @@ impl<'w> Worker<'w> {
             watch,
             buffer: Vec::with_capacity(BUFFER),
             found: Vec::new(),
-            stats: Vec::new(),
+            scratch: Vec::new(),
             path: Vec::new(),
-            last_dev: None,
+            classes: Recent::default(),
             spine: Spine::default(),
             spine_top: 0,
         }
@@ -255,7 +261,9 @@ impl<'w> Worker<'w> {
         }
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();
-        self.stats.clear();
+        if self.found.capacity() > KEPT {
+            self.found = Vec::new();
+        }
     }
 
     /// The root directory itself, `.`, before everything in it.
@@ -266,9 +274,7 @@ impl<'w> Worker<'w> {
             child: NO_CHILD,
             ino: stat.map_or(0, |stat| stat.id.ino),
         });
-        if let Some(stat) = stat {
-            self.push_columns(stat);
-        }
+        self.push_columns(stat);
     }
 
     fn read_entries(&mut self, task: &Task, reading: &Reading<'_>) {
@@ -303,12 +309,16 @@ impl<'w> Worker<'w> {
 
     /// Moves what was found, now in order, into the shard; returns the number of children.
     fn store(&mut self) -> usize {
-        let level = self.context.options.metadata;
-        let found = std::mem::take(&mut self.found);
-        let stats = std::mem::take(&mut self.stats);
+        if self.context.options.metadata != Metadata::None {
+            let order = self.found.iter().map(Found::nth);
+            self.shard.columns.arrange(order, &mut self.scratch);
+            if self.scratch.capacity() > KEPT {
+                self.scratch = Vec::new();
+            }
+        }
         let mut children = 0_u32;
-        for entry in &found {
-            let child = match entry.role {
+        for entry in &self.found {
+            let child = match entry.role() {
                 Role::Entry => NO_CHILD,
                 Role::Descend | Role::Defer => {
                     children += 1;
@@ -320,29 +330,25 @@ impl<'w> Worker<'w> {
                 child,
                 ino: entry.ino,
             });
-            if level != Metadata::None {
-                match stats.get(entry.stat as usize) {
-                    Some(stat) => self.push_columns(stat),
-                    None => self.shard.columns.push_blank(level),
-                }
-            }
         }
-        self.found = found;
-        self.stats = stats;
         children as usize
     }
 
-    fn push_columns(&mut self, stat: &FileStat) {
+    /// Adds the metadata of the entry that was found last, if any is asked for.
+    #[inline]
+    fn push_columns(&mut self, stat: Option<&FileStat>) {
         let level = self.context.options.metadata;
-        let dev = match self.last_dev {
-            Some((dev, index)) if dev == stat.id.dev => index,
-            _ => {
-                let index = self.context.shared.dev_index(stat.id.dev);
-                self.last_dev = Some((stat.id.dev, index));
-                index
+        let columns = &mut self.shard.columns;
+        match stat {
+            _ if level == Metadata::None => {}
+            None => columns.push_blank(),
+            Some(stat) => {
+                let class = Class::of(level, stat);
+                let shared = self.context.shared;
+                let number = self.classes.number(&class, || shared.class_number(class));
+                columns.push(stat, &class, number);
             }
-        };
-        self.shard.columns.push(level, stat, dev);
+        }
     }
 
     /// Hands the subdirectories out, the last one first: whoever takes the latest first
@@ -358,11 +364,14 @@ impl<'w> Worker<'w> {
         let top = &self.context.tops[task.top as usize];
         let top_fd = task.fd.as_ref().unwrap_or(fd);
         for found in self.found.iter().rev() {
-            let start = reading.names + found.name as usize + 1;
-            let name = &self.shard.names[start..start + usize::from(found.len)];
+            let role = found.role();
+            if role == Role::Entry {
+                continue;
+            }
+            let name = found.name_in(&self.shard.names[reading.names..]);
             let depth = task.depth + 1;
             let ignores = reading.ignores.clone();
-            match found.role {
+            match role {
                 Role::Entry => {}
                 Role::Descend => {
                     ticket -= 1;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::columns::Columns;
+use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{Error, ErrorKind, FileStat, Identity, Kind, Meta, Symlinks};
 
@@ -71,14 +71,14 @@ impl Skipped {
 
 /// Entries in bytewise path order, over all roots; errors; and what was left out.
 ///
-/// Memory: 16 bytes an entry and its name, 48 with [`Metadata::Basic`](crate::Metadata), 60
-/// with [`Metadata::Full`](crate::Metadata).
+/// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
+/// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
 #[derive(Debug)]
 pub struct Listing {
     pub(crate) entries: Vec<Entry>,
     pub(crate) columns: Columns,
-    /// Device numbers that the columns refer to.
-    pub(crate) devs: Vec<u64>,
+    /// What the columns refer to, by number.
+    pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
     /// Devices of the places where walks began.
     pub(crate) top_devs: Vec<u64>,
@@ -177,7 +177,8 @@ impl Listing {
         let names: usize = self.arenas.iter().map(Vec::capacity).sum();
         let entries = self.entries.capacity() * size_of::<Entry>();
         let dirs = self.dirs.capacity() * size_of::<Dir>();
-        (names + entries + dirs) as u64 + self.columns.memory()
+        let classes = self.classes.capacity() * size_of::<Class>();
+        (names + entries + dirs + classes) as u64 + self.columns.memory()
     }
 
     /// Whether there are no entries at all.
@@ -215,12 +216,12 @@ impl Listing {
     /// Identity, stamp and link count, if the walk asked for metadata of such entries.
     pub fn meta(&self, entry: EntryId) -> Option<Meta> {
         let ino = self.entry(entry).ino;
-        self.columns.meta(entry.0 as usize, ino, &self.devs)
+        self.columns.meta(entry.0 as usize, ino, &self.classes)
     }
 
     /// The size alone of what [`meta`](Listing::meta) tells, in bytes: less work, for loops.
     pub fn size(&self, entry: EntryId) -> Option<u64> {
-        self.columns.size(entry.0 as usize)
+        self.columns.size(entry.0 as usize, &self.classes)
     }
 
     /// Bytes of all files together where each of them was named and none found: whatever metadata
@@ -232,14 +233,14 @@ impl Listing {
     /// Which file it is, where [`meta`](Listing::meta) tells.
     pub fn identity(&self, entry: EntryId) -> Option<Identity> {
         let ino = self.entry(entry).ino;
-        let dev = self.columns.dev(entry.0 as usize, &self.devs)?;
+        let dev = self.columns.dev(entry.0 as usize, &self.classes)?;
         Some(Identity { dev, ino })
     }
 
     /// Everything, if the walk asked for full metadata of such entries.
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;
-        self.columns.stat(entry.0 as usize, ino, &self.devs)
+        self.columns.stat(entry.0 as usize, ino, &self.classes)
     }
 
     /// The inode number by the directory entry: good for ordering, no proof of identity.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use crate::columns::{Columns, Run};
+use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
 use crate::listing::{Base, Dir, Entry, EntryId, Listing, NO_PARENT, NO_TOP, Tag};
 use crate::roots::ListedFile;
@@ -150,7 +150,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let mut listing = Listing {
         entries,
         columns: Columns::gather(columns, &runs),
-        devs: shared.into_devs(),
+        classes: shared.into_classes(),
         dirs,
         top_devs: tops.iter().map(|top| top.id.dev).collect(),
         arenas,
@@ -361,8 +361,9 @@ impl Builder<'_> {
             ino: 0,
         });
         if metadata != Metadata::None {
-            let dev = shared.dev_index(file.stat.id.dev);
-            own.columns.push(metadata, &file.stat, dev);
+            let class = Class::of(metadata, &file.stat);
+            let number = shared.class_number(class);
+            own.columns.push(&file.stat, &class, number);
         }
         push_run(&mut self.runs, u32::from(arena), run_start, 1);
         dir

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use crate::columns::Columns;
@@ -77,10 +78,9 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// Position of the tag in the shard's names, less that of the directory's first.
     pub(crate) name: u32,
-    /// Which of the directory's stats.
-    pub(crate) stat: u32,
-    pub(crate) len: u16,
-    pub(crate) role: Role,
+    /// As how many others were found in the directory before it, which is its row of metadata,
+    /// four times; and its role.
+    nth_and_role: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -93,10 +93,9 @@ pub(crate) enum Role {
     Defer,
 }
 
-pub(crate) const NO_STAT: u32 = u32::MAX;
-
 impl Found {
-    pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role) -> Found {
+    /// `nth` is below [`MOST`].
+    pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role, nth: usize) -> Found {
         let mut head = [0; 8];
         let len = name.len().min(8);
         head[..len].copy_from_slice(&name[..len]);
@@ -107,13 +106,32 @@ impl Found {
             key: u64::from_be_bytes(head),
             ino,
             name: offset,
-            stat: NO_STAT,
-            // The kernel's limit is 255 (NAME_MAX); some file systems allow a few more.
-            len: name.len() as u16,
-            role,
+            nth_and_role: (nth as u32) << 2 | role as u32,
         }
     }
+
+    pub(crate) fn nth(&self) -> u32 {
+        self.nth_and_role >> 2
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        match self.nth_and_role & 3 {
+            0 => Role::Entry,
+            1 => Role::Descend,
+            _ => Role::Defer,
+        }
+    }
+
+    /// Its name, where `names` begins at the directory's first one.
+    pub(crate) fn name_in<'n>(&self, names: &'n [u8]) -> &'n [u8] {
+        let name = CStr::from_bytes_until_nul(&names[self.name as usize + 1..]);
+        // It was written with its NUL.
+        name.unwrap_or_default().to_bytes()
+    }
 }
+
+/// What can be found in one directory.
+pub(crate) const MOST: usize = 1 << 30;
 
 /// Sorts into the order in which paths come: contents of a directory sort as `name/`.
 /// `names` begins at the directory's first name.
@@ -121,21 +139,53 @@ pub(crate) fn sort(found: &mut [Found], names: &[u8]) {
     found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| compare(a, b, names)));
 }
 
+/// Of two with the same key. Eight bytes at a time: names of a directory often begin alike.
 fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
-    let name = |found: &Found| {
-        let start = found.name as usize + 1;
-        &names[start..start + usize::from(found.len)]
+    // As many bytes of both are known to be the same, unless the last is a slash of ours.
+    let known = match a.key as u8 {
+        0 | b'/' => 0,
+        _ => 8,
     };
-    let slash = |found: &Found| match found.role {
-        Role::Entry => &b""[..],
-        Role::Descend | Role::Defer => &b"/"[..],
-    };
-    let (left, right) = (name(a), name(b));
-    let common = left.len().min(right.len());
-    left[..common].cmp(&right[..common]).then_with(|| {
-        let left = left[common..].iter().chain(slash(a));
-        left.cmp(right[common..].iter().chain(slash(b)))
-    })
+    let (left, right) = (a.name as usize + 1, b.name as usize + 1);
+    let mut at = known;
+    loop {
+        let (x, y) = (word(names, left + at), word(names, right + at));
+        let differs = x ^ y;
+        // The first byte that differs; 8 if none does.
+        let nth = differs.leading_zeros() / 8;
+        let before = x | u64::MAX.checked_shr(8 * nth).unwrap_or(0);
+        if has_nul(before) {
+            // The names are the same.
+            return (a.role() != Role::Entry).cmp(&(b.role() != Role::Entry));
+        }
+        if differs != 0 {
+            let byte = |word: u64, found: &Found| match (word >> (56 - 8 * nth)) as u8 {
+                0 if found.role() != Role::Entry => b'/',
+                byte => byte,
+            };
+            return byte(x, a).cmp(&byte(y, b));
+        }
+        at += 8;
+    }
+}
+
+/// Eight bytes of the names from `at` on, with zeros behind the last.
+fn word(names: &[u8], at: usize) -> u64 {
+    match names[at..].first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            let rest = &names[at..];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Whether any byte is 0 (Hacker's Delight, 6-1).
+fn has_nul(word: u64) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
 }
 
 impl Shard {
@@ -158,9 +208,13 @@ mod tests {
         #[test]
         fn order_is_that_of_the_paths(
             names in prop::collection::hash_set(
-                prop::collection::vec(prop::sample::select(&b"ab.-/0\xff\x01"[..]), 1..12)
-                    .prop_map(|name| {
-                        name.into_iter().map(|b| if b == b'/' { b'.' } else { b }).collect::<Vec<u8>>()
+                (
+                    prop::sample::select(&["", "a", "aaaaaaa", "aaaaaaaa", "aaaaaaaa.aaaaaa"][..]),
+                    prop::collection::vec(prop::sample::select(&b"ab.-/0\xff\x01"[..]), 1..12),
+                )
+                    .prop_map(|(start, rest)| {
+                        let bytes = start.bytes().chain(rest);
+                        bytes.map(|b| if b == b'/' { b'.' } else { b }).collect::<Vec<u8>>()
                     }),
                 0..40,
             ),
@@ -172,11 +226,11 @@ mod tests {
             for (name, role) in names.iter().zip(roles) {
                 let offset = shard.push_name(Tag(0), name) as u32;
                 if role != 1 {
-                    found.push(Found::new(name, offset, 0, Role::Entry));
+                    found.push(Found::new(name, offset, 0, Role::Entry, found.len()));
                     expected.push(name.clone());
                 }
                 if role != 0 {
-                    found.push(Found::new(name, offset, 0, Role::Descend));
+                    found.push(Found::new(name, offset, 0, Role::Descend, found.len()));
                     expected.push([name, &b"/"[..]].concat());
                 }
             }
@@ -185,9 +239,8 @@ mod tests {
             let sorted: Vec<Vec<u8>> = found
                 .iter()
                 .map(|found| {
-                    let start = found.name as usize + 1;
-                    let mut name = shard.names[start..start + usize::from(found.len)].to_vec();
-                    if found.role == Role::Descend {
+                    let mut name = found.name_in(&shard.names).to_vec();
+                    if found.role() == Role::Descend {
                         name.push(b'/');
                     }
                     name

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bc_fs::mount::Traits;
 use bc_pool::Cancel;
 
+use crate::columns::{Class, Classes};
 use crate::fd::Opener;
 use crate::ignores::Ignores;
 use crate::listing::Base;
@@ -78,7 +79,7 @@ pub(crate) struct Context<'w> {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     tickets: AtomicU64,
-    devs: Mutex<Vec<u64>>,
+    classes: Mutex<Classes>,
 }
 
 impl Shared {
@@ -100,19 +101,19 @@ impl Shared {
         self.tickets.load(Ordering::Relaxed) as usize
     }
 
-    /// The number under which columns know a device.
-    pub(crate) fn dev_index(&self, dev: u64) -> u32 {
-        let mut devs = self.devs.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = devs.iter().position(|&known| known == dev);
-        index.unwrap_or_else(|| {
-            devs.push(dev);
-            devs.len() - 1
-        }) as u32
+    /// The number under which columns know a class.
+    pub(crate) fn class_number(&self, class: Class) -> u32 {
+        self.classes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .number(class)
     }
 
-    pub(crate) fn into_devs(self) -> Vec<u64> {
-        self.devs
+    /// All classes, by number.
+    pub(crate) fn into_classes(self) -> Vec<Class> {
+        self.classes
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
+            .into_all()
     }
 }

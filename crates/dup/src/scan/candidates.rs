@@ -15,7 +15,8 @@ use super::{HardLinks, Options, Stats};
 pub(crate) struct Candidates {
     /// Entries; those of one candidate together, the first by path first.
     names: Vec<EntryId>,
-    /// Where each candidate's names start; one more at the end.
+    /// Where each candidate's names start; one more at the end. Empty where each has one name, as
+    /// in most trees.
     starts: Vec<u32>,
     /// Where each size group's candidates start; one more at the end.
     groups: Vec<u32>,
@@ -25,22 +26,22 @@ impl Candidates {
     pub(crate) fn find(listing: &Listing, options: &Options, stats: &mut Stats) -> Candidates {
         let by_size = by_size(listing, options.min_size);
         // All at once: in order of sizes each is a wait for memory, and here many wait together.
-        let inodes: Vec<u64> = by_size
+        let mut inodes: Vec<u64> = by_size
             .iter()
             .map(|file| listing.inode_hint(file.entry()))
             .collect();
-        let mut inodes = &inodes[..];
+        let mut inodes = &mut inodes[..];
         // What turns out not to be needed of these is never touched.
         let mut found = Candidates {
             names: Vec::with_capacity(by_size.len()),
-            starts: Vec::with_capacity(by_size.len() + 1),
+            starts: Vec::new(),
             groups: Vec::new(),
         };
         let mut group = Vec::new();
         for run in by_size.chunk_by(|a, b| a.size(listing) == b.size(listing)) {
             let size = run[0].size(listing);
             let numbers;
-            (numbers, inodes) = inodes.split_at(run.len());
+            (numbers, inodes) = inodes.split_at_mut(run.len());
             if run.len() < 2 {
                 stats.files += 1;
                 stats.bytes += size;
@@ -60,35 +61,54 @@ impl Candidates {
             if files < 2 && options.hard_links == HardLinks::OneFile {
                 continue;
             }
-            found.groups.push(found.starts.len() as u32);
-            for file in group.chunk_by(same) {
-                found.starts.push(found.names.len() as u32);
-                found.names.extend_from_slice(file);
+            found.groups.push(found.len() as u32);
+            if repeats {
+                group.chunk_by(same).for_each(|file| found.push(file));
+            } else {
+                group.iter().for_each(|name| found.push(&[*name]));
             }
         }
-        found.groups.push(found.starts.len() as u32);
-        stats.size_candidates = found.starts.len() as u64;
-        found.starts.push(found.names.len() as u32);
+        found.groups.push(found.len() as u32);
+        stats.size_candidates = found.len() as u64;
         found.names.shrink_to_fit();
         found.starts.shrink_to_fit();
         found.groups.shrink_to_fit();
         found
     }
 
+    /// Adds a candidate with these names.
+    fn push(&mut self, names: &[EntryId]) {
+        if names.len() > 1 && self.starts.is_empty() {
+            // So far each had one.
+            self.starts.extend(0..=self.names.len() as u32);
+        }
+        self.names.extend_from_slice(names);
+        if !self.starts.is_empty() {
+            self.starts.push(self.names.len() as u32);
+        }
+    }
+
     /// How many candidates there are.
     pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
+        match self.starts.len() {
+            0 => self.names.len(),
+            starts => starts - 1,
+        }
     }
 
     /// All names of a candidate, the first by path first.
     pub(crate) fn names(&self, candidate: u32) -> &[EntryId] {
         let at = candidate as usize;
-        &self.names[self.starts[at] as usize..self.starts[at + 1] as usize]
+        match self.starts.get(at..at + 2) {
+            Some(ends) => &self.names[ends[0] as usize..ends[1] as usize],
+            None => &self.names[at..=at],
+        }
     }
 
     /// The name by which a candidate is opened.
     pub(crate) fn entry(&self, candidate: u32) -> EntryId {
-        self.names[self.starts[candidate as usize] as usize]
+        let at = candidate as usize;
+        self.names[self.starts.get(at).map_or(at, |start| *start as usize)]
     }
 
     /// How many size groups there are.
@@ -107,12 +127,16 @@ impl Candidates {
     }
 }
 
-/// Whether one file can be among these under several names. Of a few, all are
-/// compared with all, which takes less time than sorting them.
-fn may_repeat(inodes: &[u64]) -> bool {
+/// Whether one file can be among these under several names. Of a few, all are compared with all,
+/// which takes less time than sorting them; more are sorted, in place.
+fn may_repeat(inodes: &mut [u64]) -> bool {
     const FEW: usize = 32;
-    let repeats = |at: usize| inodes[..at].contains(&inodes[at]);
-    inodes.len() > FEW || (1..inodes.len()).any(repeats)
+    if inodes.len() <= FEW {
+        let repeats = |at: usize| inodes[..at].contains(&inodes[at]);
+        return (1..inodes.len()).any(repeats);
+    }
+    inodes.sort_unstable();
+    inodes.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// A size and an entry in one number, which sorts by size, largest first, then

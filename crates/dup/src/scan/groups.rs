@@ -8,6 +8,7 @@ use bc_walk::{EntryId, Error, Listing};
 
 use super::candidates::Candidates;
 use super::pass::Context;
+use super::table::Row;
 use super::{HardLinks, Span, Stats};
 use crate::space::Shares;
 use crate::subtrees::Marks;
@@ -98,6 +99,7 @@ struct Splitter<'a> {
     context: &'a Context<'a>,
     found: Found,
     /// Kept from one group to the next for their memory.
+    rows: Vec<(u32, Row)>,
     heads: Vec<(u64, u32)>,
     alike: Vec<u32>,
 }
@@ -107,6 +109,7 @@ impl<'a> Splitter<'a> {
         Splitter {
             context,
             found: Found::default(),
+            rows: Vec::new(),
             heads: Vec::new(),
             alike: Vec::new(),
         }
@@ -115,13 +118,25 @@ impl<'a> Splitter<'a> {
     /// Adds the groups within a size group, by whole digests or else by fast hashes.
     fn split_so_far(&mut self, group: Range<u32>) {
         let table = &self.context.table;
-        let members = group.filter(|one| !table.failed(*one));
-        if members.clone().all(|one| table.has_whole(one)) {
-            self.split(members, |one| table.whole(one));
+        self.rows.clear();
+        // To find a row is a wait for memory: once for each.
+        let rows = group.map(|one| (one, table.row(one)));
+        self.rows
+            .extend(rows.filter(|(_, row)| !table.knows(*row).failed()));
+        self.heads.clear();
+        if self.rows.iter().all(|(_, row)| table.knows(*row).whole()) {
+            let heads = self
+                .rows
+                .iter()
+                .map(|(one, row)| (table.whole_in(*row)[0], *one));
+            self.heads.extend(heads);
+            self.split_heads(|one| table.whole(one));
         } else {
             // Nothing is known of files that a cancelled run did not come to.
-            let members = members.filter(|one| table.has_fast(*one));
-            self.split(members, |one| [table.fast(one), 0, 0, 0]);
+            let known = self.rows.iter().filter(|(_, row)| table.knows(*row).fast());
+            self.heads
+                .extend(known.map(|(one, row)| (table.fast_in(*row), *one)));
+            self.split_heads(|one| [table.fast(one), 0, 0, 0]);
         }
     }
 
@@ -130,6 +145,11 @@ impl<'a> Splitter<'a> {
         self.heads.clear();
         // The keys are far apart in memory: fetched once, not at each comparison.
         self.heads.extend(members.map(|one| (key(one)[0], one)));
+        self.split_heads(key);
+    }
+
+    /// The same among the heads, which have the first words of their keys.
+    fn split_heads(&mut self, key: impl Fn(u32) -> [u64; 4]) {
         self.heads.sort_unstable();
         let least = match self.context.options.hard_links {
             HardLinks::OneFile => 2,

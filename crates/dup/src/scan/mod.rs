@@ -31,7 +31,7 @@ pub(crate) use pass::Context;
 use pass::{Done, How, Part};
 pub(crate) use rounds::{LARGE, Prefixes};
 use sample::Sample;
-use table::Table;
+use table::{Both, Table};
 
 pub use groups::{File, Group, Scan};
 
@@ -156,8 +156,8 @@ pub struct Stats {
 
 /// Bytes of memory that a search takes for the listing and the state of its files, at most.
 pub fn memory(listing: &Listing) -> u64 {
-    // Sorted by size, then as candidates, if all share their size.
-    const STATE: usize = 64;
+    // As candidates, if all share their size.
+    const STATE: usize = 40;
     listing.memory() + (listing.len() * STATE) as u64
 }
 
@@ -182,7 +182,15 @@ pub fn scan(
     let candidates = Candidates::find(listing, options, &mut stats);
     let context = Context {
         listing,
-        table: Table::new(&candidates, listing.len(), options.algorithm.digest_len()),
+        table: Table::new(
+            &candidates,
+            listing.len(),
+            options.algorithm.digest_len(),
+            match cache {
+                Some(_) => Both::Kept,
+                None => Both::OfSome,
+            },
+        ),
         candidates: &candidates,
         prefixes: Mutex::default(),
         extents: space::Extents::default(),
@@ -282,17 +290,21 @@ fn read_unknown(
     how: How,
 ) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let mut unknown = Vec::new();
+    let mut unknown = order::Set::new(context.listing.len());
     // To look up a size is a wait for memory: once for a group.
     let mut add = |one: u32, members: &mut dyn Iterator<Item = u32>| {
         let part = Part::up_to(how.limit, context.size(one));
-        unknown.extend(members.filter(|one| {
-            let known = match part {
-                Part::Whole => table.has_whole(*one),
-                Part::Fast => table.has_fast(*one),
+        for one in members {
+            let entry = context.candidates.entry(one);
+            let known = table.knows(table.opened_by(entry));
+            let is_known = match part {
+                Part::Whole => known.whole(),
+                Part::Fast => known.fast(),
             };
-            !known && !table.failed(*one)
-        }));
+            if !is_known && !known.failed() {
+                unknown.insert(entry);
+            }
+        }
     };
     for mut group in groups {
         add(group.start, &mut group);
@@ -300,7 +312,7 @@ fn read_unknown(
     for (group, members) in parts {
         add(group.start, &mut members.iter().copied());
     }
-    context.read(unknown.into_iter(), how)
+    context.read_entries(unknown, how)
 }
 
 /// Reads to the end what the fast hashes left equal.

@@ -1,24 +1,71 @@
 //! Many entries in path order without comparing any: what a sort spends on
 //! them, one core spends while all others wait.
 
+use bc_read::Plan;
 use bc_walk::EntryId;
+
+use super::pass::Context;
+
+/// Some entries of a listing: a bit for each that there is.
+#[derive(Debug)]
+pub(crate) struct Set {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Set {
+    /// None of a listing of `len`.
+    pub(crate) fn new(len: usize) -> Set {
+        Set {
+            bits: vec![0; len.div_ceil(64)],
+            count: 0,
+        }
+    }
+
+    /// # Panics
+    /// Beyond the listing.
+    pub(crate) fn insert(&mut self, EntryId(entry): EntryId) {
+        let word = &mut self.bits[entry as usize / 64];
+        let bit = 1 << (entry % 64);
+        self.count += usize::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// In path order.
+    pub(crate) fn into_sorted(self) -> Vec<EntryId> {
+        let mut sorted = Vec::with_capacity(self.count);
+        for (start, mut word) in (0..).step_by(64).zip(self.bits) {
+            while word != 0 {
+                sorted.push(EntryId(start + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
+        sorted
+    }
+}
 
 /// Puts different entries of a listing of `len` in path order.
 pub(crate) fn by_path(entries: impl Iterator<Item = EntryId>, len: usize) -> Vec<EntryId> {
-    let mut bits = vec![0_u64; len.div_ceil(64)];
-    let mut count = 0;
-    for EntryId(entry) in entries {
-        bits[entry as usize / 64] |= 1 << (entry % 64);
-        count += 1;
+    let mut set = Set::new(len);
+    entries.for_each(|entry| set.insert(entry));
+    set.into_sorted()
+}
+
+impl Context<'_> {
+    /// The entries that open these candidates.
+    pub(crate) fn set_of(&self, candidates: impl Iterator<Item = u32>) -> Set {
+        let mut set = Set::new(self.listing.len());
+        candidates.for_each(|candidate| set.insert(self.candidates.entry(candidate)));
+        set
     }
-    let mut sorted = Vec::with_capacity(count);
-    for (start, mut word) in (0..).step_by(64).zip(bits) {
-        while word != 0 {
-            sorted.push(EntryId(start + word.trailing_zeros()));
-            word &= word - 1;
-        }
+
+    /// These in path order, or in that of a disk that has to seek for them: neighbours there or in
+    /// the kernel's caches, which an order by size is not.
+    pub(crate) fn plan(&self, entries: Set) -> Plan {
+        let mut entries = entries.into_sorted();
+        bc_read::order::for_disk(self.listing, &mut entries);
+        Plan::new(entries, self.options.workers)
     }
-    sorted
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ enum Head {
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) candidates: &'a Candidates,
-    pub(crate) table: Table,
+    pub(crate) table: Table<'a>,
     /// What is known of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
     /// What is known of where files lie on disk.
@@ -117,15 +117,6 @@ impl Context<'_> {
         self.listing.size(entry).unwrap_or(0)
     }
 
-    /// The entries to open, in path order, or in that of a disk that has to seek for them:
-    /// neighbours there or in the kernel's caches, which an order by size is not.
-    pub(crate) fn plan(&self, candidates: impl Iterator<Item = u32>) -> Plan {
-        let entries = candidates.map(|candidate| self.candidates.entry(candidate));
-        let mut entries = order::by_path(entries, self.listing.len());
-        bc_read::order::for_disk(self.listing, &mut entries);
-        Plan::new(entries, self.options.workers)
-    }
-
     /// How many workers `bytes` of the files of `plan` are worth.
     pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
         let most = self.options.workers.clamp(1, plan.len().max(1));
@@ -142,7 +133,12 @@ impl Context<'_> {
         candidates: impl Iterator<Item = u32>,
         how: How,
     ) -> Result<Done, WorkerPanic> {
-        let mut done = self.read_some(candidates, how, Follow::Yes)?;
+        self.read_entries(self.set_of(candidates), how)
+    }
+
+    /// The same of the candidates that these entries open.
+    pub(crate) fn read_entries(&self, entries: order::Set, how: How) -> Result<Done, WorkerPanic> {
+        let mut done = self.read_some(entries, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
         let left = space::resolve(self, followers)?;
         done.merge(self.read_each(left.into_iter(), how.limit)?);
@@ -160,16 +156,16 @@ impl Context<'_> {
             ends: Proof::AtEnd,
             both: false,
         };
-        self.read_some(candidates, how, Follow::No)
+        self.read_some(self.set_of(candidates), how, Follow::No)
     }
 
     fn read_some(
         &self,
-        candidates: impl Iterator<Item = u32>,
+        entries: order::Set,
         how: How,
         follow: Follow,
     ) -> Result<Done, WorkerPanic> {
-        let plan = self.plan(candidates);
+        let plan = self.plan(entries);
         if plan.is_empty() {
             return Ok(Done::default());
         }

@@ -119,7 +119,7 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         let all: u64 = groups.iter().flatten().map(|file| part(*file)).sum();
         let unread: u64 = unknown.iter().map(|file| part(*file)).sum();
         planned.fetch_sub(all - unread, Relaxed);
-        let plan = context.plan(unknown.into_iter());
+        let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
         let results = bc_pool::run(workers, |_| {
             let mut worker = Worker {

@@ -2,7 +2,9 @@
 //! locks: each candidate is one worker's at a time, and everything is read
 //! only after the workers are done.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::Digest;
 
@@ -16,6 +18,26 @@ const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 const SPACE: u8 = 8;
 
+/// The bits of one candidate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known(u8);
+
+impl Known {
+    /// The hash of its ends.
+    pub(crate) fn fast(self) -> bool {
+        self.0 & FAST != 0
+    }
+
+    /// The digest of all its bytes.
+    pub(crate) fn whole(self) -> bool {
+        self.0 & WHOLE != 0
+    }
+
+    pub(crate) fn failed(self) -> bool {
+        self.0 & FAILED != 0
+    }
+}
+
 /// Where a candidate is in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row(u32);
@@ -26,79 +48,114 @@ impl Row {
     }
 }
 
-/// In place of a row: an entry that opens no candidate.
-const NONE: u32 = u32::MAX;
-
 /// The arrays. Their rows are in path order, which is the order files are read
 /// in: a worker finds and writes row after row, and seldom one beside another
 /// worker's. In order of candidates these writes took an eighth of the time
 /// spent outside the kernel.
 #[derive(Debug)]
-pub(crate) struct Table {
-    /// The row of the candidate that an entry opens, or [`NONE`].
-    by_entry: Vec<u32>,
-    /// The row of each candidate.
-    rows: Vec<u32>,
+pub(crate) struct Table<'a> {
+    candidates: &'a Candidates,
+    /// Which entries open a candidate: a bit for each, and how many there are before each word.
+    opens: Vec<u64>,
+    before: Vec<u32>,
     /// The candidate of each row.
-    candidates: Vec<u32>,
+    by_row: Vec<u32>,
     known: Vec<AtomicU8>,
-    fast: Vec<AtomicU64>,
-    /// Words of whole digests, `width` a candidate.
+    /// Words of whole digests, `width` a candidate. Until the whole is known, the first is the
+    /// fast hash: few files have both, and 8 bytes for each would be a tenth of all that is kept.
     whole: Vec<AtomicU64>,
     width: usize,
     digest_len: usize,
+    fast: Fast,
     /// Allocated blocks of 512 bytes; once that was asked, what of them no other file uses.
     blocks: Vec<AtomicU32>,
 }
 
-impl Table {
+/// Where the fast hashes are of files of which the whole digest is known as well.
+#[derive(Debug)]
+enum Fast {
+    /// All in an array of their own: a cache keeps both of every file.
+    Beside(Vec<AtomicU64>),
+    /// Of a few, by row: those of the sample.
+    Few(Mutex<HashMap<u32, u64>>),
+}
+
+/// Whether both digests of all files are kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Both {
+    Kept,
+    /// The fast hash goes when the whole digest comes, unless it is set after that.
+    OfSome,
+}
+
+impl<'a> Table<'a> {
     /// For these candidates among a listing's `entries`.
-    pub(crate) fn new(candidates: &Candidates, entries: usize, digest_len: usize) -> Table {
+    pub(crate) fn new(
+        candidates: &'a Candidates,
+        entries: usize,
+        digest_len: usize,
+        both: Both,
+    ) -> Table<'a> {
         let len = candidates.len();
-        let mut by_entry = vec![NONE; entries];
+        let mut opens = vec![0_u64; entries.div_ceil(64)];
         for candidate in 0..len as u32 {
-            by_entry[candidates.entry(candidate).0 as usize] = candidate;
+            let EntryId(entry) = candidates.entry(candidate);
+            opens[entry as usize / 64] |= 1 << (entry % 64);
         }
-        let mut rows = vec![0; len];
-        let mut by_row = Vec::with_capacity(len);
-        for opens in by_entry.iter_mut().filter(|opens| **opens != NONE) {
-            let row = by_row.len() as u32;
-            by_row.push(*opens);
-            rows[*opens as usize] = row;
-            *opens = row;
-        }
+        let mut count = 0;
+        let before = opens
+            .iter()
+            .map(|word| {
+                let before = count;
+                count += word.count_ones();
+                before
+            })
+            .collect();
         let width = digest_len.div_ceil(8);
-        Table {
-            by_entry,
-            rows,
-            candidates: by_row,
+        let mut table = Table {
+            candidates,
+            opens,
+            before,
+            by_row: vec![0; len],
             known: shared(vec![0; len]),
-            fast: shared(vec![0; len]),
             whole: shared(vec![0; len * width]),
             width,
             digest_len,
+            fast: match both {
+                Both::Kept => Fast::Beside(shared(vec![0; len])),
+                Both::OfSome => Fast::Few(Mutex::default()),
+            },
             blocks: shared(vec![0; len]),
+        };
+        for candidate in 0..len as u32 {
+            let row = table.row(candidate).index();
+            table.by_row[row] = candidate;
         }
+        table
     }
 
-    /// The row of the candidate that `entry` opens.
-    ///
-    /// # Panics
-    /// Later, if it opens none.
-    pub(crate) fn opened_by(&self, entry: EntryId) -> Row {
-        Row(self.by_entry[entry.0 as usize])
+    /// The row of the candidate that `entry` opens; of one that opens none, a wrong one.
+    pub(crate) fn opened_by(&self, EntryId(entry): EntryId) -> Row {
+        let word = entry as usize / 64;
+        let below = self.opens[word] & ((1 << (entry % 64)) - 1);
+        Row(self.before[word] + below.count_ones())
     }
 
     pub(crate) fn row(&self, candidate: u32) -> Row {
-        Row(self.rows[candidate as usize])
+        self.opened_by(self.candidates.entry(candidate))
     }
 
     pub(crate) fn candidate(&self, row: Row) -> u32 {
-        self.candidates[row.index()]
+        self.by_row[row.index()]
     }
 
-    fn has(&self, candidate: u32, bit: u8) -> bool {
-        self.known[self.row(candidate).index()].load(Relaxed) & bit != 0
+    /// What is known of a candidate.
+    pub(crate) fn knows(&self, row: Row) -> Known {
+        Known(self.known[row.index()].load(Relaxed))
+    }
+
+    fn of(&self, candidate: u32) -> Known {
+        self.knows(self.row(candidate))
     }
 
     /// Not one step, and need not be: a candidate has one writer at a time.
@@ -109,17 +166,17 @@ impl Table {
 
     /// Whether the hash of its ends is known.
     pub(crate) fn has_fast(&self, candidate: u32) -> bool {
-        self.has(candidate, FAST)
+        self.of(candidate).fast()
     }
 
     /// Whether the digest of all its bytes is known. Without, it equals nothing.
     pub(crate) fn has_whole(&self, candidate: u32) -> bool {
-        self.has(candidate, WHOLE)
+        self.of(candidate).whole()
     }
 
     /// Whether reading it failed; it takes no further part.
     pub(crate) fn failed(&self, candidate: u32) -> bool {
-        self.has(candidate, FAILED)
+        self.of(candidate).failed()
     }
 
     pub(crate) fn fail(&self, row: Row) {
@@ -132,19 +189,41 @@ impl Table {
         known.store(known.load(Relaxed) & !WHOLE, Relaxed);
     }
 
+    /// The hash of its ends; only meaningful where that is known.
     pub(crate) fn fast(&self, candidate: u32) -> u64 {
-        self.fast[self.row(candidate).index()].load(Relaxed)
+        self.fast_in(self.row(candidate))
+    }
+
+    pub(crate) fn fast_in(&self, row: Row) -> u64 {
+        match &self.fast {
+            Fast::Beside(all) => all[row.index()].load(Relaxed),
+            Fast::Few(some) if self.knows(row).whole() => {
+                lock(some).get(&row.0).copied().unwrap_or(0)
+            }
+            Fast::Few(_) => self.whole[row.index() * self.width].load(Relaxed),
+        }
     }
 
     pub(crate) fn set_fast(&self, row: Row, hash: u64) {
-        self.fast[row.index()].store(hash, Relaxed);
+        let known = self.known[row.index()].load(Relaxed);
+        match &self.fast {
+            Fast::Beside(all) => all[row.index()].store(hash, Relaxed),
+            Fast::Few(some) if known & WHOLE != 0 => {
+                lock(some).insert(row.0, hash);
+            }
+            Fast::Few(_) => self.whole[row.index() * self.width].store(hash, Relaxed),
+        }
         self.note(row, FAST);
     }
 
     /// The digest's words; only meaningful where the whole is known.
     pub(crate) fn whole(&self, candidate: u32) -> [u64; 4] {
+        self.whole_in(self.row(candidate))
+    }
+
+    pub(crate) fn whole_in(&self, row: Row) -> [u64; 4] {
         let mut words = [0; 4];
-        let at = self.row(candidate).index() * self.width;
+        let at = row.index() * self.width;
         for (to, from) in words.iter_mut().zip(&self.whole[at..at + self.width]) {
             *to = from.load(Relaxed);
         }
@@ -158,6 +237,10 @@ impl Table {
         let at = row.index() * self.width;
         for (to, from) in self.whole[at..].iter().zip(digest.as_bytes().chunks(8)) {
             to.store(word(from), Relaxed);
+        }
+        if matches!(self.fast, Fast::Few(_)) {
+            let known = &self.known[row.index()];
+            known.store(known.load(Relaxed) & !FAST, Relaxed);
         }
         self.note(row, WHOLE);
     }
@@ -195,8 +278,12 @@ impl Table {
 
     /// Whether it was asked what no other file uses.
     pub(crate) fn has_own_blocks(&self, candidate: u32) -> bool {
-        self.has(candidate, SPACE)
+        self.of(candidate).0 & SPACE != 0
     }
+}
+
+fn lock(some: &Mutex<HashMap<u32, u64>>) -> MutexGuard<'_, HashMap<u32, u64>> {
+    some.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Big-endian, so that words order as the bytes do.

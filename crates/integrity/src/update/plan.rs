@@ -305,6 +305,11 @@ impl<'a> Plan<'a> {
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
             let size = new.view.size.unwrap_or(0);
+            if self.candidates.is_empty() {
+                // Grown step by step, it would be there twice for a moment. What turns out not to
+                // be needed is never touched.
+                self.candidates.reserve_exact(self.tree.listing.len());
+            }
             self.candidates.push(Candidate {
                 run: entry.tried_run.unwrap_or(0),
                 last: last_tried(entry, made, what.now),

@@ -8,7 +8,7 @@ use super::{Reading, Worker, system};
 use crate::fd::stat_at;
 use crate::ignores::Subject;
 use crate::listing::Tag;
-use crate::shard::{Found, NO_STAT, Role};
+use crate::shard::{Found, MOST, Role};
 use crate::tree::{Task, Top};
 use crate::{
     Entries, ErrorKind, FileStat, FileStats, Hidden, Kind, Meta, Metadata, OwnFile, Symlinks,
@@ -91,7 +91,7 @@ impl Worker<'_> {
         if self.is_filtered(reading, bytes, kind) {
             return Ok(());
         }
-        let mut stat = NO_STAT;
+        let mut stat = None;
         if kind == Kind::File || options.entries == Entries::All {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
@@ -116,8 +116,7 @@ impl Worker<'_> {
                         self.shard.skipped.repeated += 1;
                         return Ok(());
                     }
-                    stat = self.stats.len() as u32;
-                    self.stats.push(found);
+                    stat = Some(found);
                 }
                 Ok(None) => {}
                 Err(reason) => {
@@ -134,17 +133,23 @@ impl Worker<'_> {
         let at = self.shard.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)
             .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
+        if self.found.len() + 2 > MOST {
+            return Err(ErrorKind::Refused(
+                "more than 2^30 entries in one directory",
+            ));
+        }
         if lists {
-            let ino = self
-                .stats
-                .get(stat as usize)
-                .map_or(ino, |stat| stat.id.ino);
-            let mut found = Found::new(bytes, offset, ino, Role::Entry);
-            found.stat = stat;
-            self.found.push(found);
+            let ino = stat.as_ref().map_or(ino, |stat| stat.id.ino);
+            let nth = self.found.len();
+            self.found
+                .push(Found::new(bytes, offset, ino, Role::Entry, nth));
+            self.push_columns(stat.as_ref());
         }
         if descends {
-            self.found.push(Found::new(bytes, offset, ino, inner_role));
+            let nth = self.found.len();
+            self.found
+                .push(Found::new(bytes, offset, ino, inner_role, nth));
+            self.push_columns(None);
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ fn digests_that_begin_alike_are_told_apart() {
     let candidates = Candidates::find(&listing, &options, &mut Stats::default());
     let context = Context {
         listing: &listing,
-        table: Table::new(&candidates, listing.len(), 16),
+        table: Table::new(&candidates, listing.len(), 16, table::Both::OfSome),
         prefixes: Mutex::default(),
         extents: space::Extents::default(),
         references: Default::default(),

@@ -103,7 +103,12 @@ fn in_context(listing: &Listing, options: &Options, test: impl FnOnce(&Context<'
     let candidates = Candidates::find(listing, options, &mut Stats::default());
     test(&Context {
         listing,
-        table: Table::new(&candidates, listing.len(), options.algorithm.digest_len()),
+        table: Table::new(
+            &candidates,
+            listing.len(),
+            options.algorithm.digest_len(),
+            table::Both::OfSome,
+        ),
         extents: Default::default(),
         candidates: &candidates,
         prefixes: std::sync::Mutex::default(),

@@ -216,7 +216,40 @@ fn metadata_is_what_stat_says() {
 fn records_stay_small() {
     assert_eq!(size_of::<crate::listing::Entry>(), 16);
     assert_eq!(size_of::<crate::shard::Item>(), 16);
+    assert_eq!(size_of::<crate::shard::Found>(), 24);
     assert!(size_of::<crate::listing::Dir>() <= 48);
+}
+
+/// The listing of a tree is what its documentation says, whatever the shape: so 10 million files
+/// fit in a gigabyte beside what an engine keeps of them.
+#[test]
+fn a_listing_takes_few_bytes_a_file() {
+    const FILES: usize = 400;
+    for in_one in [1, 20, FILES] {
+        let tree = Tree::new();
+        for nth in 0..FILES {
+            tree.add(format!("{}/a-name-of16-{nth:04}", nth / in_one).as_bytes());
+        }
+        for (metadata, bytes) in [
+            (Metadata::None, 16),
+            (Metadata::Basic, 16 + 28),
+            (Metadata::Full, 16 + 28),
+        ] {
+            let options = Options {
+                metadata,
+                ..Options::default()
+            };
+            let root = tree.path(b"").into_os_string();
+            let listing = crate::walk(&[root], &options, 1, &Cancel::new()).unwrap();
+            let dirs = listing.dirs() * (size_of::<crate::listing::Dir>() + 8);
+            let most = FILES * (bytes + 16 + 2) + dirs + 1024;
+            let memory = listing.memory() as usize;
+            assert!(
+                memory <= most,
+                "{in_one} {metadata:?}: {memory}, not {most}"
+            );
+        }
+    }
 }
 
 #[test]
