@@ -15,6 +15,7 @@ mod dup;
 mod dup_destination;
 mod dup_leftovers;
 mod dup_linked_names;
+mod dup_moved_originals;
 mod dup_odd_names;
 mod dup_question;
 mod dup_recipes;

@@ -20,6 +20,9 @@ use super::temp::Temps;
 pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
+    pub(crate) file: OwnedFd,
+    /// What it has besides the bytes.
+    pub(crate) made: Metadata,
     /// Of the bytes that were copied.
     pub(crate) digest: Digest,
     /// What of the metadata the system refused to set.
@@ -28,20 +31,25 @@ pub(crate) struct Copy {
 
 /// Copies all of `source`, which has `size` bytes, into `dir`: written, given
 /// the metadata, made durable, read again and compared. Nothing stays behind
-/// on failure.
+/// on failure. Its name tells of which file it is a copy, if that is given.
 pub(crate) fn copy(
     source: &OwnedFd,
     size: u64,
     metadata: &Metadata,
+    original: Option<Identity>,
     dir: &OwnedFd,
     temps: &mut Temps,
     cancel: &Cancel,
 ) -> Result<Copy, Skip> {
     let mut created = None;
-    let name = temps.part(|name| {
+    let make = |name: &CStr| {
         created = Some(sys::create(dir, name)?);
         Ok(())
-    })?;
+    };
+    let name = match original {
+        Some(id) => temps.part_of(id, make)?,
+        None => temps.part(make)?,
+    };
     // Set whenever `part` succeeds.
     let file = created.ok_or(Skip::Changed)?;
     let written = write(source, size, &file, cancel).and_then(|()| {
@@ -52,14 +60,17 @@ pub(crate) fn copy(
         compare(source, &file, size, cancel)?;
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
-        let id = FileStat::from(&sys::stat(&file)?).id;
         let digest = digest(&file, size, cancel)?;
-        Ok((id, digest, refused))
+        let stat = FileStat::from(&sys::stat(&file)?);
+        let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
+        Ok((stat.id, made, digest, refused))
     });
     match written {
-        Ok((id, digest, refused)) => Ok(Copy {
+        Ok((id, made, digest, refused)) => Ok(Copy {
             name,
             id,
+            file,
+            made,
             digest,
             refused,
         }),

@@ -13,7 +13,7 @@ use super::claim::{self, Blocked};
 use super::freed::Ledger;
 use super::guard::{self, Held};
 use super::journal::Journal;
-use super::moving::Unfinished;
+use super::moving::Copies;
 use super::plan::{FileRef, Group, Rules};
 use super::probe::Questions;
 use super::protect::Places;
@@ -71,10 +71,10 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken up if it
-    /// is the copy in every respect; if one of them says that it is a copy that
-    /// its run was killed over, it may lack what its file system did not take,
-    /// and undo may remove it. They are read only if something is in the way.
+    /// Journals of earlier runs. What is in the way of a move is taken up if one
+    /// of them says that it is a copy of this file that its run was killed over;
+    /// it may lack what its file system did not take, and undo may remove it.
+    /// They are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
     /// What is never changed, whatever the groups say of it. Groups need not
     /// know: files in there are marked as the run comes to them.
@@ -149,9 +149,8 @@ pub fn prune(
         abilities: Abilities::default(),
         told_unwatched: false,
         questions: Questions::default(),
-        unfinished: None,
+        copies: Copies::default(),
         taken: HashSet::new(),
-        placed: HashMap::new(),
         copied_up: 0,
         places: Places::new(&options.references, &options.action, cancel),
     };
@@ -189,12 +188,9 @@ pub(super) struct Run<'a> {
     pub(super) summary: Summary,
     pub(super) temps: Temps,
     pub(super) blocked: Blocked,
-    /// Copies that earlier runs were killed over, once that was asked.
-    pub(super) unfinished: Option<Unfinished>,
+    pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
-    /// The files there, and what they were before: a copy is another one.
-    pub(super) placed: HashMap<Identity, Identity>,
     /// Bytes that an overlay took to copy kept files into its upper layer.
     pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.
