@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bc_dup::Subtrees;
 use bc_dup::prune::{
-    Event, Force, Group, Journal, Keep, Mode, Options, Outcome as StepOutcome, Owners, Roots,
-    Rules, Summary, UndoOutcome,
+    Event, Force, Group, Journal, Keep, Mode, ORIGINAL, Options, Outcome as StepOutcome, Owners,
+    Roots, Rules, Summary, UndoOutcome,
 };
 
 use crate::exit::Exit;
@@ -134,6 +134,10 @@ fn groups(session: &Session, args: &PruneArgs) -> Outcome<(Vec<Group>, Arc<Subtr
         let found = super::search(session, &args.paths, &args.search, &args.walk, None)?;
         // Once more: now it is known which file systems are mounted below them.
         references::check_destination(session, &args.action, &found.references)?;
+        for path in found.report().originals() {
+            let path = bc_fs::escape(&path);
+            session.report.problem(&format!("{path}: {ORIGINAL}"));
+        }
         return Ok((found.report().groups().collect(), found.references));
     };
     if !args.paths.is_empty() {
@@ -277,18 +281,22 @@ fn say_totals(session: &Session, summary: &Summary, mode: Mode, journal: Option<
     if summary.incomplete > 0 {
         text += &format!("; {} of them not with all they had", summary.incomplete);
     }
-    if summary.leftovers > 0 {
-        text += &format!(
-            "; {} temporaries of a killed run {would}removed",
-            summary.leftovers
-        );
-    }
+    text += &tidied(summary.leftovers, would);
     session.report.summary(&text);
     if let (Some(journal), true) = (journal, summary.changed > 0) {
         session.report.summary(&format!(
             "journal: {}; 'bc dup undo' takes it back",
             bc_fs::escape(journal.as_os_str().as_encoded_bytes())
         ));
+    }
+}
+
+/// What is said of temporaries that were removed, if any were.
+fn tidied(count: u64, would: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("; 1 temporary of a killed run {would}removed"),
+        _ => format!("; {count} temporaries of a killed run {would}removed"),
     }
 }
 
@@ -336,6 +344,12 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     if let Err(text) = output.finish(printed) {
         session.report.unwritten(&text);
     }
+    for line in &summary.damaged {
+        let journal = bc_fs::escape(journal.as_os_str().as_encoded_bytes());
+        session.report.problem(&format!(
+            "{journal}: line {line} is damaged; a step that it told of is not undone"
+        ));
+    }
     let would = match mode {
         Mode::DryRun => "would be ",
         Mode::Execute => "",
@@ -353,12 +367,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     if summary.restored + summary.unneeded + summary.failed == 0 && !session.cancel.is_cancelled() {
         text += "; the journal's run changed nothing";
     }
-    if summary.leftovers > 0 {
-        text += &format!(
-            "; {} temporaries of a killed run {would}removed",
-            summary.leftovers
-        );
-    }
+    text += &tidied(summary.leftovers, would);
     session.report.summary(&text);
     session
         .report

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// No answer is longer.
 const LONGEST: usize = 1024;
 
-/// Asks once. Only `y` and `yes` are a yes: another answer, the end of the input and a signal
+/// Asks once. Only `y` and `yes`, in letters of either case, are a yes: another answer, the end of the input and a signal
 /// are not.
 pub fn asked(session: &Session, options: &Options, stake: &Stake, references: bool) -> bool {
     crate::report::ask(&format!(
@@ -25,13 +25,18 @@ pub fn asked(session: &Session, options: &Options, stake: &Stake, references: bo
         question(options, stake, references)
     ));
     match answer(session) {
-        Some(line) => matches!(line.trim_ascii(), b"y" | b"Y" | b"yes"),
+        Some(line) => is_yes(&line),
         None => {
             // The cursor stands behind the question.
             crate::report::ask("\n");
             false
         }
     }
+}
+
+fn is_yes(line: &[u8]) -> bool {
+    let answer = line.trim_ascii();
+    answer.eq_ignore_ascii_case(b"y") || answer.eq_ignore_ascii_case(b"yes")
 }
 
 /// A line from the terminal; `None` if the input ended or a signal came before. Not by
@@ -132,6 +137,16 @@ mod tests {
             ..Options::new(Action::parse(action.as_bytes()).unwrap())
         };
         assert_eq!(question(&options, &stake, references), expected);
+    }
+
+    #[test]
+    fn yes_is_a_yes_in_any_case() {
+        for yes in ["y", "Y", "yes", "Yes", "YES", " yes \r"] {
+            assert!(is_yes(yes.as_bytes()), "{yes}");
+        }
+        for no in ["", "n", "no", "ye", "yess", "yes no", "j", "1"] {
+            assert!(!is_yes(no.as_bytes()), "{no}");
+        }
     }
 
     #[test]

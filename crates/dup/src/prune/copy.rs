@@ -22,6 +22,9 @@ use super::temp::Temps;
 pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
+    pub(crate) file: OwnedFd,
+    /// What it has besides the bytes.
+    pub(crate) made: Metadata,
     /// Of the bytes that were copied.
     pub(crate) digest: Digest,
     /// What of the metadata the system refused to set.
@@ -39,21 +42,41 @@ pub(crate) enum Blocks {
     Own,
 }
 
-/// Copies all of a source, which has so many bytes, into `dir`: written, given the metadata and flags,
-/// made durable, read again and compared. Nothing stays behind on failure.
+/// What is copied.
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a OwnedFd,
+    /// In bytes.
+    pub(crate) size: u64,
+    pub(crate) blocks: Blocks,
+    /// The file that the name of the copy tells of, if it does.
+    pub(crate) original: Option<Identity>,
+}
+
+/// Copies all of a source into `dir`: written, given the metadata and flags, made durable, read
+/// again and compared. Nothing stays behind on failure.
 pub(crate) fn copy(
-    (source, size, blocks): (&OwnedFd, u64, Blocks),
+    source: Source<'_>,
     metadata: &Metadata,
     flags: Option<&InodeFlags>,
     dir: &OwnedFd,
     temps: &mut Temps,
     cancel: &Cancel,
 ) -> Result<Copy, Skip> {
+    let Source {
+        file: source,
+        size,
+        blocks,
+        original,
+    } = source;
     let mut created = None;
-    let name = temps.part(|name| {
+    let make = |name: &CStr| {
         created = Some(sys::create(dir, name)?);
         Ok(())
-    })?;
+    };
+    let name = match original {
+        Some(id) => temps.part_of(id, make)?,
+        None => temps.part(make)?,
+    };
     // Set whenever `part` succeeds.
     let file = created.ok_or(Skip::Changed)?;
     // Flags first: some say how content is stored.
@@ -68,14 +91,17 @@ pub(crate) fn copy(
         compare(source, &file, size, cancel)?;
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
-        let id = FileStat::from(&sys::stat(&file)?).id;
         let digest = digest(&file, size, cancel)?;
-        Ok((id, digest, refused))
+        let stat = FileStat::from(&sys::stat(&file)?);
+        let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
+        Ok((stat.id, made, digest, refused))
     });
     match written {
-        Ok((id, digest, refused)) => Ok(Copy {
+        Ok((id, made, digest, refused)) => Ok(Copy {
             name,
             id,
+            file,
+            made,
             digest,
             refused,
         }),

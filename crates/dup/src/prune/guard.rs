@@ -148,6 +148,19 @@ pub(crate) fn wait_for_clock(mtime_ns: i64) {
     }
 }
 
+/// Waits until the clock for file times has left this time behind.
+pub(crate) fn wait_past(ctime_ns: i64) {
+    let began = Instant::now();
+    // Not for a file from the future, or stamped by another machine's clock.
+    while began.elapsed() < TICK {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        if nanoseconds(now.tv_sec as i64, now.tv_nsec as u64) > ctime_ns {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
     let stat = sys::stat(file)?;
     let atime_ns = nanoseconds(stat.st_atime, stat.st_atime_nsec);
@@ -157,11 +170,31 @@ fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
 impl Held {
     /// Holds whatever regular file the name leads to now.
     pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<Held, Skip> {
-        let file = sys::open_file(dir, name, Access::Read)?;
-        let (stat, atime_ns) = full_stat(&file)?;
-        if stat.kind() != Kind::File {
-            return Err(Skip::NotRegular);
+        Held::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
+    }
+
+    /// Holds an open regular file by the name that it has.
+    pub(crate) fn of(
+        file: OwnedFd,
+        dir: &OwnedFd,
+        name: &CString,
+        path: &[u8],
+    ) -> Result<Held, Skip> {
+        let held = Held::link(file, dir, name, path)?;
+        match held.stat.kind() {
+            Kind::File => Ok(held),
+            _ => Err(Skip::NotRegular),
         }
+    }
+
+    /// The same for whatever it is.
+    pub(crate) fn link(
+        file: OwnedFd,
+        dir: &OwnedFd,
+        name: &CString,
+        path: &[u8],
+    ) -> Result<Held, Skip> {
+        let (stat, atime_ns) = full_stat(&file)?;
         let dir = dir.try_clone().map_err(|error| Skip::System {
             op: "dup",
             errno: error.raw_os_error().unwrap_or_default(),
@@ -272,15 +305,7 @@ impl Held {
     /// Waits until a change of its names will show in its ctime; for
     /// [`outlives`](Held::outlives).
     pub(crate) fn wait_for_tick(&self) {
-        let began = Instant::now();
-        // Not for a file from the future, or stamped by another machine's clock.
-        while began.elapsed() < TICK {
-            let now = clock_gettime(ClockId::RealtimeCoarse);
-            if nanoseconds(now.tv_sec as i64, now.tv_nsec as u64) > self.stat.stamp.ctime_ns {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_past(self.stat.stamp.ctime_ns);
     }
 
     /// Proves that this file still has its name and its content now that the

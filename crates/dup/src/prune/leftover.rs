@@ -7,6 +7,11 @@
 //! goes at once. `.part` is a copy being written, whose source is still there.
 //! `.probe` is an empty file that only shows where its directory is seen.
 //!
+//! A move to another file system marks both with the number of the file on the
+//! other side, `.bc-dup.PID.START.N.DEV-INO.tmp`: the original that was set
+//! aside says which file is its copy, and the copy, as long as it has the
+//! temporary name too, which file it was made of.
+//!
 //! A living run holds a lock on the directory ([`claim`]); where locks cannot
 //! be relied on, everything stays but probes: whoever made one and finds it
 //! gone has no answer and does nothing.
@@ -49,8 +54,21 @@ enum Suffix {
     Probe,
 }
 
-/// Process, start time and suffix, if the name is of our making.
-fn parse(name: &[u8]) -> Option<(i32, u64, Suffix)> {
+/// What a name of our making says.
+struct Parsed {
+    pid: i32,
+    start: u64,
+    suffix: Suffix,
+    /// The file on the other side of a move.
+    mark: Option<Identity>,
+}
+
+/// What goes before the suffix of a name that is [marked](aside_for).
+pub(crate) fn mark(other: Identity) -> String {
+    format!(".{}-{}", other.dev, other.ino)
+}
+
+fn parse(name: &[u8]) -> Option<Parsed> {
     let rest = std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?;
     let suffixes = [
         (NAME, Suffix::Name),
@@ -64,7 +82,46 @@ fn parse(name: &[u8]) -> Option<(i32, u64, Suffix)> {
     let pid = fields.next()?.parse().ok()?;
     let start = fields.next()?.parse().ok()?;
     fields.next()?.parse::<u64>().ok()?;
-    fields.next().is_none().then_some((pid, start, suffix))
+    let mark = match fields.next() {
+        None => None,
+        Some(text) => {
+            let (dev, ino) = text.split_once('-')?;
+            let (dev, ino) = (dev.parse().ok()?, ino.parse().ok()?);
+            Some(Identity { dev, ino })
+        }
+    };
+    fields.next().is_none().then_some(Parsed {
+        pid,
+        start,
+        suffix,
+        mark,
+    })
+}
+
+/// Which file is the copy of the one that has this name, if the name is that of
+/// the original of a move, set aside to be removed.
+pub(crate) fn aside_for(name: &[u8]) -> Option<Identity> {
+    parse(name)
+        .filter(|parsed| parsed.suffix == Suffix::Name)?
+        .mark
+}
+
+/// Whether the name is that of the original of a move whose run was killed.
+pub fn is_original(name: &[u8]) -> bool {
+    aside_for(name).is_some() && !is_seen(name)
+}
+
+/// Copies in `dir` that a killed run had given their names: which file each was
+/// made of, and which file it is.
+pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Identity, Identity)> {
+    let parts = of_others(dir, |suffix, stat| {
+        suffix == Suffix::Part && stat.kind() == Kind::File
+    });
+    let of = |name: &CString| {
+        let stat = sys::stat_at(dir, name).ok()?;
+        Some((parse(name.to_bytes())?.mark?, FileStat::from(&stat).id))
+    };
+    parts.iter().filter_map(of).collect()
 }
 
 /// Whether the name is one of ours, of a living run or a dead one.
@@ -76,7 +133,7 @@ pub(crate) fn is_ours(name: &[u8]) -> bool {
 /// stays, locked or not, as versions before the locks held none. That none is
 /// seen says nothing: it may live in another PID namespace.
 pub(crate) fn is_seen(name: &[u8]) -> bool {
-    parse(name).is_some_and(|(pid, start, _)| start_time(pid).unwrap_or(0) == start)
+    parse(name).is_some_and(|name| start_time(name.pid).unwrap_or(0) == name.start)
 }
 
 /// Names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the making,
@@ -90,7 +147,7 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
 }
 
 pub(crate) fn is_probe(name: &CStr) -> bool {
-    parse(name.to_bytes()).is_some_and(|(.., suffix)| suffix == Suffix::Probe)
+    parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Probe)
 }
 
 /// Names in `dir` that may be the last ones of their files.
@@ -100,31 +157,40 @@ pub(crate) fn files(dir: &OwnedFd) -> Vec<CString> {
     })
 }
 
+/// A regular file of this number in `dir`, under a name that is not of ours.
+pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
+    let name = |entry: rustix::fs::DirEntry| entry.file_name().to_owned();
+    let mut names = entries(dir).into_iter().flatten().map(name);
+    names.find(|name| {
+        !is_ours(name.to_bytes())
+            && sys::stat_at(dir, name).is_ok_and(|stat| {
+                let stat = FileStat::from(&stat);
+                stat.id.ino == ino && stat.kind() == Kind::File
+            })
+    })
+}
+
+/// What a directory holds; nothing, where that cannot be listed.
+fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::DirEntry>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = rustix::fs::openat(dir, c".", flags, Mode::empty()).ok()?;
+    Some(Dir::new(listing).ok()?.filter_map(Result::ok))
+}
+
 fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<CString> {
-    // A directory that cannot be listed keeps its leftovers.
-    let Ok(listing) = rustix::fs::openat(
-        dir,
-        c".",
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    ) else {
-        return Vec::new();
-    };
-    let Ok(entries) = Dir::new(listing) else {
-        return Vec::new();
-    };
-    let mut found: Vec<CString> = entries
-        .filter_map(Result::ok)
+    let mut found: Vec<CString> = entries(dir)
+        .into_iter()
+        .flatten()
         .filter(|entry| {
             let name = entry.file_name().to_bytes();
             is_ours(name) && !is_seen(name)
         })
         .map(|entry| entry.file_name().to_owned())
         .filter(|name| {
-            let Some((.., suffix)) = parse(name.to_bytes()) else {
+            let Some(parsed) = parse(name.to_bytes()) else {
                 return false;
             };
-            sys::stat_at(dir, name).is_ok_and(|stat| wanted(suffix, &FileStat::from(&stat)))
+            sys::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &FileStat::from(&stat)))
         })
         .collect();
     found.sort();
@@ -175,7 +241,15 @@ mod tests {
         // The same number, started at another time: somebody else.
         let pid = getpid().as_raw_nonzero();
         assert!(!is_seen(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
+        let other = Identity { dev: 64, ino: 12 };
+        let marked = format!(".bc-dup.{pid}.1.7{}.tmp", mark(other));
+        assert_eq!(aside_for(marked.as_bytes()), Some(other));
+        assert!(is_ours(marked.as_bytes()) && is_original(marked.as_bytes()));
+        assert_eq!(aside_for(b".bc-dup.1.2.3.tmp"), None);
+        assert_eq!(aside_for(b".bc-dup.1.2.3.4-5.part"), None);
         for foreign in [
+            ".bc-dup.1.2.3.4-5.6.tmp",
+            ".bc-dup.1.2.3.4-.tmp",
             ".bc-dup.tmp",
             ".bc-dup.1.2.tmp",
             ".bc-dup.1.2.3.4.tmp",

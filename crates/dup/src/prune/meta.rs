@@ -2,6 +2,7 @@
 //! attributes (which hold the ACLs). Compared before names are merged, kept
 //! in the journal, given to copies.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use bc_walk::FileStat;
@@ -83,10 +84,84 @@ impl Metadata {
         })
     }
 
+    /// What a file is to have that comes back from where it was moved to as a
+    /// copy, has this now and was given `made` there: that, and where it has
+    /// still what it was given, what it had before. Without `made` it is taken
+    /// to have been given everything but attributes that it has not.
+    pub(crate) fn carried_back(&self, made: Option<&Metadata>, before: &Metadata) -> Metadata {
+        fn pick<T: PartialEq>(now: T, made: Option<T>, before: T) -> T {
+            if made.is_some_and(|made| made == now) {
+                before
+            } else {
+                now
+            }
+        }
+        let names = self.xattrs.iter().chain(&before.xattrs);
+        let names: BTreeSet<&Vec<u8>> = names.map(|(name, _)| name).collect();
+        let xattrs = names.into_iter().filter_map(|name| {
+            let (now, earlier) = (self.xattr(name), before.xattr(name));
+            let value = match made {
+                Some(made) => pick(now, Some(made.xattr(name)), earlier),
+                None => now.or(earlier),
+            };
+            Some((name.clone(), value?.to_vec()))
+        });
+        Metadata {
+            mode: pick(self.mode, made.map(|made| made.mode), before.mode),
+            uid: pick(self.uid, made.map(|made| made.uid), before.uid),
+            gid: pick(self.gid, made.map(|made| made.gid), before.gid),
+            atime_ns: self.atime_ns,
+            mtime_ns: pick(
+                self.mtime_ns,
+                made.map(|made| made.mtime_ns),
+                before.mtime_ns,
+            ),
+            xattrs: xattrs.collect(),
+        }
+    }
+
+    fn xattr(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.xattrs.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    /// What of this would be gone if a file that has `other` were all that is
+    /// left: what `wanted` has as well, or anything if that is not given.
+    pub(crate) fn not_in(&self, other: &Metadata, wanted: Option<&Metadata>) -> Option<String> {
+        fn gone<T: PartialEq>(now: T, other: T, wanted: Option<T>) -> bool {
+            now != other && wanted.is_none_or(|wanted| wanted == now)
+        }
+        let owner = |of: &Metadata| (of.uid, of.gid);
+        if gone(owner(self), owner(other), wanted.map(owner)) {
+            return Some("owner".to_owned());
+        }
+        if gone(self.mode, other.mode, wanted.map(|wanted| wanted.mode)) {
+            return Some("mode".to_owned());
+        }
+        if gone(
+            self.mtime_ns,
+            other.mtime_ns,
+            wanted.map(|wanted| wanted.mtime_ns),
+        ) {
+            return Some("modification time".to_owned());
+        }
+        let mut names = self.xattrs.iter().map(|(name, _)| name);
+        let lost = names.find(|name| {
+            let wanted = wanted.map(|wanted| wanted.xattr(name));
+            *name != PER_INODE && gone(self.xattr(name), other.xattr(name), wanted)
+        });
+        lost.map(|name| format!("attribute {}", bc_fs::Escaped(name)))
+    }
+
     /// As much of it as a copy of `source`'s content may be given: nobody gets
     /// a content of his choice run as somebody else, however well it matches
-    /// a digest. What is left out is named.
-    pub(crate) fn entitled(mut self, source: &FileStat) -> (Metadata, Vec<String>) {
+    /// a digest. What the source itself `has`, if that is given, may be done
+    /// with its content already. What is left out is named.
+    pub(crate) fn entitled(
+        mut self,
+        source: &FileStat,
+        has: Option<&Metadata>,
+    ) -> (Metadata, Vec<String>) {
         let mut left_out = Vec::new();
         let owned = (source.uid, source.gid) == (self.uid, self.gid);
         if self.mode & AS_OWNER != 0 && !owned {
@@ -94,8 +169,11 @@ impl Metadata {
             left_out.push(SET_ID.to_owned());
         }
         let before = self.xattrs.len();
-        self.xattrs
-            .retain(|(name, _)| name != CAPABILITIES || source.uid == 0);
+        let same_owner = self.uid == source.uid;
+        self.xattrs.retain(|(name, value)| {
+            let has = || has.and_then(|has| has.xattr(name)) == Some(value.as_slice());
+            name != CAPABILITIES || source.uid == 0 || same_owner && has()
+        });
         if self.xattrs.len() < before {
             left_out.push("capabilities: the content is not root's".to_owned());
         }

@@ -7,6 +7,8 @@
 //! the scan's, compare the bytes, check both again, write the journal, act.
 //! A dry run goes the same way and stops before the journal.
 
+mod arrival;
+mod aside;
 mod claim;
 mod copy;
 mod delete;
@@ -42,12 +44,13 @@ mod views;
 pub(crate) mod tests;
 
 pub use journal::{Journal, JournalError};
+pub use leftover::is_original;
 pub use options::{Force, Mode, Options, Owners};
 pub(crate) use plan::split;
 pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
 pub use protect::{lies_above, lies_below};
 pub use run::{Event, prune};
 pub use stake::{Stake, at_stake};
-pub use step::{Action, Outcome, Skip, Step, StepKind, Summary};
+pub use step::{Action, ORIGINAL, Outcome, Skip, Step, StepKind, Summary};
 pub use unable::{Lack, Unable};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

@@ -1,7 +1,7 @@
 //! The move action's part of a run: what lies at the destination already,
 //! which names of a file move together, and the journal's note of each copy.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
@@ -10,6 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
 use super::journal;
+use super::leftover;
 use super::options::{Options, Owners};
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
@@ -20,35 +21,51 @@ use super::sys;
 
 /// The copies that earlier runs were killed over.
 pub(super) struct Unfinished {
-    /// By the path that a journal has.
-    copies: HashMap<Vec<u8>, Identity>,
+    /// By the path that a journal has: which file each is, and of which.
+    copies: HashMap<Vec<u8>, (Identity, Identity)>,
     /// The directory that files are moved to, as given and as journals have it.
     given: Vec<u8>,
     real: Option<Vec<u8>>,
 }
 
 impl Unfinished {
-    fn at(&self, to: &[u8]) -> Option<Identity> {
+    /// The copy of `target` that is at `to`.
+    fn at(&self, to: &[u8], target: Identity) -> Option<Identity> {
         let below = to.strip_prefix(self.given.as_slice())?;
         let path = journal::join(self.real.as_ref()?, below);
-        self.copies.get(&path).copied()
+        let (copy, original) = self.copies.get(&path)?;
+        (*original == target).then_some(*copy)
     }
 }
 
-/// What may have the name `to` already; of the parts of a [`Run`], whose others
-/// change meanwhile.
+/// What a run knows of copies that stand already.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// Those that earlier runs were killed over, once that was asked.
+    unfinished: Option<Unfinished>,
+    /// Those that were found to have their temporary names too, after the file
+    /// that each was made of.
+    pub(super) traces: HashSet<(Identity, Identity)>,
+    /// The files that this run has placed, and what they were before: a copy is
+    /// another one.
+    placed: HashMap<Identity, Identity>,
+}
+
+/// What may have the name `to` already, as a copy of `target`.
 fn acceptable<'a>(
     options: &'a Options,
-    unfinished: Option<&Unfinished>,
-    placed: &'a HashMap<Identity, Identity>,
+    copies: &'a Copies,
     keeper: &'a Held,
+    target: &Held,
     to: &[u8],
 ) -> Acceptable<'a> {
+    let unfinished = copies.unfinished.as_ref();
     Acceptable {
-        known: unfinished.and_then(|known| known.at(to)),
+        known: unfinished.and_then(|known| known.at(to, target.stat.id)),
+        traces: &copies.traces,
         keeper,
         references: &options.references,
-        placed,
+        placed: &copies.placed,
         force: options.force,
         loss: match options.metadata {
             Owners::Refuse => Loss::Refuse,
@@ -80,6 +97,16 @@ impl Run<'_> {
         Some((dir, sys::name(name).ok()?))
     }
 
+    /// What has this number in the directory of `to`, under a name that is not a
+    /// temporary one. The device's number may be another one since it was mounted
+    /// again.
+    pub(super) fn copies_at(&self, to: &[u8], copy: Identity) -> Option<Held> {
+        let (dir, _) = self.look_up(to)?;
+        let name = leftover::with_number(&dir, copy.ino)?;
+        let above = &to[..to.len() - split(to).1.len()];
+        Held::find(&dir, &name, &[above, name.as_bytes()].concat()).ok()
+    }
+
     /// Proves that nothing is in the way of moving `target` to `to`, or that what
     /// is there is its copy.
     pub(super) fn check_destination(
@@ -99,8 +126,7 @@ impl Run<'_> {
         };
         self.read_journals();
         let metadata = target.metadata()?;
-        let known = self.unfinished.as_ref();
-        let standing = acceptable(self.options, known, &self.placed, keeper, to).find(
+        let standing = acceptable(self.options, &self.copies, keeper, target, to).find(
             (&dir, &name),
             to,
             target,
@@ -119,7 +145,7 @@ impl Run<'_> {
         let Action::Move(given) = &options.action else {
             return;
         };
-        self.unfinished.get_or_insert_with(|| Unfinished {
+        self.copies.unfinished.get_or_insert_with(|| Unfinished {
             copies: journal::unfinished(&options.earlier, cancel),
             given: given.clone(),
             // It exists: something in it is in the way.
@@ -161,15 +187,14 @@ impl Run<'_> {
             true => How::Copy,
             false => How::Rename,
         };
-        let known = self.unfinished.as_ref();
-        let acceptable = acceptable(self.options, known, &self.placed, keeper, to);
+        let acceptable = acceptable(self.options, &self.copies, keeper, target, to);
         let mut journal = self.journal.as_deref_mut().zip(number);
         let means = Means {
             temps: &mut self.temps,
             blocked: &mut self.blocked,
             cancel: self.cancel,
-            record: &mut |id, origin| match &mut journal {
-                Some((journal, step)) => journal.copied(*step, id, origin),
+            record: &mut |id, origin, made| match &mut journal {
+                Some((journal, step)) => journal.copied(*step, id, origin, made),
                 None => Ok(()),
             },
         };
@@ -183,10 +208,15 @@ impl Run<'_> {
             lost: Vec::new(),
             loss: acceptable.loss,
             with: arrived.map(|(_, arrived)| arrived),
+            stays: None,
             acceptable: Some(acceptable),
         }
         .go(means, || keeper.outlives(target))?;
-        self.placed.insert(placed.id, source);
+        self.copies.placed.insert(placed.id, source);
+        if let Some(why) = placed.stays {
+            let (path, why) = (to.to_vec(), Box::new(why));
+            return Err(Skip::CopyStays { path, why });
+        }
         let mut lost = placed.lost;
         if placed.copied || placed.id != source {
             let stay = target.links.saturating_sub(state.pending);

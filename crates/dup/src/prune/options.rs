@@ -54,10 +54,10 @@ pub struct Options {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken up if it
-    /// is the copy in every respect; if one of them says that it is a copy that
-    /// its run was killed over, it may lack what its file system did not take,
-    /// and undo may remove it. They are read only if something is in the way.
+    /// Journals of earlier runs. What is in the way of a move is taken up if one
+    /// of them says that it is a copy of this file that its run was killed over;
+    /// it may lack what its file system did not take, and undo may remove it.
+    /// They are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
     /// What is never changed, whatever the groups say of it. Groups need not
     /// know: files in there are marked as the run comes to them.

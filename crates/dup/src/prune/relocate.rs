@@ -4,20 +4,24 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::Escaped;
+use bc_fs::mount::Shows;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
+use super::arrival::Arrival;
+use super::aside::{give_up, take_back};
 use super::claim::Blocked;
-use super::copy::{Blocks, copy};
+use super::copy::{Blocks, Source, copy};
 use super::guard::{Held, compare, identity_at};
 use super::meta::Metadata;
 use super::plan::split;
-use super::standing::{Acceptable, Origin, Standing};
+use super::standing::{Acceptable, Origin};
 use super::step::Skip;
 use super::sys::{self, Access, Failed};
-use super::temp::{Temps, remove};
+use super::temp::Temps;
 
 /// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
 /// the leading slash, so that no two files meet.
@@ -137,9 +141,15 @@ pub(crate) struct Move<'a> {
     pub(crate) loss: Loss,
     /// A copy becomes another name of this one instead, where it can.
     pub(crate) with: Option<&'a Arrived>,
+    /// Told what a copy was given, says what of the file would be lost with it:
+    /// then it stays as well.
+    pub(crate) stays: Option<&'a WouldLose<'a>>,
     /// What under the new name counts as the copy; nothing, if not given.
     pub(crate) acceptable: Option<Acceptable<'a>>,
 }
+
+/// What of a file is not in a copy with this metadata.
+pub(crate) type WouldLose<'a> = dyn Fn(&Metadata) -> Option<String> + 'a;
 
 /// The ways to move.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -157,6 +167,9 @@ pub(crate) struct Placed {
     pub(crate) copied: bool,
     /// What it could not be given.
     pub(crate) lost: Vec<String>,
+    /// Why the file itself did not go, and why its copy stands all the same: it
+    /// is not where it was, or one of the two was changed.
+    pub(crate) stays: Option<Skip>,
 }
 
 /// What moves share.
@@ -164,8 +177,9 @@ pub(crate) struct Means<'a> {
     pub(crate) temps: &'a mut Temps,
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
-    /// Told which file a copy is before it is named, or counts as made.
-    pub(crate) record: &'a mut dyn FnMut(Identity, Origin) -> Result<(), Skip>,
+    /// Told which file a copy is, and what it has besides the bytes, before it is
+    /// named or counts as made.
+    pub(crate) record: &'a mut dyn FnMut(Identity, Origin, &Metadata) -> Result<(), Skip>,
 }
 
 impl Move<'_> {
@@ -198,6 +212,7 @@ impl Move<'_> {
                     id,
                     copied: false,
                     lost: Vec::new(),
+                    stays: None,
                 })
             }
             Err(Failed {
@@ -226,53 +241,84 @@ impl Move<'_> {
         // the other.
         let _here = means.blocked.claim(&target.dir, means.cancel)?;
         let _there = means.blocked.claim(to_dir, means.cancel)?;
-        let mut standing = None;
-        let arrived = match identity_at(to_dir, name)? {
-            None => self.link(&mut means)?,
-            Some(_) => {
-                let found = standing.insert(self.take_up(&mut means)?);
-                Some(found.held.stat.id)
-            }
+        let own = target.metadata()?;
+        let mut arrival = match identity_at(to_dir, name)? {
+            Some(_) => self.take_up(&mut means)?,
+            None => match self.link(&mut means)? {
+                Some(arrival) => arrival,
+                None => self.copy(&mut means)?,
+            },
         };
-        let id = match arrived {
-            Some(id) => id,
-            None => self.copy(&mut means)?,
-        };
+        let id = arrival.held.stat.id;
+        let stays = self.stays.and_then(|stays| stays(&arrival.metadata));
+        if let Some(what) = stays {
+            sys::sync_dir(to_dir)?;
+            let path = Escaped(&target.path);
+            self.lost.push(format!("the {what} of {path}, which stays"));
+            return Ok(self.placed(id, None));
+        }
         // The copy and its name must be on the disk before the original goes.
-        let removed = sys::sync_dir(to_dir).map_err(Skip::from).and_then(|()| {
-            remove(target, means.temps, || {
+        let synced = arrival
+            .settle()
+            .and_then(|()| sys::sync_dir(to_dir).map_err(Skip::from));
+        let removed = synced.and_then(|()| {
+            give_up(target, &own, id, means.temps, || {
                 proof()?;
-                if let Some(standing) = &standing {
-                    standing.outlives(target)?;
-                }
-                match identity_at(to_dir, name)? {
-                    Some(found) if found == id => Ok(()),
-                    _ => Err(Skip::Changed),
-                }
+                arrival.replaces(target)?;
+                // From here on the original's name says whose copy it is.
+                arrival.drop_stage()
             })
         });
-        match removed {
-            Ok(()) => Ok(Placed {
-                id,
-                copied: true,
-                lost: self.lost,
-            }),
-            Err(why) => {
-                // What was only found is nobody's to take away.
-                if !why.took_effect() && standing.is_none_or(|found| found.origin == Origin::Made) {
-                    withdraw(to_dir, name, id);
-                }
-                Err(why)
-            }
+        let stays = match removed {
+            Ok(()) => Ok(None),
+            // What was only found is nobody's to take away.
+            Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
+            Err(why) => match self.take_back(&mut arrival, &mut means) {
+                Ok(()) => Err(why),
+                Err(_) => Ok(Some(why)),
+            },
+        };
+        let left = match arrival.drop_stage() {
+            Err(Skip::System { errno, .. }) => arrival.left(errno),
+            _ => Ok(()),
+        };
+        let stays = stays?;
+        left?;
+        Ok(self.placed(id, stays))
+    }
+
+    fn placed(self, id: Identity, stays: Option<Skip>) -> Placed {
+        Placed {
+            id,
+            copied: true,
+            lost: self.lost,
+            stays,
         }
     }
 
+    /// Takes a copy away whose original did not go. That its content is the kept
+    /// file's as well is enough, should the original have changed.
+    fn take_back(&self, arrival: &mut Arrival, means: &mut Means<'_>) -> Result<(), Skip> {
+        let kept = || {
+            let keeper = self.acceptable.as_ref().map(|found| found.keeper);
+            keeper.is_some_and(|keeper| keeper.check().is_ok())
+        };
+        let made = arrival.metadata.clone();
+        let copy = arrival.as_left()?;
+        take_back(copy, &made, self.target, kept, means.temps, means.cancel)
+    }
+
     /// Gives a proven copy the new name.
-    fn copy(&mut self, means: &mut Means<'_>) -> Result<Identity, Skip> {
+    fn copy(&mut self, means: &mut Means<'_>) -> Result<Arrival, Skip> {
         let (target, to_dir) = (self.target, self.to_dir);
         let size = target.stat.stamp.size;
         let copied = copy(
-            (&target.file, size, Blocks::Shared),
+            Source {
+                file: &target.file,
+                size,
+                blocks: Blocks::Shared,
+                original: Some(target.stat.id),
+            },
             &self.metadata,
             Some(target.flags()?),
             to_dir,
@@ -281,17 +327,17 @@ impl Move<'_> {
         )?;
         let named = match copied.refused.first() {
             Some(refused) if self.loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
-            _ => target
-                .check()
-                .and_then(|()| (means.record)(copied.id, Origin::Made))
-                .and_then(|()| {
-                    sys::rename_new(to_dir, &copied.name, to_dir, self.name).map_err(taken)
-                }),
+            _ => self
+                .check_source()
+                .and_then(|()| (means.record)(copied.id, Origin::Made, &copied.made))
+                .and_then(|()| Held::of(copied.file, to_dir, self.name, self.to))
+                .and_then(|held| Ok((held, self.give_name(&copied.name)?))),
         };
         match named {
-            Ok(()) => {
+            Ok((held, stays)) => {
                 self.lost.extend(copied.refused);
-                Ok(copied.id)
+                let stage = stays.then_some(copied.name);
+                Ok(Arrival::made(held, copied.made, stage))
             }
             Err(why) => {
                 withdraw(to_dir, &copied.name, copied.id);
@@ -300,9 +346,37 @@ impl Move<'_> {
         }
     }
 
+    /// Proves that what was copied is what is to be moved. For undo the content is
+    /// enough: what becomes of the name of the file meanwhile is seen when that
+    /// is to go, and should it have been taken away, the copy is all there is.
+    fn check_source(&self) -> Result<(), Skip> {
+        match self.acceptable {
+            Some(_) => self.target.check(),
+            None => self.target.check_content(),
+        }
+    }
+
+    /// Gives the new name to what has this temporary one, and says whether it
+    /// has both then: as long as the original is in its place, the temporary one
+    /// proves to the next run whose copy this is.
+    fn give_name(&self, stage: &CString) -> Result<bool, Skip> {
+        // Where two numbers may be one file, a second name may show another one.
+        let tells = || sys::traits(self.to_dir).is_ok_and(|traits| traits.shows != Shows::Others);
+        if self.acceptable.is_some() && tells() {
+            match sys::name_too(self.to_dir, stage, self.name) {
+                Ok(()) => return Ok(true),
+                Err(failed) if failed.errno == Errno::EXIST => return Err(taken(failed)),
+                // A file system without hard links: such a copy is known by the journal alone.
+                Err(_) => {}
+            }
+        }
+        sys::rename_new(self.to_dir, stage, self.to_dir, self.name).map_err(taken)?;
+        Ok(false)
+    }
+
     /// Makes the new name another one of the copy that a name of the same file
     /// became before. `None`, and said, where that cannot be.
-    fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Identity>, Skip> {
+    fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Arrival>, Skip> {
         let Some(with) = self.with else {
             return Ok(None);
         };
@@ -320,36 +394,46 @@ impl Move<'_> {
                     return Err(Skip::Changed);
                 }
                 let size = self.target.stat.stamp.size;
-                compare(&self.target.file, &file, size, means.cancel)
+                compare(&self.target.file, &file, size, means.cancel)?;
+                let made = Metadata::read(&file, &stat, 0)?;
+                Ok((file, made))
             });
-        match same {
-            Ok(_) => {}
+        let (file, made) = match same {
+            Ok(found) => found,
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             Err(why) => return apart(&why),
-        }
+        };
         self.target.check()?;
-        (means.record)(with.id, Origin::Made)?;
-        match sys::link(&with.dir, &with.name, self.to_dir, self.name) {
-            Ok(()) => {}
-            Err(Failed {
-                errno: Errno::EXIST,
-                ..
-            }) => return Err(Skip::DestinationExists(None)),
+        (means.record)(with.id, Origin::Made, &made)?;
+        let original = self.target.stat.id;
+        let staged = means.temps.part_of(original, |stage| {
+            sys::link(&with.dir, &with.name, self.to_dir, stage)
+        });
+        let stage = match staged {
+            Ok(stage) => stage,
             Err(failed) => return apart(&Skip::from(failed)),
-        }
-        match identity_at(self.to_dir, self.name)? {
-            Some(id) if id == with.id => Ok(Some(id)),
+        };
+        let named = match identity_at(self.to_dir, &stage) {
+            Ok(Some(id)) if id == with.id => Held::of(file, self.to_dir, self.name, self.to)
+                .and_then(|held| Ok((held, self.give_name(&stage)?))),
             // The other name was given to another file just before the link.
-            Some(id) => {
-                withdraw(self.to_dir, self.name, id);
-                Err(Skip::Changed)
+            Ok(_) => Err(Skip::Changed),
+            Err(why) => Err(why),
+        };
+        match named {
+            Ok((held, stays)) => {
+                let stage = stays.then_some(stage);
+                Ok(Some(Arrival::made(held, made, stage)))
             }
-            None => Err(Skip::Changed),
+            Err(why) => {
+                withdraw(self.to_dir, &stage, with.id);
+                Err(why)
+            }
         }
     }
 
     /// Takes what has the new name already for the copy, if it is.
-    fn take_up(&mut self, means: &mut Means<'_>) -> Result<Standing, Skip> {
+    fn take_up(&mut self, means: &mut Means<'_>) -> Result<Arrival, Skip> {
         let Some(acceptable) = &self.acceptable else {
             return Err(Skip::DestinationExists(None));
         };
@@ -358,8 +442,9 @@ impl Move<'_> {
         self.lost.extend(found.lost.take());
         found.settle()?;
         self.target.check()?;
-        (means.record)(found.held.stat.id, found.origin)?;
-        Ok(found)
+        let metadata = found.held.metadata()?;
+        (means.record)(found.held.stat.id, found.origin, &metadata)?;
+        Ok(Arrival::stood(found.held, metadata, found.origin))
     }
 }
 
@@ -371,7 +456,7 @@ fn taken(failed: Failed) -> Skip {
     }
 }
 
-/// Removes a copy whose original stays.
+/// Removes a temporary name of a copy whose original stays.
 pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
     if let Ok(Some(id)) = identity_at(dir, name)
         && id == ours

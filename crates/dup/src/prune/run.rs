@@ -11,7 +11,7 @@ use super::claim::{self, Blocked};
 use super::freed::Ledger;
 use super::guard::{self, Held};
 use super::journal::Journal;
-use super::moving::Unfinished;
+use super::moving::Copies;
 use super::options::{Mode, Options};
 use super::plan::{FileRef, Group};
 use super::probe::Questions;
@@ -71,9 +71,8 @@ pub fn prune(
         abilities: Abilities::default(),
         told_unwatched: false,
         questions: Questions::default(),
-        unfinished: None,
+        copies: Copies::default(),
         taken: HashSet::new(),
-        placed: HashMap::new(),
         copied_up: 0,
         places: Places::new(&options.references, &options.action, cancel),
     };
@@ -113,12 +112,9 @@ pub(super) struct Run<'a> {
     pub(super) summary: Summary,
     pub(super) temps: Temps,
     pub(super) blocked: Blocked,
-    /// Copies that earlier runs were killed over, once that was asked.
-    pub(super) unfinished: Option<Unfinished>,
+    pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
-    /// The files there, and what they were before: a copy is another one.
-    pub(super) placed: HashMap<Identity, Identity>,
     /// Bytes that it took to copy files into an upper layer.
     pub(super) copied_up: u64,
     /// Directories that were searched for leftovers.

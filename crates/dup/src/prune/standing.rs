@@ -1,10 +1,12 @@
 //! A file that has the destination's name already and is the copy that a move
-//! would make: its run was killed before the original went, or somebody made
-//! it by other means. It counts as made, with every proof that a fresh copy
-//! gets and with those that a fresh copy does not need: it may be the original
-//! itself under another mount, or somebody may be at work with it.
+//! would make: its run was killed before the original went. It counts as made
+//! if a journal, or the temporary name that it has as well, says that it is the
+//! copy of this very file: one that is merely equal may be all that is left of
+//! another. It gets every proof that a fresh copy gets and those that a fresh
+//! copy does not need: it may be the original itself under another mount, or
+//! somebody may be at work with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
@@ -24,15 +26,18 @@ use crate::subtrees::Subtrees;
 pub(crate) enum Origin {
     /// A run's that left its word for it in a journal: undo may remove it.
     Made,
-    /// Unknown: undo leaves it alone.
+    /// Another run's: undo leaves it alone.
     Found,
 }
 
 /// Which files may count as the copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Acceptable<'a> {
-    /// The one that an earlier run's journal says it made.
+    /// The one that an earlier run's journal says it made of this very file.
     pub(crate) known: Option<Identity>,
+    /// Copies that have the temporary name too under which a killed run made
+    /// them, and the file that this name says each is a copy of.
+    pub(crate) traces: &'a HashSet<(Identity, Identity)>,
     /// Never this one, or one that cannot be told from it.
     pub(crate) keeper: &'a Held,
     /// Never one of these.
@@ -156,6 +161,9 @@ impl Acceptable<'_> {
             None if held.stat.stamp.mtime_ns != target.stat.stamp.mtime_ns => {
                 Err(exists("its modification time differs"))
             }
+            None if !self.traces.contains(&(target.stat.id, held.stat.id)) => Err(exists(
+                "it is equal, but not known to be a copy of this file",
+            )),
             None => Ok((Origin::Found, None)),
         }
     }
@@ -169,12 +177,12 @@ impl Standing {
         self.held.wait_for_tick();
         Ok(())
     }
+}
 
-    /// Proves, now that `target` was set aside, that this is another file, and
-    /// still what it was.
-    pub(crate) fn outlives(&self, target: &Held) -> Result<(), Skip> {
-        self.held.outlives(target).map_err(in_the_way)
-    }
+/// Proves, now that `target` was set aside, that a copy that stood is another
+/// file, and still what it was.
+pub(crate) fn outlives(copy: &Held, target: &Held) -> Result<(), Skip> {
+    copy.outlives(target).map_err(in_the_way)
 }
 
 /// A [difference](Metadata::difference) in a sentence.

@@ -215,6 +215,23 @@ pub enum Skip {
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
+    /// It was not moved, and its copy cannot be taken back: somebody changed one of the two.
+    CopyStays {
+        /// Where the copy is.
+        path: Vec<u8>,
+        /// Why the file was not moved.
+        why: Box<Skip>,
+    },
+    /// What a killed run left of it may be the file of this path.
+    Rest {
+        /// The temporary name.
+        path: Vec<u8>,
+        /// Why nothing was done with it.
+        why: Box<Skip>,
+    },
+    /// It is the original of a move that was killed, and this shows no copy of it to be in its
+    /// place.
+    Original,
     /// A temporary name that another run may be using.
     InUse,
     /// The run was cancelled.
@@ -244,7 +261,10 @@ impl Skip {
 
     /// Whether the step took effect all the same.
     pub(crate) fn took_effect(&self) -> bool {
-        matches!(self, Skip::Left { .. } | Skip::Displaced(_))
+        matches!(
+            self,
+            Skip::Left { .. } | Skip::Displaced(_) | Skip::CopyStays { .. }
+        )
     }
 
     /// Whether this makes the exit code 1. What is as asked for already, is not.
@@ -288,6 +308,9 @@ impl Skip {
             Skip::DestinationExists(_) => "destination exists",
             Skip::Left { .. } => "temporary file left",
             Skip::Unasked(_) => "reference or not is unknown",
+            Skip::CopyStays { .. } => "copy left",
+            Skip::Rest { why, .. } => why.reason(),
+            Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
@@ -364,6 +387,13 @@ impl fmt::Display for Skip {
                 "changed by another process; what was there is now {}",
                 Escaped(path)
             ),
+            Skip::CopyStays { path, why } => {
+                write!(f, "{why}; a copy of it is now {}", Escaped(path))
+            }
+            Skip::Rest { path, why } => {
+                write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))
+            }
+            Skip::Original => f.write_str(ORIGINAL),
             Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
@@ -373,10 +403,18 @@ impl fmt::Display for Skip {
     }
 }
 
+/// What is said of the original of a move whose run was killed.
+pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \
+     proven to be in its place; the same command finishes the move if it is, 'bc dup undo' with that \
+     run's journal gives the name back";
+
 impl From<Failed> for Skip {
     fn from(failed: Failed) -> Skip {
         match (failed.op, failed.errno) {
-            ("open" | "stat" | "open directory", Errno::NOENT) => Skip::Gone,
+            (
+                "open" | "stat" | "open directory" | "rename" | "exchange" | "unlink",
+                Errno::NOENT,
+            ) => Skip::Gone,
             ("open", Errno::LOOP) => Skip::NotRegular,
             (op, errno) => Skip::System {
                 op,
@@ -429,70 +467,4 @@ impl Summary {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_read_as_sentences() {
-        let mut step = Step {
-            kind: StepKind::Hardlink,
-            target: b"b/x\n".to_vec(),
-            keeper: b"a/x".to_vec(),
-            reference: false,
-            size: 3,
-        };
-        assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
-        step.kind = StepKind::Move(b"d/b/x".to_vec());
-        assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
-        step.kind = StepKind::Leftover;
-        assert_eq!(
-            step.to_string(),
-            "remove b/x\\n, left over by a run that was killed (kept: a/x)"
-        );
-        step.reference = true;
-        for (kind, text) in [
-            (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
-            (StepKind::Reflink, "reflink b/x\\n from a/x (reference)"),
-            (
-                StepKind::Symlink(Vec::new()),
-                "symlink b/x\\n to a/x (reference)",
-            ),
-            (StepKind::Delete, "delete b/x\\n (kept: a/x, reference)"),
-            (
-                StepKind::Move(b"d/x".to_vec()),
-                "move b/x\\n to d/x (kept: a/x, reference)",
-            ),
-        ] {
-            step.kind = kind;
-            assert_eq!(step.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn actions_parse() {
-        assert_eq!(Action::parse(b"move:d"), Some(Action::Move(b"d".to_vec())));
-        assert_eq!(Action::parse(b"move:"), None);
-        assert_eq!(Action::parse(b"destroy"), None);
-        for action in [
-            Action::Hardlink,
-            Action::Reflink,
-            Action::Symlink,
-            Action::Delete,
-        ] {
-            assert_eq!(Action::parse(action.name().as_bytes()), Some(action));
-        }
-    }
-
-    #[test]
-    fn reasons_count_by_kind() {
-        let mut summary = Summary::default();
-        summary.skip(&Skip::AlreadyLinked);
-        assert!(summary.is_clean());
-        summary.skip(&Skip::System {
-            op: "link",
-            errno: Errno::XDEV.raw_os_error(),
-        });
-        assert!(!summary.is_clean());
-        assert_eq!(summary.skipped["other file system"], 1);
-    }
-}
+mod tests;

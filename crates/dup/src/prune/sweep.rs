@@ -4,15 +4,16 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::Identity;
+use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
+use super::aside::give_up;
 use super::guard::{self, Held};
-use super::options::Mode;
+use super::options::{Mode, Owners};
 use super::plan::FileRef;
 use super::run::{Run, State};
-use super::step::{Outcome, Skip, Step, StepKind};
-use super::{claim, delete, leftover};
+use super::step::{Action, Outcome, Skip, Step, StepKind};
+use super::{claim, delete, leftover, relocate, sys};
 
 impl Run<'_> {
     /// A regular file that a killed run left under a temporary name: removed
@@ -56,6 +57,11 @@ impl Run<'_> {
         if leftover::is_seen(file.name()) {
             return Err(Skip::InUse);
         }
+        // Of an original it is not enough that its content is the kept file's.
+        let copy = match leftover::aside_for(file.name()) {
+            Some(copy) if !same => Some(self.find_copy(keeper, &held, copy)?),
+            _ => None,
+        };
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == Mode::DryRun {
             return Ok(Outcome::Would { freed });
@@ -65,11 +71,57 @@ impl Run<'_> {
             delete::extra_link(keeper, &held)?;
         } else {
             keeper.wait_for_tick();
-            delete::act(keeper, &held, &mut self.temps)?;
+            match copy {
+                None => delete::act(keeper, &held, &mut self.temps)?,
+                Some(copy) => {
+                    let own = held.metadata()?;
+                    give_up(&held, &own, copy.stat.id, &mut self.temps, || {
+                        keeper.outlives(&held)?;
+                        copy.check()
+                    })?;
+                    if let Ok(stat) = sys::stat(&copy.dir) {
+                        self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
+                    }
+                }
+            }
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
         Ok(Outcome::done(freed))
+    }
+
+    /// The copy that a killed run made of `original` before it set that aside,
+    /// where the same move has it: with all that the original has.
+    ///
+    /// # Errors
+    /// [`Skip::Original`] if it is not proven to be there.
+    fn find_copy(&self, keeper: &Held, original: &Held, copy: Identity) -> Result<Held, Skip> {
+        let Action::Move(given) = &self.options.action else {
+            return Err(Skip::Original);
+        };
+        let to = relocate::destination(given, &original.path);
+        let mut found = self.copies_at(&to, copy).ok_or(Skip::Original)?;
+        if found.stat.id == keeper.stat.id || found.stat.id == original.stat.id {
+            return Err(Skip::Original);
+        }
+        self.distinct(original, &found)?;
+        let lost = original.metadata()?.not_in(&found.metadata()?, None);
+        if lost.is_some() && self.options.metadata == Owners::Refuse {
+            return Err(Skip::Original);
+        }
+        found.watch()?;
+        let size = original.stat.stamp.size;
+        let same = guard::compare(&original.file, &found.file, size, self.cancel);
+        match same.and_then(|_| found.check()) {
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            Err(_) => return Err(Skip::Original),
+            Ok(()) => {}
+        }
+        if self.options.mode == Mode::Execute {
+            sys::sync(&found.file)?;
+            sys::sync_dir(&found.dir)?;
+        }
+        Ok(found)
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
@@ -77,6 +129,8 @@ impl Run<'_> {
         if !self.swept.insert(*id) || self.places.protect(dir) {
             return;
         }
+        // The names that prove it go now.
+        self.copies.traces.extend(leftover::traces(dir));
         let remove = self.options.mode == Mode::Execute;
         let protected = |name: &CStr, id| {
             self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)

@@ -266,6 +266,13 @@ pub(crate) fn link(from_dir: impl AsFd, from: &CStr, to_dir: impl AsFd, to: &CSt
     })
 }
 
+/// Gives a file one more name in its directory.
+pub(crate) fn name_too(dir: impl AsFd, from: &CStr, to: &CStr) -> Result<()> {
+    call("name", || {
+        fs::linkat(&dir, from, &dir, to, AtFlags::empty())
+    })
+}
+
 pub(crate) fn symlink(text: &[u8], dir: impl AsFd, name: &CStr) -> Result<()> {
     call("symlink", || fs::symlinkat(text, &dir, name))
 }

@@ -45,6 +45,25 @@ impl Temps {
         self.make(leftover::PART, make)
     }
 
+    /// A free name for the original of a move while its copy is `copy`.
+    pub(crate) fn aside(
+        &mut self,
+        copy: Identity,
+        make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        self.make(&format!("{}{}", leftover::mark(copy), leftover::NAME), make)
+    }
+
+    /// A free name for the copy of `original` that is being made.
+    pub(crate) fn part_of(
+        &mut self,
+        original: Identity,
+        make: impl FnMut(&CStr) -> sys::Result<()>,
+    ) -> sys::Result<CString> {
+        let mark = leftover::mark(original);
+        self.make(&format!("{mark}{}", leftover::PART), make)
+    }
+
     /// A free name for an empty file that shows where its directory is seen. No name is given
     /// twice, so that nobody has looked for it before and been told that there is none.
     pub(crate) fn probe(
@@ -180,7 +199,7 @@ pub(crate) fn remove(
     }
 }
 
-fn restore(target: &Held, temp: &CStr, why: Skip) -> Skip {
+pub(crate) fn restore(target: &Held, temp: &CStr, why: Skip) -> Skip {
     match sys::rename_new(&target.dir, temp, &target.dir, &target.name) {
         Ok(()) => why,
         Err(_) => Skip::Displaced(sibling(target, temp)),

@@ -7,6 +7,7 @@ mod lines;
 mod script;
 mod table;
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use bc_digest::Algorithm;
@@ -99,6 +100,23 @@ impl Report<'_> {
 
     fn is_reference(&self, id: EntryId) -> bool {
         self.scan.is_reference(self.listing, id)
+    }
+
+    /// Paths of files that are the originals of moves whose runs were killed and
+    /// that are nothing's duplicates: prune, which acts on groups, never comes to
+    /// them, and nobody else knows that their names are lacking.
+    pub fn originals(&self) -> Vec<Vec<u8>> {
+        let is_original = |id: &EntryId| prune::is_original(self.listing.name(*id).to_bytes());
+        let mut found: Vec<EntryId> = self.listing.ids().filter(is_original).collect();
+        if !found.is_empty() {
+            let members = self.scan.groups().flat_map(|group| {
+                let names = group.files().flat_map(|file| file.names);
+                names.copied().collect::<Vec<_>>()
+            });
+            let members: HashSet<EntryId> = members.collect();
+            found.retain(|id| !members.contains(id) && !self.is_reference(*id));
+        }
+        found.into_iter().map(|id| self.listing.path(id)).collect()
     }
 
     /// The groups as prune takes them.

@@ -31,11 +31,12 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use self::record::{Copied, End, Header, Inode, MAGIC, SCHEMA};
+use self::record::{Copied, End, Header, Inode, MAGIC, Made, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
 use super::fail::point;
 use super::guard::Held;
+use super::meta::Metadata;
 use super::options::Mode;
 use super::plan::Group;
 use super::standing::Origin;
@@ -212,8 +213,15 @@ impl Journal {
     /// Records which file the copy is that is about to get the name of a
     /// step's destination: should the run be killed before the original is
     /// gone, the copy is known for ours. On the disk before it is named. One
-    /// that was found there is recorded as such.
-    pub(crate) fn copied(&mut self, step: u64, id: Identity, origin: Origin) -> Result<(), Skip> {
+    /// that was found there is recorded as such. What it was `made` with tells
+    /// undo what of it was changed since.
+    pub(crate) fn copied(
+        &mut self,
+        step: u64,
+        id: Identity,
+        origin: Origin,
+        made: &Metadata,
+    ) -> Result<(), Skip> {
         let copied = Inode {
             dev: id.dev,
             ino: id.ino,
@@ -223,6 +231,7 @@ impl Journal {
             step,
             copied,
             found,
+            made: Some(Made::new(made)),
         };
         self.line(&line).map_err(unwritable)?;
         self.sync()

@@ -11,12 +11,13 @@ use std::path::Path;
 use bc_pool::Cancel;
 use bc_walk::Identity;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
+use crate::prune::meta::Metadata;
 use crate::prune::options::Mode;
 use crate::prune::standing::Origin;
 
@@ -37,10 +38,21 @@ pub(crate) struct Place {
 }
 
 /// The copy that a move to another file system left at its destination.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) id: Identity,
     pub(crate) origin: Origin,
+    /// What it had besides the bytes; `None` if the journal does not say.
+    pub(crate) made: Option<Metadata>,
+}
+
+/// Where the line about a copy stands, and what all steps are asked for.
+#[derive(Clone, Copy, Debug)]
+struct CopyAt {
+    id: Identity,
+    origin: Origin,
+    offset: u64,
+    length: u32,
 }
 
 /// All steps of a journal, in the order they were made.
@@ -48,9 +60,27 @@ pub(crate) struct Copy {
 pub(crate) struct Index {
     pub(crate) places: Vec<Place>,
     /// The copies that steps made or found, by place.
-    copies: HashMap<usize, Copy>,
+    copies: HashMap<usize, CopyAt>,
     /// Bytes of complete lines: what follows was cut off.
     pub(super) complete: u64,
+    /// The numbers of lines before that which cannot be read.
+    pub(crate) damaged: Vec<u64>,
+    /// Where the line at hand begins.
+    at: u64,
+}
+
+/// Why a line is not taken.
+enum Flaw {
+    /// It is not even JSON: cut off, or written over.
+    Damaged,
+    /// It says what no run of prune does.
+    Refused(String),
+}
+
+impl From<String> for Flaw {
+    fn from(message: String) -> Flaw {
+        Flaw::Refused(message)
+    }
 }
 
 /// Tells the kinds of lines apart.
@@ -77,15 +107,19 @@ struct Run {
     roots: Option<HashSet<Vec<u8>>>,
     /// Whether a step of it has begun.
     any: bool,
+    /// Whether the line of a step may be among the damaged ones since the last.
+    gap: bool,
 }
 
-/// Checks every line. Half a line at the end, from a run that was cut off, is
-/// left out: that step never began.
+/// Checks every line. What cannot be read at the end, from a run that was cut
+/// off, is left out: that step never began. Before the end it is a damaged line,
+/// whose step is not known; the others are.
 pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();
     let mut run = Run::default();
     let mut line = Vec::new();
+    let mut unread = Vec::new();
     for number in 1_u64.. {
         if cancel.is_cancelled() {
             return Err(Stop::Cancelled);
@@ -100,8 +134,19 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
             }
             break;
         };
-        index.line(text, &mut run).map_err(bad)?;
-        index.complete += length as u64;
+        let taken = index.line(text, &mut run);
+        index.at += length as u64;
+        match taken {
+            Ok(()) => {
+                index.damaged.append(&mut unread);
+                index.complete = index.at;
+            }
+            Err(Flaw::Damaged) => {
+                run.gap = true;
+                unread.push(number);
+            }
+            Err(Flaw::Refused(message)) => return Err(bad(message)),
+        }
     }
     // A run that was killed before its first line was whole has done nothing.
     if run.number > 0 || is_torn(&line) {
@@ -123,12 +168,12 @@ const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
 const NOT_ONE: &str = "not a journal of bc dup";
 
 impl Index {
-    fn line(&mut self, text: &[u8], run: &mut Run) -> Result<(), String> {
+    fn line(&mut self, text: &[u8], run: &mut Run) -> Result<(), Flaw> {
         let json = |error: serde_json::Error| error.to_string();
         let probe: Probe = match serde_json::from_slice(text) {
             Ok(probe) => probe,
-            Err(_) if run.number == 0 => return Err(NOT_ONE.to_owned()),
-            Err(error) => return Err(json(error)),
+            Err(_) if run.number == 0 => return Err(NOT_ONE.to_owned().into()),
+            Err(_) => return Err(Flaw::Damaged),
         };
         if probe.journal.is_some() {
             let header: Header = serde_json::from_slice(text).map_err(json)?;
@@ -136,15 +181,19 @@ impl Index {
             return Ok(());
         }
         if run.number == 0 {
-            return Err(NOT_ONE.to_owned());
+            return Err(NOT_ONE.to_owned().into());
         }
         if probe.done.is_some() {
             let end: End = serde_json::from_slice(text).map_err(json)?;
-            self.last(end.step, run)?.1.took_effect = Some(end.done);
+            if let Some((_, place)) = self.last(end.step, run)? {
+                place.took_effect = Some(end.done);
+            }
         } else if probe.copied.is_some() {
             let line: Copied = serde_json::from_slice(text).map_err(json)?;
             let Copied { step, copied, .. } = line;
-            let (at, _) = self.last(step, run)?;
+            let Some((at, _)) = self.last(step, run)? else {
+                return Ok(());
+            };
             let id = Identity {
                 dev: copied.dev,
                 ino: copied.ino,
@@ -153,14 +202,21 @@ impl Index {
                 true => Origin::Found,
                 false => Origin::Made,
             };
-            self.copies.insert(at, Copy { id, origin });
+            let copy = CopyAt {
+                id,
+                origin,
+                offset: self.at,
+                // At most LONGEST.
+                length: text.len() as u32,
+            };
+            self.copies.insert(at, copy);
         } else {
             let entry: Entry = serde_json::from_slice(text).map_err(json)?;
             if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
-                return Err(flaw);
+                return Err(flaw.into());
             }
             self.places.push(Place {
-                offset: self.complete,
+                offset: self.at,
                 // At most LONGEST.
                 length: text.len() as u32,
                 step: entry.step,
@@ -168,26 +224,44 @@ impl Index {
                 took_effect: None,
             });
             run.any = true;
+            run.gap = false;
         }
         Ok(())
     }
 
     fn entry(&self, file: &File, at: usize) -> io::Result<Entry> {
         let place = self.places[at];
-        let mut text = vec![0; place.length as usize];
-        file.read_exact_at(&mut text, place.offset)?;
-        Ok(serde_json::from_slice(&text)?)
+        read_line(file, place.offset, place.length)
+    }
+
+    fn copy(&self, file: &File, at: usize) -> io::Result<Option<Copy>> {
+        let Some(copy) = self.copies.get(&at) else {
+            return Ok(None);
+        };
+        let line: Copied = read_line(file, copy.offset, copy.length)?;
+        Ok(Some(Copy {
+            id: copy.id,
+            origin: copy.origin,
+            made: line.made.and_then(|made| made.metadata()),
+        }))
     }
 
     /// The step that a line about `step` belongs to: a run makes one after the
-    /// other, so it is the last one.
-    fn last(&mut self, step: u64, run: &Run) -> Result<(usize, &mut Place), String> {
+    /// other, so it is the last one; `None` if that is among the damaged ones.
+    fn last(&mut self, step: u64, run: &Run) -> Result<Option<(usize, &mut Place)>, String> {
         let at = self.places.len();
         match self.places.last_mut() {
-            Some(place) if run.any && place.step == step => Ok((at - 1, place)),
+            Some(place) if run.any && place.step == step => Ok(Some((at - 1, place))),
+            _ if run.gap => Ok(None),
             _ => Err("ends a step that is not the one before it".to_owned()),
         }
     }
+}
+
+fn read_line<T: DeserializeOwned>(file: &File, offset: u64, length: u32) -> io::Result<T> {
+    let mut text = vec![0; length as usize];
+    file.read_exact_at(&mut text, offset)?;
+    Ok(serde_json::from_slice(&text)?)
 }
 
 fn begin(header: &Header, number: u64) -> Result<Run, String> {
@@ -202,6 +276,7 @@ fn begin(header: &Header, number: u64) -> Result<Run, String> {
         number,
         roots: (header.schema > 1).then_some(roots),
         any: false,
+        gap: false,
     })
 }
 
@@ -231,7 +306,7 @@ impl Steps {
     /// The step with this place in the index, and its copy.
     pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Copy>)> {
         let entry = self.index.entry(&self.file, at)?;
-        Ok((entry, self.index.copies.get(&at).copied()))
+        Ok((entry, self.index.copy(&self.file, at)?))
     }
 }
 
@@ -249,12 +324,12 @@ pub(super) fn indexed(
     }
 }
 
-/// The copies of moves that did not come to an end: their places, and which
-/// files they are. A journal that cannot be relied on tells nothing.
+/// The copies of moves that did not come to an end: their places, which files
+/// they are, and of which. A journal that cannot be relied on tells nothing.
 pub(crate) fn unfinished(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,
-) -> HashMap<Vec<u8>, Identity> {
+) -> HashMap<Vec<u8>, (Identity, Identity)> {
     let mut found = HashMap::new();
     for path in paths {
         let Ok(file) = trust::open(path) else {
@@ -270,7 +345,7 @@ pub(crate) fn unfinished(
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
-                found.insert(destination, copy.id);
+                found.insert(destination, (copy.id, entry.target.id()));
             }
         }
     }
@@ -278,207 +353,4 @@ pub(crate) fn unfinished(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use crate::prune::journal::steps_in as parse;
-
-    fn header(schema: u32, roots: &str) -> String {
-        format!(
-            "{{\"journal\":\"bc dup prune\",\"schema\":{schema},\"action\":\"delete\",\
-             \"started_at\":\"2025-01-01T00:00:00Z\"{roots}}}\n"
-        )
-    }
-
-    fn file(path: &str, size: u64) -> String {
-        format!(
-            "{{\"path\":\"{path}\",\"dev\":1,\"ino\":2,\"size\":{size},\"mtime_ns\":0,\"ctime_ns\":0,\
-             \"nlink\":1,\"mode\":33188,\"uid\":0,\"gid\":0,\"atime_ns\":0}}"
-        )
-    }
-
-    fn step(number: u64, action: &str, path: &str, size: u64) -> String {
-        format!(
-            "{{\"step\":{number},\"action\":\"{action}\",\"target\":{},\"keeper\":{},\
-             \"digest\":\"{:032x}\"}}\n",
-            file(path, size),
-            file("/a/keep", size),
-            1
-        )
-    }
-
-    const ROOTS: &str = ",\"roots\":[{\"path\":\"/a\"}]";
-
-    #[test]
-    fn what_is_no_step_of_ours_is_refused() {
-        let good = header(2, ROOTS) + &step(1, "delete", "/a/x", 5);
-        assert_eq!(parse(good.as_bytes()), Ok(1));
-        // Version 1 recorded no roots.
-        let old = header(1, "") + &step(1, "delete", "/b/x", 5);
-        assert_eq!(parse(old.as_bytes()), Ok(1));
-        for (text, message) in [
-            (header(3, ROOTS), "another program or version"),
-            (header(0, ROOTS), "another program or version"),
-            (
-                header(2, ",\"roots\":[{\"path\":\"a\"}]"),
-                "no absolute path",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "chmod", "/a/x", 5),
-                "unknown action 'chmod'",
-            ),
-            (
-                header(1, "") + &step(1, "chmod", "/a/x", 5),
-                "unknown action 'chmod'",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "delete", "/b/x", 5),
-                "/b/x lies outside",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "delete", "/ab/x", 5),
-                "lies outside",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "delete", "/a/../b", 5),
-                "lies outside",
-            ),
-            (
-                header(2, "") + &step(1, "delete", "/a/x", 5),
-                "lies outside",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "delete", "a/x", 5),
-                "absolute paths",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "move", "/a/x", 5),
-                "absolute paths",
-            ),
-            (
-                header(2, ROOTS) + &step(1, "delete", "/a/x", u64::MAX),
-                "no file can have",
-            ),
-            (
-                header(1, "") + &step(1, "delete", "/a/x", u64::MAX),
-                "no file can have",
-            ),
-            (
-                header(2, ROOTS) + "{\"step\":1,\"done\":true}\n",
-                "not the one before",
-            ),
-            (step(1, "delete", "/a/x", 5), "not a journal"),
-            ("notes\n".to_owned(), "not a journal"),
-            ("notes".to_owned(), "not a journal"),
-            ("{\"journal\":\"bc du\n".to_owned(), "not a journal"),
-            ("{\"journal\":\"another".to_owned(), "not a journal"),
-            (
-                "{\"journal\":\"bc dup prune\",\"schema!".to_owned(),
-                "not a journal",
-            ),
-            ("\n".to_owned(), "not a journal"),
-            ("\0\0\0".to_owned(), "not a journal"),
-        ] {
-            let refused = parse(text.as_bytes()).unwrap_err();
-            assert!(
-                refused.contains(message),
-                "{refused}, not {message}: {text}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_first_line_that_was_cut_off_is_a_run_that_did_nothing() {
-        let whole = header(SCHEMA, ROOTS);
-        for length in 0..whole.len() {
-            assert_eq!(parse(&whole.as_bytes()[..length]), Ok(0), "{length}");
-        }
-        // As the writer makes it, whatever the order of its fields.
-        let made = serde_json::to_string(&Header {
-            journal: MAGIC.to_owned(),
-            schema: SCHEMA,
-            action: "delete".to_owned(),
-            started_at: String::new(),
-            roots: Vec::new(),
-        });
-        assert!(made.unwrap().starts_with(HEADER));
-    }
-
-    /// Counts what is read, and asks for the end after so many bytes.
-    struct Counting<'a> {
-        text: &'a [u8],
-        read: &'a std::cell::Cell<usize>,
-        cancel_at: usize,
-        cancel: &'a Cancel,
-    }
-
-    impl Read for Counting<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let read = self.text.read(buffer)?;
-            self.read.set(self.read.get() + read);
-            if self.read.get() >= self.cancel_at {
-                self.cancel.cancel(15);
-            }
-            Ok(read)
-        }
-    }
-
-    fn long() -> String {
-        let mut text = header(2, ROOTS);
-        for number in 1..=20_000 {
-            text += &step(number, "delete", &format!("/a/{number}"), 5);
-            text += &format!("{{\"step\":{number},\"done\":true}}\n");
-        }
-        text
-    }
-
-    #[test]
-    fn every_byte_is_read_once_and_ends_look_at_one_step() {
-        let text = long();
-        let (read, cancel) = (std::cell::Cell::new(0), Cancel::new());
-        let input = Counting {
-            text: text.as_bytes(),
-            read: &read,
-            cancel_at: usize::MAX,
-            cancel: &cancel,
-        };
-        let index = scan(input, &cancel).ok().unwrap();
-        assert_eq!(index.places.len(), 20_000);
-        assert!(
-            index
-                .places
-                .iter()
-                .all(|place| place.took_effect == Some(true))
-        );
-        assert_eq!(read.get(), text.len());
-        // An end is never searched for: only the step before it can end.
-        let late = header(2, ROOTS)
-            + &step(1, "delete", "/a/1", 5)
-            + &step(2, "delete", "/a/2", 5)
-            + "{\"step\":1,\"done\":true}\n";
-        assert!(parse(late.as_bytes()).is_err());
-    }
-
-    #[test]
-    fn a_signal_ends_the_reading_at_once() {
-        let text = long();
-        let (read, cancel) = (std::cell::Cell::new(0), Cancel::new());
-        let input = Counting {
-            text: text.as_bytes(),
-            read: &read,
-            cancel_at: 1,
-            cancel: &cancel,
-        };
-        assert!(matches!(scan(input, &cancel), Err(Stop::Cancelled)));
-        assert!(read.get() <= 256 << 10, "{}", read.get());
-    }
-
-    #[test]
-    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
-        let endless = io::repeat(b'x');
-        assert!(matches!(
-            scan(endless, &Cancel::new()),
-            Err(Stop::Refused(_))
-        ));
-    }
-}
+mod tests;

@@ -92,6 +92,60 @@ pub(super) struct Copied {
     /// It was there before the step, and stays when that is undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) found: bool,
+    /// What it had besides the bytes. Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made: Option<Made>,
+}
+
+/// What a copy was given, or what of that its file system took.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Made {
+    mtime_ns: i64,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    xattrs: Vec<Attribute>,
+}
+
+impl Made {
+    pub(super) fn new(metadata: &Metadata) -> Made {
+        Made {
+            mtime_ns: metadata.mtime_ns,
+            mode: metadata.mode,
+            uid: metadata.uid,
+            gid: metadata.gid,
+            xattrs: attributes(metadata),
+        }
+    }
+
+    /// `None` if an attribute is not base64.
+    pub(super) fn metadata(&self) -> Option<Metadata> {
+        Some(Metadata {
+            mode: self.mode & 0o7777,
+            uid: self.uid,
+            gid: self.gid,
+            atime_ns: 0,
+            mtime_ns: self.mtime_ns,
+            xattrs: decoded(&self.xattrs)?,
+        })
+    }
+}
+
+fn attributes(metadata: &Metadata) -> Vec<Attribute> {
+    let encoded = metadata.xattrs.iter().map(|(name, value)| Attribute {
+        name_b64: encode(name),
+        value_b64: encode(value),
+    });
+    encoded.collect()
+}
+
+fn decoded(attributes: &[Attribute]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let decode = |text: &str| base64::decode(text.as_bytes());
+    attributes
+        .iter()
+        .map(|one| Some((decode(&one.name_b64)?, decode(&one.value_b64)?)))
+        .collect()
 }
 
 #[derive(Deserialize, Serialize)]
@@ -118,14 +172,7 @@ impl Recorded {
             uid: metadata.uid,
             gid: metadata.gid,
             atime_ns: metadata.atime_ns,
-            xattrs: metadata
-                .xattrs
-                .iter()
-                .map(|(name, value)| Attribute {
-                    name_b64: encode(name),
-                    value_b64: encode(value),
-                })
-                .collect(),
+            xattrs: attributes(&metadata),
         })
     }
 
@@ -158,18 +205,13 @@ impl Recorded {
 
     /// `None` if an attribute is not base64.
     pub(crate) fn metadata(&self) -> Option<Metadata> {
-        let decode = |text: &str| base64::decode(text.as_bytes());
         Some(Metadata {
             mode: self.mode & 0o7777,
             uid: self.uid,
             gid: self.gid,
             atime_ns: self.atime_ns,
             mtime_ns: self.mtime_ns,
-            xattrs: self
-                .xattrs
-                .iter()
-                .map(|one| Some((decode(&one.name_b64)?, decode(&one.value_b64)?)))
-                .collect::<Option<Vec<_>>>()?,
+            xattrs: decoded(&self.xattrs)?,
         })
     }
 }

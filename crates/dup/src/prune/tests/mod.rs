@@ -6,6 +6,7 @@ mod crash;
 mod faults;
 pub(crate) mod images;
 mod locks;
+mod lost;
 mod moves;
 mod open;
 mod protect;

@@ -5,6 +5,16 @@ use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 use std::os::unix::fs::MetadataExt;
 
+/// What a run leaves that is killed when the copy of `b/one` has its name: the
+/// copy has the temporary name too, which says whose it is.
+fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
+    let one = copy_by_hand(tree, to);
+    let mark = leftover::mark(file_ref(tree.path(), &tree.join("b/one")).id);
+    let stage = format!(".bc-dup.4194305.7.0{mark}.part");
+    fs::hard_link(&one, one.with_file_name(stage)).unwrap();
+    one
+}
+
 /// Puts at the destination of `b/one` what a move would have put there.
 fn copy_by_hand(tree: &TestTree, to: &Path) -> PathBuf {
     let one = moved(to, tree, "b/one");
@@ -83,6 +93,33 @@ fn what_is_less_than_the_copy_is_in_the_way() {
         ("it is the kept file", |tree, one| {
             instead(one, |one| fs::hard_link(tree.join("a/keep"), one).is_ok())
         }),
+        (
+            "it is equal, but not known to be a copy of this file",
+            |_, one| {
+                for entry in fs::read_dir(one.parent().unwrap()).unwrap() {
+                    let path = entry.unwrap().path();
+                    if leftover::is_ours(path.file_name().unwrap().as_bytes()) {
+                        fs::remove_file(path).unwrap();
+                    }
+                }
+                Some(Box::new(()))
+            },
+        ),
+        (
+            "it is equal, but not known to be a copy of this file",
+            |tree, one| {
+                // Another name of the kind, of another file.
+                let mark = leftover::mark(file_ref(tree.path(), &tree.join("b/two")).id);
+                for entry in fs::read_dir(one.parent().unwrap()).unwrap() {
+                    let path = entry.unwrap().path();
+                    if leftover::is_ours(path.file_name().unwrap().as_bytes()) {
+                        let name = format!(".bc-dup.4194305.7.0{mark}.part");
+                        fs::rename(&path, path.with_file_name(name)).unwrap();
+                    }
+                }
+                Some(Box::new(()))
+            },
+        ),
         ("it is open for writing", |_, one| {
             let file = fs::File::options().append(true).open(one).unwrap();
             Some(Box::new(file))
@@ -97,12 +134,12 @@ fn what_is_less_than_the_copy_is_in_the_way() {
                 true => other.path().to_owned(),
                 false => tree.scratch("moved"),
             };
-            let one = copy_by_hand(&tree, &to);
+            let one = copy_of_a_killed_run(&tree, &to);
             // A link from the other file system, or what only root may do.
             let Some(_held) = spoil(&tree, &one) else {
                 continue;
             };
-            let before = snapshot(&to);
+            let before = fs::read(&one).ok();
             for mode in [Mode::DryRun, Mode::Execute] {
                 let options = Options {
                     mode,
@@ -120,14 +157,12 @@ fn what_is_less_than_the_copy_is_in_the_way() {
                 );
                 assert_eq!(tree.read("b/one"), content(), "{what}");
             }
-            for (name, content) in before {
-                assert_eq!(snapshot(&to)[&name], content, "{what}");
-            }
+            assert_eq!(fs::read(&one).ok(), before, "{what}");
         }
     }
 }
 
-/// A copy that somebody else made counts like one of ours; undo leaves it.
+/// A copy that a killed run made counts without its journal; undo leaves it.
 #[test]
 fn a_whole_copy_counts_as_made_and_stays() {
     for across in [true, false] {
@@ -139,9 +174,9 @@ fn a_whole_copy_counts_as_made_and_stays() {
                 true => other.path().to_owned(),
                 false => tree.scratch("moved"),
             };
-            let one = copy_by_hand(&tree, &to);
+            let one = copy_of_a_killed_run(&tree, &to);
             let before = one.metadata().unwrap();
-            let (would, dry) = run(
+            let (would, mut dry) = run(
                 &tree,
                 &Options {
                     mode: Mode::DryRun,
@@ -149,7 +184,10 @@ fn a_whole_copy_counts_as_made_and_stays() {
                 },
             );
             let (summary, lines) = run_journalled(&tree, &options(action(&to)));
-            assert_eq!(dry, lines);
+            dry.sort();
+            let mut sorted = lines.clone();
+            sorted.sort();
+            assert_eq!(dry, sorted);
             assert_eq!((would.changed, summary.changed), (3, 3), "{lines:?}");
             assert!(summary.is_clean() && !tree.exists("b/one"), "{lines:?}");
             // The content comes from where it is still.
@@ -175,10 +213,7 @@ fn a_whole_copy_counts_as_made_and_stays() {
             );
             if keeper_gone {
                 let after = one.metadata().unwrap();
-                assert_eq!(
-                    (after.ino(), after.ctime_nsec(), after.nlink()),
-                    (before.ino(), before.ctime_nsec(), before.nlink())
-                );
+                assert_eq!((after.ino(), after.nlink()), (before.ino(), 1));
                 assert_eq!(files(&to), [one]);
             }
             // Again, there is nothing to do.
@@ -248,7 +283,7 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
         for n in (index..).step_by(3) {
             let tree = quick_sample();
             let to = tree.scratch("moved");
-            let one = copy_by_hand(&tree, &to);
+            let one = copy_of_a_killed_run(&tree, &to);
             let group = Group {
                 files: ["a/keep", "b/one"]
                     .map(|name| file_ref(tree.path(), &tree.join(name)))

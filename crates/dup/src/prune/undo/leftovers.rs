@@ -9,9 +9,11 @@ use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 
 use super::reference;
+use crate::prune::copy::digest;
 use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::Entry;
 use crate::prune::options::Mode;
+use crate::prune::step::Skip;
 use crate::prune::temp::Temps;
 use crate::prune::{claim, delete, leftover, sys};
 
@@ -21,6 +23,12 @@ pub(super) struct Leftovers {
     found: HashMap<Identity, Vec<CString>>,
     /// How many were removed, or would be.
     pub(super) removed: u64,
+}
+
+/// What got its name back.
+pub(super) struct Back {
+    pub(super) original: bool,
+    pub(super) copy: bool,
 }
 
 impl Leftovers {
@@ -40,8 +48,90 @@ impl Leftovers {
         }
     }
 
+    /// Gives the step's file and the copy that was made of it their names back,
+    /// where a killed run had set them aside and nothing has the name. A dry run
+    /// only tells that it would.
+    pub(super) fn put_back(
+        &mut self,
+        entry: &Entry,
+        copy: Option<Identity>,
+        mode: Mode,
+        cancel: &Cancel,
+    ) -> Result<Back, Skip> {
+        let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>| {
+            let (Some(path), Some(id)) = (path, id) else {
+                return Ok(false);
+            };
+            match guard::open_parent(&reference(&path, &entry.target)) {
+                Ok((dir, name)) => self.put_back_in(entry, (&dir, &name), id, mode, cancel),
+                Err(_) => Ok(false),
+            }
+        };
+        let original = put_back(entry.target.path(), Some(entry.target.id()))?;
+        let copy = put_back(entry.destination(), copy)?;
+        Ok(Back { original, copy })
+    }
+
+    fn put_back_in(
+        &mut self,
+        entry: &Entry,
+        (dir, name): (&OwnedFd, &CString),
+        id: Identity,
+        mode: Mode,
+        cancel: &Cancel,
+    ) -> Result<bool, Skip> {
+        let here = FileStat::from(&sys::stat(dir)?).id;
+        let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
+            return Ok(false);
+        };
+        if guard::identity_at(dir, name)?.is_some() {
+            return Ok(false);
+        }
+        // The number of its device may be another one since it was mounted again.
+        let size = entry.target.stamp().size;
+        let is_it = |held: &Held| {
+            held.stat.id.ino == id.ino
+                && held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
+        };
+        let found = names
+            .iter()
+            .position(|left| Held::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held)));
+        let Some(at) = found else {
+            return Ok(false);
+        };
+        if mode == Mode::Execute {
+            let _claim = claim::alone(dir).ok_or(Skip::InUse)?;
+            sys::rename_new(dir, &names[at], dir, name)?;
+            sys::sync_dir(dir)?;
+            names.remove(at);
+        }
+        Ok(true)
+    }
+
+    /// What a killed run had set aside of the step's file, or of the copy made of
+    /// it, and what could not be given its name back; its path.
+    pub(super) fn rest(&self, entry: &Entry, copy: Option<Identity>) -> Option<Vec<u8>> {
+        if self.found.values().all(Vec::is_empty) {
+            return None;
+        }
+        let rest = |path: Option<Vec<u8>>, id: Identity| {
+            let path = path?;
+            let (dir, name) = guard::open_parent(&reference(&path, &entry.target)).ok()?;
+            let names = self.found.get(&FileStat::from(&sys::stat(&dir).ok()?).id)?;
+            let left = names.iter().find(|left| {
+                leftover::aside_for(left.as_bytes()).is_some()
+                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.st_ino == id.ino)
+            })?;
+            let above = &path[..path.len() - name.as_bytes().len()];
+            Some([above, left.as_bytes()].concat())
+        };
+        rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
+    }
+
     /// Removes files under temporary names that have the content of the step's
-    /// file, which is in its place.
+    /// file, which is in its place. Not what was set aside by a move: what that
+    /// has besides its content may be nowhere else.
     pub(super) fn remove_equal(
         &mut self,
         entry: &Entry,
@@ -80,6 +170,9 @@ impl Leftovers {
 }
 
 fn remove(kept: &Held, dir: &OwnedFd, name: &CString, temps: &mut Temps, cancel: &Cancel) -> bool {
+    if leftover::aside_for(name.as_bytes()).is_some() {
+        return false;
+    }
     let Ok(found) = Held::find(dir, name, name.as_bytes()) else {
         return false;
     };

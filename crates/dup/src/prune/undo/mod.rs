@@ -13,20 +13,21 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bc_digest::Digest;
+use bc_fs::Escaped;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Kind};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
 use crate::prune::claim::Blocked;
-use crate::prune::copy::{Blocks, Copy, copy, digest};
+use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
 use crate::prune::guard::{self, Held, identity_at};
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
 use crate::prune::options::Mode;
 use crate::prune::plan::{self, FileRef};
 use crate::prune::relocate;
 use crate::prune::step::Skip;
-use crate::prune::sys::{self, Access, Failed};
+use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
 
 /// What became of one step of the journal.
@@ -59,7 +60,7 @@ pub struct UndoEvent<'a> {
 }
 
 /// Totals.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UndoSummary {
     /// Names restored, or that a dry run would restore.
@@ -72,6 +73,9 @@ pub struct UndoSummary {
     pub failed: u64,
     /// Temporaries of killed runs that were removed.
     pub leftovers: u64,
+    /// The numbers of lines of the journal that are damaged: what their steps
+    /// did is not undone.
+    pub damaged: Vec<u64>,
 }
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled
@@ -94,6 +98,7 @@ pub fn undo(
     let Some(steps) = Steps::read(path, mode, cancel)? else {
         return Ok(summary);
     };
+    summary.damaged.clone_from(&steps.index.damaged);
     let mut undo = Undo {
         mode,
         cancel,
@@ -120,7 +125,7 @@ pub fn undo(
         undo.run = place.run;
         undo.leftovers.look(&entry, mode);
         let outcome = undo
-            .entry(&entry, place.took_effect, copy, &path)
+            .put_back(&entry, place.took_effect, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
             && mode == Mode::Execute
@@ -204,36 +209,70 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
 
 impl Found {
     /// Holds what the name leads to; a symbolic link itself, not its target.
+    /// What is done to it from here on shows in its change time.
     fn hold(self, path: &[u8]) -> Result<Held, Skip> {
         let expected = self.stat.ok_or(Skip::Gone)?;
-        let file = if expected.kind() == Kind::Symlink {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
-                .map_err(|errno| Failed { op: "open", errno })?
-        } else {
-            sys::open_file(&self.dir, &self.name, Access::Read)?
+        let held = match expected.kind() {
+            Kind::Symlink => {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
+                    .map_err(|errno| Failed { op: "open", errno })?;
+                Held::link(file, &self.dir, &self.name, path)?
+            }
+            _ => Held::find(&self.dir, &self.name, path)?,
         };
-        let stat = FileStat::from(&sys::stat(&file)?);
-        if stat.id != expected.id {
+        if held.stat.id != expected.id {
             return Err(Skip::Changed);
         }
-        Ok(Held {
-            path: path.to_vec(),
-            dir: self.dir,
-            name: self.name,
-            file,
-            links: stat.nlink,
-            stat,
-            atime_ns: 0,
-            settled: false,
-            leased: false,
-            flags: std::cell::OnceCell::new(),
-            protected: false,
-        })
+        guard::wait_past(held.stat.stamp.ctime_ns);
+        Ok(held)
     }
 }
 
 impl Undo<'_> {
+    /// Undoes a step, with what a killed run had set aside in its place again.
+    fn put_back(
+        &mut self,
+        entry: &Entry,
+        took_effect: Option<bool>,
+        copy: Option<journal::Copy>,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        let made = copy.as_ref().map(|copy| copy.id);
+        let back = self
+            .leftovers
+            .put_back(entry, made, self.mode, self.cancel)?;
+        if self.mode == Mode::DryRun && (back.original || back.copy) {
+            return Ok(UndoOutcome::Would);
+        }
+        let outcome = match self.entry(entry, took_effect, copy, path) {
+            Ok(UndoOutcome::Unneeded) if back.original => {
+                Ok(UndoOutcome::Restored { lost: Vec::new() })
+            }
+            Err(why) if back.original => Ok(UndoOutcome::Restored {
+                lost: vec![format!("what was moved, which stays: {why}")],
+            }),
+            outcome => outcome,
+        };
+        let Some(rest) = self.leftovers.rest(entry, made) else {
+            return outcome;
+        };
+        let why = match outcome {
+            Ok(UndoOutcome::Restored { mut lost }) => {
+                let rest = Escaped(&rest);
+                lost.push(format!(
+                    "what a killed run set aside as {rest}, which stays"
+                ));
+                return Ok(UndoOutcome::Restored { lost });
+            }
+            Ok(UndoOutcome::Unneeded) => Skip::Changed,
+            Ok(outcome) => return Ok(outcome),
+            Err(why) => why,
+        };
+        let why = Box::new(why);
+        Err(Skip::Rest { path: rest, why })
+    }
+
     fn entry(
         &mut self,
         entry: &Entry,
@@ -433,12 +472,17 @@ impl Undo<'_> {
                 &keeper.file
             }
         };
-        let (metadata, left_out) = metadata.entitled(&from);
+        let (metadata, left_out) = metadata.entitled(&from, None);
         if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
             return Err(Skip::KeeperChanged);
         }
         let mut made = copy(
-            (source, size, Blocks::Own),
+            Source {
+                file: source,
+                size,
+                blocks: Blocks::Own,
+                original: None,
+            },
             &metadata,
             None,
             dir,

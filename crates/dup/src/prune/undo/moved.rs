@@ -1,15 +1,18 @@
 //! Taking moves back: by renaming, or by a copy that is given what the record
 //! says, or by removing a copy whose original never went.
 
+use bc_fs::Escaped;
 use bc_walk::{FileStat, Kind};
 
 use super::{Found, Undo, UndoOutcome, find};
-use crate::prune::guard::{self, compare};
+use crate::prune::aside::give_up;
+use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::{Copy, Entry};
+use crate::prune::meta::Metadata;
 use crate::prune::relocate::{Arrived, How, Loss, Means, Move};
 use crate::prune::standing::Origin;
 use crate::prune::step::Skip;
-use crate::prune::temp::remove;
+use crate::prune::sys;
 
 impl Undo<'_> {
     pub(super) fn move_back(
@@ -26,62 +29,80 @@ impl Undo<'_> {
             Err(Skip::Gone) => None,
             Err(why) => return Err(why),
         };
-        if copy.is_some_and(|copy| copy.origin == Origin::Found) {
+        if copy
+            .as_ref()
+            .is_some_and(|copy| copy.origin == Origin::Found)
+        {
             return self.leave_copy(entry, path, found, moved, &from);
         }
-        if let Some(here) = &found.stat {
-            let Some(there) = moved else {
-                // Never moved, or back already.
-                return Ok(UndoOutcome::Unneeded);
-            };
-            let in_place = here.id == entry.target.id();
-            let ours = there
-                .stat
-                .as_ref()
-                .is_some_and(|stat| copy.is_some_and(|copy| copy.id == stat.id));
-            return match in_place {
-                true if ours => self.withdraw(entry, path, &from, found, there),
-                true => Ok(UndoOutcome::Unneeded),
-                false if is_restored(entry, here) => {
-                    self.withdraw(entry, path, &from, found, there)
-                }
-                false => Err(Skip::DestinationExists(None)),
-            };
+        let Some(here) = &found.stat else {
+            let moved = moved.ok_or(Skip::Gone)?.hold(&from)?;
+            return self.bring_back(entry, copy.as_ref(), path, found, moved);
+        };
+        let Some(there) = moved.filter(|_| here.kind() == Kind::File) else {
+            // Never moved, or back already.
+            return Ok(UndoOutcome::Unneeded);
+        };
+        let in_place = here.id == entry.target.id();
+        let made = |copy: &Copy| there.stat.as_ref().is_some_and(|stat| stat.id == copy.id);
+        if in_place && !copy.as_ref().is_some_and(made) {
+            return Ok(UndoOutcome::Unneeded);
         }
-        let mut held = moved.ok_or(Skip::Gone)?.hold(&from)?;
+        let here = here.clone();
+        let there = there.hold(&from)?;
+        let ours = copy.as_ref().is_some_and(|copy| copy.id == there.stat.id);
+        let wanted = self.wanted(entry, copy.as_ref(), &there)?;
+        if in_place || is_restored(entry, &wanted, &here) {
+            self.withdraw(entry, path, found, there, ours.then_some(&wanted))
+        } else {
+            Err(Skip::DestinationExists(None))
+        }
+    }
+
+    /// Gives a moved file its name back.
+    fn bring_back(
+        &mut self,
+        entry: &Entry,
+        copy: Option<&Copy>,
+        path: &[u8],
+        found: Found,
+        mut held: Held,
+    ) -> Result<UndoOutcome, Skip> {
+        held.watch()?;
         self.is_recorded(entry, &held)?;
         if let Some(outcome) = self.would() {
             return Ok(outcome);
         }
-        held.refresh()?;
+        held.check()?;
         let same = held.stat.id == entry.target.id();
-        // The record knows what the original was like, its copy need not.
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let (metadata, lost) = metadata.entitled(&held.stat);
-        let with = self
-            .restored
-            .get(&self.original(entry))
-            .and_then(|(id, other)| {
-                let other = find(other, &entry.target).ok()?;
-                let found = other.stat.as_ref().is_some_and(|stat| stat.id == *id);
-                found.then_some(Arrived {
-                    dir: other.dir,
-                    name: other.name,
-                    id: *id,
-                })
-            });
+        let wanted = self.wanted(entry, copy, &held)?;
+        let own = held.metadata()?;
+        let (metadata, lost) = wanted.clone().entitled(&held.stat, Some(&own));
+        // Of a copy that the run made, what its file system did not take need not stay.
+        let ours = copy.is_some_and(|copy| copy.id == held.stat.id);
+        let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
+        let with = self.restored.get(&self.original(entry));
+        let with = with.and_then(|(id, other)| {
+            let other = find(other, &entry.target).ok()?;
+            let found = other.stat.as_ref().is_some_and(|stat| stat.id == *id);
+            found.then_some(Arrived {
+                dir: other.dir,
+                name: other.name,
+                id: *id,
+            })
+        });
         let placed = Move {
             target: &held,
             to_dir: &found.dir,
             name: &found.name,
             to: path,
-            // A file that is not the one that was moved keeps what it has, and
-            // a copy of it gets what the record says.
+            // A file that is not the one that was moved keeps what it has.
             how: if same { How::Rename } else { How::Copy },
             metadata,
             lost,
             loss: Loss::Accept,
             with: with.as_ref(),
+            stays: Some(&stays),
             acceptable: None,
         }
         .go(
@@ -89,14 +110,37 @@ impl Undo<'_> {
                 temps: &mut self.temps,
                 blocked: &mut self.blocked,
                 cancel: self.cancel,
-                record: &mut |_, _| Ok(()),
+                record: &mut |_, _, _| Ok(()),
             },
             || Ok(()),
         )?;
-        if placed.copied {
-            return Ok(self.done(entry, placed.id, path, &found.dir, placed.lost));
+        let mut lost = placed.lost;
+        match placed.stays {
+            // Somebody took it away meanwhile: what was to be done is done.
+            None | Some(Skip::Gone) => {}
+            Some(why) => lost.push(format!(
+                "what was done to {} meanwhile, which stays: {why}",
+                Escaped(&held.path)
+            )),
         }
-        Ok(UndoOutcome::Restored { lost: placed.lost })
+        if placed.copied {
+            return Ok(self.done(entry, placed.id, path, &found.dir, lost));
+        }
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// What the file is to have in its place: what it has where it was moved to,
+    /// and what it had before if the move took that; of a file that is not the
+    /// one that was moved, what that one had.
+    fn wanted(&self, entry: &Entry, copy: Option<&Copy>, there: &Held) -> Result<Metadata, Skip> {
+        let before = entry.target.metadata().ok_or(Skip::Changed)?;
+        match copy {
+            Some(copy) if copy.id == there.stat.id => {
+                let now = there.metadata()?;
+                Ok(now.carried_back(copy.made.as_ref(), &before))
+            }
+            _ => Ok(before),
+        }
     }
 
     /// Gives the file back whose copy the run had found at its destination:
@@ -122,41 +166,57 @@ impl Undo<'_> {
         &mut self,
         entry: &Entry,
         path: &[u8],
-        from: &[u8],
         original: Found,
-        copy: Found,
+        mut copy: Held,
+        wanted: Option<&Metadata>,
     ) -> Result<UndoOutcome, Skip> {
-        let original = original.hold(path)?;
-        let copy = copy.hold(from)?;
+        let mut original = original.hold(path)?;
         if copy.stat.kind() != Kind::File || copy.stat.id == original.stat.id {
             return Err(Skip::DestinationExists(None));
         }
         guard::check_distinct(&original, &copy)?;
+        copy.watch()?;
+        original.watch()?;
         let size = entry.target.stamp().size;
         match compare(&original.file, &copy.file, size, self.cancel) {
             Ok(found) if Some(found) == entry.digest() => {}
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             // Somebody works with one of them: both stay.
-            _ => return Err(Skip::DestinationExists(None)),
+            _ => return Err(Skip::DestinationExists(Some("its copy differs"))),
+        }
+        let (own, has) = (copy.metadata()?, original.metadata()?);
+        if let Some(what) = own.not_in(&has, wanted) {
+            let path = Escaped(&copy.path);
+            let lost = vec![format!("the {what} of {path}, which stays")];
+            return Ok(self.would().unwrap_or(UndoOutcome::Restored { lost }));
         }
         if let Some(outcome) = self.would() {
             return Ok(outcome);
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
-        remove(&copy, &mut self.temps, || original.check())?;
         let (id, dir) = (original.stat.id, &original.dir);
+        // It may be all there is from now on.
+        sys::sync(&original.file)?;
+        sys::sync_dir(dir)?;
+        give_up(&copy, &own, id, &mut self.temps, || original.check())?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
 }
 
 /// Whether a file is what undo makes of the step's: its content is compared
 /// afterwards.
-fn is_restored(entry: &Entry, here: &FileStat) -> bool {
-    let stamp = entry.target.stamp();
-    here.kind() == Kind::File
-        && (here.stamp.size, here.stamp.mtime_ns) == (stamp.size, stamp.mtime_ns)
-        && entry.target.metadata().is_some_and(|recorded| {
-            let now = (here.uid, here.gid, here.mode & 0o7777);
-            now == (recorded.uid, recorded.gid, recorded.mode)
-        })
+fn is_restored(entry: &Entry, wanted: &Metadata, here: &FileStat) -> bool {
+    let now = (here.uid, here.gid, here.mode & 0o7777, here.stamp.mtime_ns);
+    let is = |metadata: &Metadata| {
+        let Metadata {
+            uid,
+            gid,
+            mode,
+            mtime_ns,
+            ..
+        } = *metadata;
+        now == (uid, gid, mode, mtime_ns)
+    };
+    here.stamp.size == entry.target.stamp().size
+        && (is(wanted) || entry.target.metadata().is_some_and(|before| is(&before)))
 }

@@ -1,0 +1,97 @@
+//! Giving up one of two files that hold the same: the original of a move once
+//! its copy stands, or a copy once its original does. The file is set aside
+//! under a temporary name that tells which file is the other one, looked at
+//! there to the last of its metadata, and removed only while the other one is
+//! proven to stand. In all other cases it gets its name back.
+//!
+//! Two processes may do this to the two files of one pair. Each sets its own
+//! aside before it looks at the other's name, so at most one of them finds it.
+
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Stamp};
+
+use super::guard::{self, Held, compare, identity_at};
+use super::meta::Metadata;
+use super::step::Skip;
+use super::sys;
+use super::temp::{Temps, aside, restore};
+
+/// Removes the name of `target`, whose metadata were `own` when it was last
+/// looked at, while `proof` holds that the file `other` replaces it.
+///
+/// # Errors
+/// With the reason why it has its name still or again; [`Skip::Displaced`] if
+/// the name was taken meanwhile.
+pub(crate) fn give_up(
+    target: &Held,
+    own: &Metadata,
+    other: Identity,
+    temps: &mut Temps,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    target.check_name()?;
+    target.check()?;
+    let dir = &target.dir;
+    let temp = temps.aside(other, |temp| sys::rename_new(dir, &target.name, dir, temp))?;
+    let proven = aside(target, &temp)
+        .and_then(|()| proof())
+        .and_then(|()| check_untouched(target, own))
+        .and_then(|()| Ok(sys::unlink(dir, &temp)?));
+    proven.map_err(|why| restore(target, &temp, why))
+}
+
+/// Proves, for a file that was just renamed, that nothing of it is otherwise
+/// than it was. Renaming it moved its change time, so what was done to it before
+/// shows in the metadata, and what is done from here on in the change time.
+fn check_untouched(target: &Held, own: &Metadata) -> Result<(), Skip> {
+    let ctime_ns = FileStat::from(&sys::stat(&target.file)?).stamp.ctime_ns;
+    guard::wait_past(ctime_ns);
+    let stat = FileStat::from(&sys::stat(&target.file)?);
+    let now = Metadata::read(&target.file, &stat, own.atime_ns)?;
+    if now != *own || stat.stamp.size != target.stat.stamp.size {
+        return Err(Skip::Changed);
+    }
+    target.check_lease()?;
+    if FileStat::from(&sys::stat(&target.file)?).stamp == stat.stamp {
+        Ok(())
+    } else {
+        Err(Skip::Changed)
+    }
+}
+
+/// Takes back a copy that was made, was given its name and has the metadata
+/// `made`: removes it while the file it was made of stands under its own name,
+/// with the same bytes; or with others, if `kept` says that these are safe.
+///
+/// # Errors
+/// With the reason why the copy stays.
+pub(crate) fn take_back(
+    copy: &Held,
+    made: &Metadata,
+    original: &Held,
+    kept: impl Fn() -> bool,
+    temps: &mut Temps,
+    cancel: &Cancel,
+) -> Result<(), Skip> {
+    let before = standing(original)?;
+    if !kept() {
+        compare(&original.file, &copy.file, copy.stat.stamp.size, cancel)?;
+    }
+    give_up(copy, made, original.stat.id, temps, || {
+        if standing(original)? == before {
+            Ok(())
+        } else {
+            Err(Skip::Changed)
+        }
+    })
+}
+
+/// The state of a file that has its name.
+fn standing(held: &Held) -> Result<Stamp, Skip> {
+    match identity_at(&held.dir, &held.name)? {
+        Some(id) if id == held.stat.id => {}
+        Some(_) => return Err(Skip::Changed),
+        None => return Err(Skip::Gone),
+    }
+    Ok(FileStat::from(&sys::stat(&held.file)?).stamp)
+}

@@ -1,0 +1,240 @@
+//! Journals whole, cut off, damaged, endless and not of our making.
+
+use super::*;
+
+use crate::prune::journal::steps_in as parse;
+
+fn header(schema: u32, roots: &str) -> String {
+    format!(
+        "{{\"journal\":\"bc dup prune\",\"schema\":{schema},\"action\":\"delete\",\
+         \"started_at\":\"2025-01-01T00:00:00Z\"{roots}}}\n"
+    )
+}
+
+fn file(path: &str, size: u64) -> String {
+    format!(
+        "{{\"path\":\"{path}\",\"dev\":1,\"ino\":2,\"size\":{size},\"mtime_ns\":0,\"ctime_ns\":0,\
+         \"nlink\":1,\"mode\":33188,\"uid\":0,\"gid\":0,\"atime_ns\":0}}"
+    )
+}
+
+fn step(number: u64, action: &str, path: &str, size: u64) -> String {
+    format!(
+        "{{\"step\":{number},\"action\":\"{action}\",\"target\":{},\"keeper\":{},\
+         \"digest\":\"{:032x}\"}}\n",
+        file(path, size),
+        file("/a/keep", size),
+        1
+    )
+}
+
+const ROOTS: &str = ",\"roots\":[{\"path\":\"/a\"}]";
+
+#[test]
+fn what_is_no_step_of_ours_is_refused() {
+    let good = header(2, ROOTS) + &step(1, "delete", "/a/x", 5);
+    assert_eq!(parse(good.as_bytes()), Ok(1));
+    // Version 1 recorded no roots.
+    let old = header(1, "") + &step(1, "delete", "/b/x", 5);
+    assert_eq!(parse(old.as_bytes()), Ok(1));
+    for (text, message) in [
+        (header(3, ROOTS), "another program or version"),
+        (header(0, ROOTS), "another program or version"),
+        (
+            header(2, ",\"roots\":[{\"path\":\"a\"}]"),
+            "no absolute path",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "chmod", "/a/x", 5),
+            "unknown action 'chmod'",
+        ),
+        (
+            header(1, "") + &step(1, "chmod", "/a/x", 5),
+            "unknown action 'chmod'",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "delete", "/b/x", 5),
+            "/b/x lies outside",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "delete", "/ab/x", 5),
+            "lies outside",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "delete", "/a/../b", 5),
+            "lies outside",
+        ),
+        (
+            header(2, "") + &step(1, "delete", "/a/x", 5),
+            "lies outside",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "delete", "a/x", 5),
+            "absolute paths",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "move", "/a/x", 5),
+            "absolute paths",
+        ),
+        (
+            header(2, ROOTS) + &step(1, "delete", "/a/x", u64::MAX),
+            "no file can have",
+        ),
+        (
+            header(1, "") + &step(1, "delete", "/a/x", u64::MAX),
+            "no file can have",
+        ),
+        (
+            header(2, ROOTS) + "{\"step\":1,\"done\":true}\n",
+            "not the one before",
+        ),
+        (step(1, "delete", "/a/x", 5), "not a journal"),
+        ("notes\n".to_owned(), "not a journal"),
+        ("notes".to_owned(), "not a journal"),
+        ("{\"journal\":\"bc du\n".to_owned(), "not a journal"),
+        ("{\"journal\":\"another".to_owned(), "not a journal"),
+        (
+            "{\"journal\":\"bc dup prune\",\"schema!".to_owned(),
+            "not a journal",
+        ),
+        ("\n".to_owned(), "not a journal"),
+        ("\0\0\0".to_owned(), "not a journal"),
+    ] {
+        let refused = parse(text.as_bytes()).unwrap_err();
+        assert!(
+            refused.contains(message),
+            "{refused}, not {message}: {text}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_the_end_or_a_damaged_line() {
+    let read = |text: &str| {
+        let index = scan(text.as_bytes(), &Cancel::new()).ok().unwrap();
+        let took_effect = index.places.iter().map(|place| place.took_effect);
+        let took_effect: Vec<_> = took_effect.collect();
+        (index.complete, index.damaged, took_effect)
+    };
+    let whole = header(2, ROOTS) + &step(1, "delete", "/a/1", 5);
+    let end = |number: u64| format!("{{\"step\":{number},\"done\":true}}\n");
+    let next = step(2, "delete", "/a/2", 5);
+    let cut = &next[..next.len() / 2];
+    let length = whole.len() as u64;
+    for torn in [
+        cut.to_owned(),
+        format!("{cut}\n"),
+        format!("{cut}\n\0\0\n{{\n"),
+    ] {
+        let text = format!("{whole}{torn}");
+        assert_eq!(read(&text), (length, vec![], vec![None]), "{torn}");
+    }
+    // The end of a step that cannot be read belongs to none.
+    let text = format!(
+        "{whole}{cut}\n{}{}{}",
+        end(2),
+        step(3, "delete", "/a/3", 5),
+        end(3)
+    );
+    let expected = (text.len() as u64, vec![3], vec![None, Some(true)]);
+    assert_eq!(read(&text), expected);
+    let text = format!("{whole}x\ny\n{next}{}", end(2));
+    assert_eq!(read(&text).1, [3, 4]);
+    // What can be read is not damaged, but wrong.
+    assert!(parse(format!("{whole}{cut}\n{next}{}", end(1)).as_bytes()).is_err());
+}
+
+#[test]
+fn a_first_line_that_was_cut_off_is_a_run_that_did_nothing() {
+    let whole = header(SCHEMA, ROOTS);
+    for length in 0..whole.len() {
+        assert_eq!(parse(&whole.as_bytes()[..length]), Ok(0), "{length}");
+    }
+    // As the writer makes it, whatever the order of its fields.
+    let made = serde_json::to_string(&Header {
+        journal: MAGIC.to_owned(),
+        schema: SCHEMA,
+        action: "delete".to_owned(),
+        started_at: String::new(),
+        roots: Vec::new(),
+    });
+    assert!(made.unwrap().starts_with(HEADER));
+}
+
+/// Counts what is read, and asks for the end after so many bytes.
+struct Counting<'a> {
+    text: &'a [u8],
+    read: &'a std::cell::Cell<usize>,
+    cancel_at: usize,
+    cancel: &'a Cancel,
+}
+
+impl Read for Counting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.text.read(buffer)?;
+        self.read.set(self.read.get() + read);
+        if self.read.get() >= self.cancel_at {
+            self.cancel.cancel(15);
+        }
+        Ok(read)
+    }
+}
+
+fn long() -> String {
+    let mut text = header(2, ROOTS);
+    for number in 1..=20_000 {
+        text += &step(number, "delete", &format!("/a/{number}"), 5);
+        text += &format!("{{\"step\":{number},\"done\":true}}\n");
+    }
+    text
+}
+
+#[test]
+fn every_byte_is_read_once_and_ends_look_at_one_step() {
+    let text = long();
+    let (read, cancel) = (std::cell::Cell::new(0), Cancel::new());
+    let input = Counting {
+        text: text.as_bytes(),
+        read: &read,
+        cancel_at: usize::MAX,
+        cancel: &cancel,
+    };
+    let index = scan(input, &cancel).ok().unwrap();
+    assert_eq!(index.places.len(), 20_000);
+    assert!(
+        index
+            .places
+            .iter()
+            .all(|place| place.took_effect == Some(true))
+    );
+    assert_eq!(read.get(), text.len());
+    // An end is never searched for: only the step before it can end.
+    let late = header(2, ROOTS)
+        + &step(1, "delete", "/a/1", 5)
+        + &step(2, "delete", "/a/2", 5)
+        + "{\"step\":1,\"done\":true}\n";
+    assert!(parse(late.as_bytes()).is_err());
+}
+
+#[test]
+fn a_signal_ends_the_reading_at_once() {
+    let text = long();
+    let (read, cancel) = (std::cell::Cell::new(0), Cancel::new());
+    let input = Counting {
+        text: text.as_bytes(),
+        read: &read,
+        cancel_at: 1,
+        cancel: &cancel,
+    };
+    assert!(matches!(scan(input, &cancel), Err(Stop::Cancelled)));
+    assert!(read.get() <= 256 << 10, "{}", read.get());
+}
+
+#[test]
+fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    let endless = io::repeat(b'x');
+    assert!(matches!(
+        scan(endless, &Cancel::new()),
+        Err(Stop::Refused(_))
+    ));
+}

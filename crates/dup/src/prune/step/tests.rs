@@ -1,0 +1,78 @@
+//! What steps and reasons read like.
+
+use super::*;
+
+#[test]
+fn steps_read_as_sentences() {
+    let mut step = Step {
+        kind: StepKind::Hardlink,
+        target: b"b/x\n".to_vec(),
+        keeper: b"a/x".to_vec(),
+        reference: false,
+        size: 3,
+    };
+    assert_eq!(step.to_string(), "hardlink b/x\\n to a/x");
+    step.kind = StepKind::Move(b"d/b/x".to_vec());
+    assert_eq!(step.to_string(), "move b/x\\n to d/b/x (kept: a/x)");
+    step.kind = StepKind::Leftover;
+    assert_eq!(
+        step.to_string(),
+        "remove b/x\\n, left over by a run that was killed (kept: a/x)"
+    );
+    step.reference = true;
+    for (kind, text) in [
+        (StepKind::Hardlink, "hardlink b/x\\n to a/x (reference)"),
+        (StepKind::Reflink, "reflink b/x\\n from a/x (reference)"),
+        (
+            StepKind::Symlink(Vec::new()),
+            "symlink b/x\\n to a/x (reference)",
+        ),
+        (StepKind::Delete, "delete b/x\\n (kept: a/x, reference)"),
+        (
+            StepKind::Move(b"d/x".to_vec()),
+            "move b/x\\n to d/x (kept: a/x, reference)",
+        ),
+    ] {
+        step.kind = kind;
+        assert_eq!(step.to_string(), text);
+    }
+}
+
+#[test]
+fn actions_parse() {
+    assert_eq!(Action::parse(b"move:d"), Some(Action::Move(b"d".to_vec())));
+    assert_eq!(Action::parse(b"move:"), None);
+    assert_eq!(Action::parse(b"destroy"), None);
+    for action in [
+        Action::Hardlink,
+        Action::Reflink,
+        Action::Symlink,
+        Action::Delete,
+    ] {
+        assert_eq!(Action::parse(action.name().as_bytes()), Some(action));
+    }
+}
+
+#[test]
+fn reasons_count_by_kind() {
+    let mut summary = Summary::default();
+    summary.skip(&Skip::AlreadyLinked);
+    assert!(summary.is_clean());
+    summary.skip(&Skip::System {
+        op: "link",
+        errno: Errno::XDEV.raw_os_error(),
+    });
+    assert!(!summary.is_clean());
+    assert_eq!(summary.skipped["other file system"], 1);
+}
+
+/// A name that somebody took away is told from a failing system.
+#[test]
+fn a_name_that_vanished_is_gone() {
+    for op in ["open", "stat", "rename", "exchange", "unlink"] {
+        let errno = Errno::NOENT;
+        assert_eq!(Skip::from(Failed { op, errno }), Skip::Gone, "{op}");
+        let errno = Errno::IO;
+        assert_ne!(Skip::from(Failed { op, errno }), Skip::Gone, "{op}");
+    }
+}

@@ -1,0 +1,468 @@
+//! What moves to another file system and back may lose besides contents: the
+//! only name, an edit, an owner, a mode, a time, an attribute. Somebody else is
+//! at work between the calls, or a run was killed and its files changed since.
+
+use super::moves::{action, moved, run_journalled, undo_all};
+use super::*;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::rc::Rc;
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+
+/// Two equal files, of which the second is moved, and where to.
+fn pair() -> Option<(TestTree, tempfile::TempDir)> {
+    let (tree, to) = two_file_systems()?;
+    tree.remove("b/two").remove("c/two-too").remove("a/keep2");
+    let _ = rustix::fs::setxattr(tree.join("b/one"), "user.note", b"1", XattrFlags::empty());
+    Some((tree, to))
+}
+
+/// The same where the file was moved.
+fn moved_pair() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
+    let (tree, to) = pair()?;
+    let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
+    assert_eq!((summary.changed, summary.errors), (1, 0), "{lines:?}");
+    let one = moved(to.path(), &tree, "b/one");
+    Some((tree, to, one))
+}
+
+/// All files of the two places.
+fn all(tree: &TestTree, to: &tempfile::TempDir) -> Vec<PathBuf> {
+    [files(tree.path()), files(to.path())].concat()
+}
+
+/// Whether a file of those has this content, mode or attribute.
+fn somewhere(paths: &[PathBuf], has: impl Fn(&Path) -> bool) -> bool {
+    paths.iter().any(|path| has(path))
+}
+
+/// Changes a byte and puts the time of the last change back, unless the file is
+/// guarded by a lease.
+fn edit(path: &Path) -> bool {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut options = fs::OpenOptions::new();
+    let Ok(file) = options.write(true).custom_flags(flags).open(path) else {
+        return false;
+    };
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"edited", 100).unwrap();
+    file.set_modified(time).unwrap();
+    true
+}
+
+fn is_edited(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|content| content.get(100..106) == Some(b"edited"))
+}
+
+/// The moved copy is taken away, moved away or edited before any call of undo:
+/// what undo had restored by then stays, and so does the edit.
+#[test]
+fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
+    type Race = (&'static str, fn(&Path) -> bool);
+    let races: [Race; 4] = [
+        ("remove", |one| fs::remove_file(one).is_ok()),
+        ("rename", |one| {
+            fs::rename(one, one.with_extension("mine")).is_ok()
+        }),
+        ("edit", edit),
+        ("replace", |one| {
+            let new = one.with_extension("new");
+            fs::write(&new, "new").unwrap();
+            fs::rename(&new, one).is_ok()
+        }),
+    ];
+    // Each before other calls than the others: waits for the clock add up.
+    for (index, (what, race)) in races.into_iter().enumerate() {
+        for n in (index..).step_by(races.len()) {
+            let Some((tree, to, one)) = moved_pair() else {
+                return;
+            };
+            // The kept file has another content by now.
+            tree.write("a/keep", "other");
+            let stood = Rc::new(std::cell::Cell::new((false, false)));
+            let (back, there, note) = (tree.join("b/one"), one.clone(), Rc::clone(&stood));
+            let race = move || {
+                let restored = back.exists();
+                note.set((restored, there.exists() && race(&there)));
+            };
+            fail::arm(n, fail::Fault::Run(Box::new(race)));
+            let (summary, lines) = undo_all(&tree);
+            let calls = fail::disarm();
+            let context = format!("{what} before {n} {:?}: {lines:?}", calls.get(n));
+            let (restored, raced) = stood.get();
+            let paths = all(&tree, &to);
+            // What undo had restored is taken back for the moved file alone.
+            if restored && fs::read(&one).ok() != Some(content()) {
+                assert_eq!(tree.read("b/one"), content(), "{context}");
+                assert_eq!(summary.failed, 0, "{context}");
+            }
+            match what {
+                "edit" if raced => assert!(somewhere(&paths, is_edited), "{context}"),
+                "rename" if raced => {
+                    let mine = one.with_extension("mine");
+                    assert_eq!(fs::read(mine).unwrap(), content(), "{context}");
+                }
+                "replace" if raced => {
+                    let new = somewhere(&paths, |path| fs::read(path).unwrap() == b"new");
+                    assert!(new, "{context}");
+                }
+                _ => {}
+            }
+            assert!(temporaries(tree.path()).is_empty(), "{context}");
+            if n >= calls.len() {
+                assert!(n > 40 && tree.exists("b/one"), "{context}");
+                break;
+            }
+        }
+    }
+}
+
+/// Two undos of one move, the one between any two calls of the other.
+#[test]
+fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
+    for n in 0.. {
+        let Some((tree, to, _)) = moved_pair() else {
+            return;
+        };
+        tree.write("a/keep", "other");
+        let second = tree.scratch("second");
+        fs::copy(tree.scratch("journal"), &second).unwrap();
+        let other = move || {
+            let _ = undo(&second, Mode::Execute, &Cancel::new(), &mut |_| {});
+        };
+        fail::arm(n, fail::Fault::Run(Box::new(other)));
+        let (_, lines) = undo_all(&tree);
+        let calls = fail::disarm();
+        let context = format!("before {n}: {lines:?}");
+        let (_, again) = undo_all(&tree);
+        let stands = somewhere(&all(&tree, &to), |path| {
+            fs::read(path).unwrap() == content()
+        });
+        assert!(stands, "{context}, then {again:?}");
+        if n >= calls.len() {
+            break;
+        }
+    }
+}
+
+/// Mode and attributes that the file at hand is given through a descriptor, which
+/// its temporary name does not keep off, before any call but the last.
+fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>, undoes: bool) {
+    for n in 0.. {
+        let Some((tree, to, path)) = make() else {
+            return;
+        };
+        let file = OwnedFd::from(fs::File::open(&path).unwrap());
+        let change = n % 2 == 0;
+        let race = move || match change {
+            true => rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(0o604)).unwrap(),
+            false => {
+                let _ = rustix::fs::fsetxattr(&file, "user.mine", b"2", XattrFlags::empty());
+            }
+        };
+        fail::arm(n, fail::Fault::Run(Box::new(race)));
+        let lines = match undoes {
+            true => undo_all(&tree).1,
+            false => run(&tree, &options(action(to.path()))).1,
+        };
+        let calls = fail::disarm();
+        if n >= calls.len() {
+            assert!(n > 40);
+            break;
+        }
+        // Right before the name goes, or after that, nobody can look any more.
+        let gone = calls.iter().rposition(|op| *op == "unlink");
+        let gone = gone.unwrap_or(usize::MAX);
+        if n >= gone {
+            continue;
+        }
+        let context = format!("before {n} {:?} of {gone}: {lines:?}", calls[n]);
+        let carried = somewhere(&all(&tree, &to), |path| match change {
+            true => path.metadata().unwrap().mode() & 0o777 == 0o604,
+            false => has_attribute(path, "user.mine"),
+        });
+        let no_attributes = !change && !has_attribute(&path, "user.note") && !carried;
+        assert!(
+            carried || no_attributes && !supports_attributes(&tree),
+            "{context}"
+        );
+    }
+}
+
+fn has_attribute(path: &Path, name: &str) -> bool {
+    rustix::fs::getxattr(path, name, &mut [0; 8][..]).is_ok()
+}
+
+fn supports_attributes(tree: &TestTree) -> bool {
+    let probe = tree.join("a/keep");
+    rustix::fs::setxattr(probe, "user.note", b"1", XattrFlags::empty()).is_ok()
+}
+
+#[test]
+fn what_the_original_is_given_while_it_moves_is_not_lost() {
+    let make = || {
+        let (tree, to) = pair()?;
+        let path = tree.join("b/one");
+        Some((tree, to, path))
+    };
+    is_carried(make, false);
+}
+
+#[test]
+fn what_the_moved_file_is_given_while_it_comes_back_is_not_lost() {
+    is_carried(moved_pair, true);
+}
+
+/// What the moved file was given since comes back with it, and what its file
+/// system did not take is what it was before.
+#[test]
+fn undo_carries_what_the_file_has_now() {
+    let Some((tree, _to, one)) = moved_pair() else {
+        return;
+    };
+    let attributes = has_attribute(&one, "user.note");
+    if attributes {
+        rustix::fs::setxattr(&one, "user.mine", b"2", XattrFlags::empty()).unwrap();
+        rustix::fs::removexattr(&one, "user.note").unwrap();
+    }
+    fs::set_permissions(&one, PermissionsExt::from_mode(0o604)).unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_234_567_890);
+    let file = fs::File::options().append(true).open(&one).unwrap();
+    file.set_modified(time).unwrap();
+    if bc_testkit::is_root() {
+        std::os::unix::fs::chown(&one, Some(bc_testkit::NOBODY), None).unwrap();
+    }
+    drop(file);
+    let before = one.metadata().unwrap();
+    let (summary, lines) = undo_all(&tree);
+    assert_eq!(
+        (summary.restored, summary.incomplete, summary.failed),
+        (1, 0, 0),
+        "{lines:?}"
+    );
+    let back = tree.join("b/one");
+    let after = back.metadata().unwrap();
+    assert_eq!(
+        (after.mode(), after.uid(), after.gid(), after.mtime()),
+        (before.mode(), before.uid(), before.gid(), before.mtime())
+    );
+    assert_eq!(has_attribute(&back, "user.mine"), attributes);
+    assert!(!has_attribute(&back, "user.note") && !one.exists());
+}
+
+#[test]
+fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
+    for lost_when in ["moved", "undone"] {
+        let Some((tree, to)) = pair() else { return };
+        let back = tree.join("b/one");
+        if !has_attribute(&back, "user.note") {
+            return bc_testkit::left_out("no user attributes in /dev/shm");
+        }
+        let mut options = options(action(to.path()));
+        options.metadata = Owners::Ignore;
+        let calls = {
+            let Some((probe, to)) = pair() else { return };
+            let mut options = options.clone();
+            options.action = action(to.path());
+            fail::arm(usize::MAX, fail::Fault::Kill);
+            run_journalled(&probe, &options);
+            let moving = fail::disarm();
+            fail::arm(usize::MAX, fail::Fault::Kill);
+            undo_all(&probe);
+            [moving, fail::disarm()]
+        };
+        let fault = |when: &str, calls: &[&str]| {
+            let at = calls.iter().position(|op| *op == "setxattr").unwrap();
+            if when == lost_when {
+                fail::arm(at, fail::Fault::Errno(Errno::OPNOTSUPP));
+            }
+        };
+        fault("moved", &calls[0]);
+        run_journalled(&tree, &options);
+        fail::disarm();
+        let one = moved(to.path(), &tree, "b/one");
+        assert_eq!(has_attribute(&one, "user.note"), lost_when == "undone");
+        fault("undone", &calls[1]);
+        let (summary, lines) = undo_all(&tree);
+        fail::disarm();
+        assert_eq!(summary.restored, 1, "{lines:?}");
+        assert_eq!(tree.read("b/one"), content());
+        assert_eq!(has_attribute(&back, "user.note"), lost_when == "moved");
+        // What has it still is not removed, now or later.
+        for _ in 0..2 {
+            assert_eq!(one.exists(), lost_when == "undone", "{lines:?}");
+            let (again, lines) = undo_all(&tree);
+            assert_eq!(again.incomplete, u64::from(one.exists()), "{lines:?}");
+        }
+    }
+}
+
+/// Root moves somebody's program that has capabilities of its own.
+#[test]
+fn capabilities_come_back_with_the_file_that_has_them() {
+    if !bc_testkit::is_root() {
+        return bc_testkit::left_out("capabilities: not root");
+    }
+    let Some((tree, to)) = pair() else { return };
+    let name = "security.capability";
+    // Version 2, effective: cap_net_raw.
+    let mut value = [0; 20];
+    value[..4].copy_from_slice(&0x0200_0001_u32.to_le_bytes());
+    value[4..8].copy_from_slice(&(1_u32 << 13).to_le_bytes());
+    for path in ["a/keep", "b/one"] {
+        std::os::unix::fs::chown(tree.join(path), Some(bc_testkit::NOBODY), None).unwrap();
+    }
+    let back = tree.join("b/one");
+    if rustix::fs::setxattr(&back, name, &value, XattrFlags::empty()).is_err() {
+        return bc_testkit::left_out("no capabilities in /dev/shm");
+    }
+    let has = |path: &Path| {
+        let mut found = [0; 64];
+        let length = rustix::fs::getxattr(path, name, &mut found[..]).unwrap_or(0);
+        found[..length] == value
+    };
+    run_journalled(&tree, &options(action(to.path())));
+    assert!(!back.exists() && has(&moved(to.path(), &tree, "b/one")));
+    let (summary, lines) = undo_all(&tree);
+    assert_eq!((summary.restored, summary.incomplete), (1, 0), "{lines:?}");
+    assert!(has(&back));
+}
+
+/// A run that was killed right before the original, which it had set aside, went.
+fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
+    let at = {
+        let (probe, to) = pair()?;
+        fail::arm(usize::MAX, fail::Fault::Kill);
+        run_journalled(&probe, &options(action(to.path())));
+        let calls = fail::disarm();
+        calls.iter().rposition(|op| *op == "unlink").unwrap()
+    };
+    let (tree, to) = pair()?;
+    // The child makes its groups and its journal before calls are counted.
+    let name = format!("move:{}", to.path().display());
+    let begun = {
+        let (probe, to) = pair()?;
+        fail::arm(usize::MAX, fail::Fault::Kill);
+        create(&probe.scratch("journal"), action(to.path()), &probe).unwrap();
+        fail::disarm().len()
+    };
+    let status = super::crash::spawn(&tree, &name, at - begun)
+        .wait()
+        .unwrap();
+    assert_eq!(status.signal(), Some(9));
+    let left = temporaries(tree.path());
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(leftover::is_original(
+        left[0].file_name().unwrap().as_bytes()
+    ));
+    assert!(!tree.exists("b/one") && temporaries(to.path()).is_empty());
+    Some((tree, to, left.into_iter().next().unwrap()))
+}
+
+type Change = (&'static str, fn(&TestTree, &Path));
+
+/// What became of the copy, and of the kept file, since.
+const CHANGES: [Change; 5] = [
+    ("removed", |_, one| fs::remove_file(one).unwrap()),
+    ("edited", |_, one| assert!(edit(one))),
+    ("other mode", |_, one| {
+        fs::set_permissions(one, PermissionsExt::from_mode(0o604)).unwrap();
+    }),
+    ("kept file edited", |tree, one| {
+        tree.write("a/keep", "other");
+        fs::remove_file(one).unwrap();
+    }),
+    ("all removed", |tree, one| {
+        tree.remove("a/keep");
+        fs::remove_dir_all(one.parent().unwrap()).unwrap();
+    }),
+];
+
+#[test]
+fn the_original_of_a_killed_move_comes_back_by_undo() {
+    for (what, change) in CHANGES {
+        let Some((tree, to, left)) = killed() else {
+            return;
+        };
+        let one = moved(to.path(), &tree, "b/one");
+        change(&tree, &one);
+        let before = left.metadata().unwrap();
+        let there = one.metadata().ok().map(|meta| meta.mode());
+        let (dry, lines) = undo_dry(&tree);
+        assert_eq!((dry.restored, dry.failed), (1, 0), "{what}: {lines:?}");
+        assert!(left.exists());
+        let (summary, lines) = undo_all(&tree);
+        let context = format!("{what}: {lines:?}");
+        assert_eq!((summary.restored, summary.failed), (1, 0), "{context}");
+        let after = tree.join("b/one").metadata().unwrap();
+        assert_eq!(
+            (after.ino(), after.mode(), after.mtime(), after.uid()),
+            (before.ino(), before.mode(), before.mtime(), before.uid()),
+            "{context}"
+        );
+        // What the copy alone has is not removed, and said.
+        assert_eq!(
+            one.metadata().ok().map(|meta| meta.mode()),
+            there,
+            "{context}"
+        );
+        assert_eq!(summary.incomplete, u64::from(there.is_some()), "{context}");
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+    }
+}
+
+fn undo_dry(tree: &TestTree) -> (UndoSummary, Vec<String>) {
+    let mut lines = Vec::new();
+    let journal = tree.scratch("journal");
+    let summary = undo(&journal, Mode::DryRun, &Cancel::new(), &mut |event| {
+        lines.push(format!("{event:?}"));
+    });
+    (summary.unwrap(), lines)
+}
+
+#[test]
+fn the_original_of_a_killed_move_is_no_rubbish() {
+    for index in 0..4 {
+        for (what, change) in CHANGES {
+            let Some((tree, to, left)) = killed() else {
+                return;
+            };
+            change(&tree, &moved(to.path(), &tree, "b/one"));
+            let other = tree.scratch("elsewhere");
+            let to = match index {
+                3 => action(to.path()),
+                _ => actions(&tree)[index].clone(),
+            };
+            for action in [to, action(&other)] {
+                let grouped = !groups(tree.path()).is_empty();
+                let (summary, lines) = run(&tree, &options(action));
+                let context = format!("{what}: {lines:?}");
+                assert_eq!(fs::read(&left).unwrap(), content(), "{context}");
+                assert_eq!(summary.leftovers, 0, "{context}");
+                if grouped {
+                    assert_eq!(summary.skipped["original of a killed move"], 1, "{context}");
+                    assert!(!summary.is_clean(), "{context}");
+                }
+            }
+        }
+    }
+}
+
+/// One that was edited under its temporary name is neither put back as what it
+/// was nor removed; it is named.
+#[test]
+fn an_original_that_was_edited_since_is_named() {
+    let Some((tree, _to, left)) = killed() else {
+        return;
+    };
+    assert!(edit(&left));
+    let (summary, lines) = undo_all(&tree);
+    assert_eq!((summary.restored, summary.incomplete), (1, 1), "{lines:?}");
+    let name = left.file_name().unwrap().to_str().unwrap();
+    assert!(lines[0].contains(name), "{lines:?}");
+    assert!(is_edited(&left));
+    assert_eq!(tree.read("b/one"), content());
+}
