@@ -8,7 +8,7 @@ use bc_testkit::{Outcome, TestTree, left_out};
 use crate::common::{BC, Bc};
 use crate::strace;
 
-const FILES: usize = 3000;
+const FILES: usize = 5000;
 
 /// Many files with long names, some of them equal: more than any budget here has room for.
 fn many() -> TestTree {

@@ -321,8 +321,14 @@ fn a_bare_number_to_reread_is_a_slip() {
             .stderr_has(format!("{few}%"))
             .stderr_has(format!("{few}B"));
     }
+    for nothing in ["0", "0%", "0B", "0s"] {
+        t.bc_line(&format!("integrity update --reread={nothing} . {m}"))
+            .go()
+            .code(2)
+            .stderr_has("nothing would be read again");
+    }
     assert_eq!(std::fs::read(&m).unwrap(), before);
-    for good in ["20%", "20B", "4096", "0", "0.2"] {
+    for good in ["20%", "20B", "4096", "0.2"] {
         t.bc_line(&format!("integrity update --reread={good} . {m}"))
             .go()
             .code(0);

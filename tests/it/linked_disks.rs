@@ -47,7 +47,7 @@ fn another_disk_begins_at_the_link() {
     other.symlink(t.join("home"), "disk/deep/home");
     let made = t.bc_line("integrity manifest --follow-symlinks r").go();
     made.code(0);
-    // Back from there as well; what holds nothing cannot be missed.
-    let expected = ["a.b/c/to deep", "a/link", "a/link/deep/home"];
+    // A file as well, and back from there; what holds nothing cannot be missed.
+    let expected = ["a.b/c/to deep", "a/file", "a/link", "a/link/deep/home"];
     assert_eq!(mounted(&made.stdout), expected, "{}", made.text());
 }
