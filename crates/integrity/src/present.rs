@@ -20,7 +20,7 @@ use crate::devices::Devices;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
 use crate::options::{Work, Xattrs};
-use crate::tree::{Item, Tree, failure};
+use crate::tree::{Item, Link, Tree, failure};
 use crate::view::View;
 
 /// One entry of the tree.
@@ -35,17 +35,6 @@ pub(crate) struct Present<'a> {
     pub(crate) holds_manifest: bool,
     /// It is a link that was to be followed, or what one leads to.
     pub(crate) link: Link,
-}
-
-/// What a symbolic link has to do with an entry, where links are followed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Link {
-    /// Nothing, or links are not followed.
-    No,
-    /// The entry is what the link leads to.
-    Followed,
-    /// The link leads nowhere, and is the entry itself.
-    Broken,
 }
 
 impl<'a> Present<'a> {

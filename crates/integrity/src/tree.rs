@@ -14,8 +14,18 @@ use crate::error::{Error, ErrorKind};
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
 use crate::place::uuid_at;
-use crate::present::Link;
 use crate::view::View;
+
+/// What a symbolic link has to do with an entry, where links are followed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Link {
+    /// Nothing, or links are not followed.
+    No,
+    /// The entry is what the link leads to.
+    Followed,
+    /// The link leads nowhere, and is the entry itself.
+    Broken,
+}
 
 /// A walked tree.
 pub(crate) struct Tree {

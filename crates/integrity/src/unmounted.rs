@@ -9,7 +9,8 @@
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
-use crate::present::{Link, Present};
+use crate::present::Present;
+use crate::tree::Link;
 use crate::verify::RootCheck;
 
 /// The mount points missed so far; entries come in path order.

@@ -99,6 +99,7 @@ mod pump;
 mod queue;
 mod residency;
 mod share;
+mod silent;
 mod slot;
 mod steady;
 mod stream;

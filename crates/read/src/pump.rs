@@ -15,7 +15,7 @@ use crate::latency::Latency;
 use crate::open::Opener;
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
-use crate::residency::Silent;
+use crate::silent::Silent;
 use crate::slot::Slot;
 use crate::steady::{Clock, pause};
 use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
@@ -157,7 +157,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             latency: Latency::default(),
             open_latency: Latency::default(),
             knows_server: false,
-            silent: options.residency.silent(),
+            silent: Silent::new(&options.residency),
             chunk,
             stats: Stats::default(),
         }

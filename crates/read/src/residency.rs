@@ -4,10 +4,6 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
-
-use crate::slot::{Active, Plain};
-
 /// What workers have learned from reading with clones of the same
 /// [`Options`](crate::Options): a search in several passes, or many workers, need not ask anew what
 /// was asked before. It decides about speed alone.
@@ -60,15 +56,8 @@ impl Residency {
         }
     }
 
-    /// The devices that were found silent.
-    pub(crate) fn silent(&self) -> Silent {
-        Silent {
-            devs: self.devs().clone(),
-            residency: self.clone(),
-        }
-    }
-
-    fn devs(&self) -> MutexGuard<'_, Vec<u64>> {
+    /// The devices that were found silent: they cannot say what of a file is resident.
+    pub(crate) fn silent(&self) -> MutexGuard<'_, Vec<u64>> {
         let devs = self.0.silent.lock();
         devs.unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,35 +95,6 @@ impl Asked {
         if told.load(Ordering::Relaxed) != misses {
             told.store(misses, Ordering::Relaxed);
         }
-    }
-}
-
-/// File systems that cannot say what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
-/// Each is asked once, not with every file. They are learned instead of looked up because the
-/// kernel's version decides as well.
-#[derive(Debug)]
-pub(crate) struct Silent {
-    devs: Vec<u64>,
-    residency: Residency,
-}
-
-impl Silent {
-    /// Reads what was asked for as far as it is resident.
-    pub(crate) fn read(&mut self, active: &mut Active) -> Result<Plain, Errno> {
-        let dev = active.opened.stat.id.dev;
-        if self.devs.contains(&dev) {
-            return Ok(Plain::Unknown);
-        }
-        let plain = active.read_cached()?;
-        if matches!(plain, Plain::Unsupported) {
-            self.devs.push(dev);
-            let mut all = self.residency.devs();
-            if !all.contains(&dev) {
-                all.push(dev);
-            }
-            return Ok(Plain::Unknown);
-        }
-        Ok(plain)
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) enum Plain {
     Miss,
     /// There is no saying.
     Unknown,
-    /// The file system or the kernel can never say; see [`Silent`](crate::residency::Silent).
+    /// The file system or the kernel can never say; see [`Silent`](crate::silent::Silent).
     Unsupported,
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bc_fs::mount::{Answer, Layer, Mounts, Traits, layer_of};
 use bc_walk::{FileStat, Identity};
 
-use super::guard::{self, Held, is_one_mount};
+use super::distinct::is_one_mount;
+use super::guard::{self, Held};
 use super::options::{Force, Mode};
 use super::plan::{FileRef, split};
 use super::prove::Ready;

@@ -477,37 +477,3 @@ pub(crate) fn is_remote(dir: &OwnedFd) -> bool {
         traits.network != Answer::No || traits.shows == Shows::Others
     })
 }
-
-/// Proves that two files with different identities are two files, as far as
-/// the file systems can be trusted with that.
-pub(crate) fn check_distinct(one: &Held, other: &Held) -> Result<(), Skip> {
-    let shows = [
-        sys::traits(&one.file)?.shows,
-        sys::traits(&other.file)?.shows,
-    ];
-    // Each layer of one overlay has files of its own, and a device number.
-    let layers = shows == [Shows::Layers; 2] && is_one_mount(&one.dir, &other.dir);
-    let (one_id, other_id) = (one.stat.id, other.stat.id);
-    let across = one_id.dev != other_id.dev && !layers;
-    if may_be_one(shows, across) {
-        return Err(Skip::UnstableInodes);
-    }
-    let same_number = across && one_id.ino == other_id.ino;
-    match same_number && bc_fs::may_be_one_file_system(&one.file, &other.file) {
-        true => Err(Skip::SameVolume),
-        false => Ok(()),
-    }
-}
-
-/// Whether two directories are in one mount, or in two of one file system. The files of an overlay
-/// have the device numbers of its layers, its directories have one.
-pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let dev = |dir| sys::stat(dir).map(|stat| FileStat::from(&stat).id.dev);
-    matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// Whether two identities on two file systems, or on one if not `across`, may be one file or one
-/// directory.
-pub(crate) fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
-    shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
-}

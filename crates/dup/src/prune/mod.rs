@@ -12,8 +12,10 @@ mod aside;
 mod claim;
 mod copy;
 mod delete;
+mod distinct;
 mod fail;
 mod freed;
+
 mod guard;
 mod hardlink;
 pub(crate) mod journal;

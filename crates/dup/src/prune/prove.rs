@@ -5,6 +5,7 @@ use bc_digest::Digest;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
+use super::distinct;
 use super::freed::Stock;
 use super::guard::{self, Held, Watched};
 use super::options::{Force, Owners};
@@ -182,7 +183,7 @@ impl Run<'_> {
     pub(super) fn distinct(&self, keeper: &Held, held: &Held) -> Result<(), Skip> {
         match self.options.force {
             Force::Yes => Ok(()),
-            Force::No => guard::check_distinct(keeper, held),
+            Force::No => distinct::check(keeper, held),
         }
     }
 }

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Kind};
 
+use super::distinct;
 use super::guard::{self, Held, Watched};
 use super::meta::Metadata;
 use super::options::Force;
@@ -95,8 +96,8 @@ impl Acceptable<'_> {
             Held::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
         self.check_identity(held.stat.id, target)?;
         if self.force == Force::No {
-            let apart = guard::check_distinct(target, &held)
-                .and_then(|()| guard::check_distinct(self.keeper, &held));
+            let apart =
+                distinct::check(target, &held).and_then(|()| distinct::check(self.keeper, &held));
             apart.map_err(|why| match why {
                 Skip::SameVolume => exists("it may be the file itself on another device"),
                 _ => exists("its file system has no stable inode numbers"),

@@ -19,7 +19,7 @@ use bc_walk::{DirId, FileStat, Identity, Kind, Listing};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::guard;
+use super::distinct;
 use super::plan::split;
 use super::step::Skip;
 use super::sys;
@@ -71,7 +71,7 @@ impl Views {
         let here = self.mounts.of(dev, || Some(dir)).shows;
         let found = trees.devs().any(|(other, path)| {
             let there = self.mounts.of(other, || sys::open_root(path).ok()).shows;
-            guard::may_be_one([here, there], other != dev)
+            distinct::may_be_one([here, there], other != dev)
         });
         self.involved.insert(dev, found);
         found
@@ -195,7 +195,7 @@ impl Views {
                 return false;
             };
             let there = mounts.of(other.dev, || open(at)).shows;
-            guard::may_be_one([here, there], other.dev != id.dev)
+            distinct::may_be_one([here, there], other.dev != id.dev)
         });
         if found.len() > MANY {
             found.retain(|at| open(at).is_none_or(|other| has_one_of(dir, &other)));

@@ -10,6 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use super::reference;
 use crate::prune::copy::digest;
+use crate::prune::distinct;
 use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::Entry;
 use crate::prune::options::Mode;
@@ -179,7 +180,7 @@ fn remove(kept: &Held, dir: &OwnedFd, name: &CString, temps: &mut Temps, cancel:
     let removed = if found.stat.id == kept.stat.id {
         delete::extra_link(kept, &found)
     } else {
-        guard::check_distinct(kept, &found)
+        distinct::check(kept, &found)
             .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
             .and_then(|_| delete::act(kept, &found, temps))
     };

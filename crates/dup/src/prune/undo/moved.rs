@@ -6,7 +6,8 @@ use bc_walk::{FileStat, Kind};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::aside::give_up;
-use crate::prune::guard::{self, Held, compare};
+use crate::prune::distinct;
+use crate::prune::guard::{Held, compare};
 use crate::prune::journal::{Copy, Entry};
 use crate::prune::meta::Metadata;
 use crate::prune::relocate::{Arrived, How, Loss, Means, Move};
@@ -174,7 +175,7 @@ impl Undo<'_> {
         if copy.stat.kind() != Kind::File || copy.stat.id == original.stat.id {
             return Err(Skip::DestinationExists(None));
         }
-        guard::check_distinct(&original, &copy)?;
+        distinct::check(&original, &copy)?;
         copy.watch()?;
         original.watch()?;
         let size = entry.target.stamp().size;

@@ -1,0 +1,43 @@
+//! File systems that never say what of a file is resident.
+
+use rustix::io::Errno;
+
+use crate::residency::Residency;
+use crate::slot::{Active, Plain};
+
+/// File systems that cannot say what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
+/// Each is asked once, not with every file. They are learned instead of looked up because the
+/// kernel's version decides as well.
+#[derive(Debug)]
+pub(crate) struct Silent {
+    devs: Vec<u64>,
+    residency: Residency,
+}
+
+impl Silent {
+    /// What was learned up to now.
+    pub(crate) fn new(residency: &Residency) -> Silent {
+        Silent {
+            devs: residency.silent().clone(),
+            residency: residency.clone(),
+        }
+    }
+
+    /// Reads what was asked for as far as it is resident.
+    pub(crate) fn read(&mut self, active: &mut Active) -> Result<Plain, Errno> {
+        let dev = active.opened.stat.id.dev;
+        if self.devs.contains(&dev) {
+            return Ok(Plain::Unknown);
+        }
+        let plain = active.read_cached()?;
+        if matches!(plain, Plain::Unsupported) {
+            self.devs.push(dev);
+            let mut all = self.residency.silent();
+            if !all.contains(&dev) {
+                all.push(dev);
+            }
+            return Ok(Plain::Unknown);
+        }
+        Ok(plain)
+    }
+}
