@@ -4,8 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use bc_fs::Size;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_walk::{Listing, Metadata, OwnFile, Workers};
+use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, Io, WalkArgs};
 use crate::budget::{self, Kept};
@@ -83,6 +84,8 @@ impl Session {
                     .warning(&format!("signal {signal}: handler: {error}"));
             }
         }
+        // Handled, it ends nothing, and a write beyond the limit of file sizes fails with a reason.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
         if let Some(Size(budget)) = common.memory_budget {

@@ -50,8 +50,8 @@ pub fn working<T>(
     let progress = Arc::new(Progress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
-    // Before the walk, if nothing at all will fit.
-    session.read_options(1, width, Kept::Arrays(0))?;
+    // Before the walk, however many files there will be.
+    session.read_options(1, width, Kept::Arrays(u64::MAX))?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
         let state = Kept::Arrays(job.memory);

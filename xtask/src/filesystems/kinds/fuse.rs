@@ -84,7 +84,8 @@ pub(super) const KINDS: &[Kind] = &[
         name: "fuseiso",
         what: "an image with Rock Ridge names",
         tools: &[("fuseiso", "fuseiso"), ("genisoimage", "genisoimage")],
-        mount: "fuseiso -c utf8 \"$IMAGE\" \"$M\"",
+        // Its threads are not safe from each other: any two readers (xargs -P8 b3sum) end it.
+        mount: "fuseiso -c utf8 \"$IMAGE\" \"$M\" -s",
         fill: Fill::Image(
             "genisoimage -quiet -R -D -input-charset iso8859-1 -o \"$IMAGE\" \"$SOURCE\"",
         ),
