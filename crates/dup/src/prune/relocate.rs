@@ -415,7 +415,12 @@ impl Move<'_> {
         };
         let named = match identity_at(self.to_dir, &stage) {
             Ok(Some(id)) if id == with.id => Held::of(file, self.to_dir, self.name, self.to)
-                .and_then(|held| Ok((held, self.give_name(&stage)?))),
+                .and_then(|mut held| {
+                    // What gocryptfs answers to `linkat` has the size of the encrypted file, which
+                    // the kernel believes until it asks again.
+                    held.stat = sys::stat_now(&held.file, c"")?;
+                    Ok((held, self.give_name(&stage)?))
+                }),
             // The other name was given to another file just before the link.
             Ok(_) => Err(Skip::Changed),
             Err(why) => Err(why),
