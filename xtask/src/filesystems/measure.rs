@@ -172,9 +172,11 @@ impl Measure {
             .collect())
     }
 
-    /// The corpus, with every fifth file a second time.
+    /// The corpus, with every fifth file a second time: in the directories that kinds of several
+    /// layers, subvolumes and snapshots copy.
     fn lay(&self, dir: &Path) -> Result<Vec<String>> {
-        let tree = dir.join("tree");
+        let tree = dir.join("tree/sizes/two");
+        std::fs::create_dir_all(dir.join("tree/links"))?;
         let Some(corpus) = &self.corpus else {
             let synth = Synth {
                 files: self.files,
