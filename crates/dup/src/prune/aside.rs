@@ -17,7 +17,8 @@ use super::sys;
 use super::temp::{Temps, aside, restore};
 
 /// Removes the name of `target`, whose metadata were `own` when it was last
-/// looked at, while `proof` holds that the file `other` replaces it.
+/// looked at, while `proof` holds that the file `other` replaces it; `last` is
+/// asked the same right before it goes, and does nothing to `target`.
 ///
 /// # Errors
 /// With the reason why it has its name still or again; [`Skip::Displaced`] if
@@ -28,6 +29,7 @@ pub(crate) fn give_up(
     other: Identity,
     temps: &mut Temps,
     proof: impl Fn() -> Result<(), Skip>,
+    last: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
     target.check_name()?;
     target.check()?;
@@ -36,6 +38,7 @@ pub(crate) fn give_up(
     let proven = aside(target, &temp)
         .and_then(|()| proof())
         .and_then(|()| check_untouched(target, own))
+        .and_then(|()| last())
         .and_then(|()| Ok(sys::unlink(dir, &temp)?));
     proven.map_err(|why| restore(target, &temp, why))
 }
@@ -77,13 +80,11 @@ pub(crate) fn take_back(
     if !kept() {
         compare(&original.file, &copy.file, copy.stat.stamp.size, cancel)?;
     }
-    give_up(copy, made, original.stat.id, temps, || {
-        if standing(original)? == before {
-            Ok(())
-        } else {
-            Err(Skip::Changed)
-        }
-    })
+    let stands = || match standing(original)? == before {
+        true => Ok(()),
+        false => Err(Skip::Changed),
+    };
+    give_up(copy, made, original.stat.id, temps, stands, stands)
 }
 
 /// The state of a file that has its name.

@@ -224,6 +224,16 @@ impl Held {
         self.check_name()
     }
 
+    /// Proves that the name leads to this very file, and that nothing was done to that since it
+    /// was held: as the server has it, as far as there is one.
+    pub(crate) fn check_untouched(&self) -> Result<(), Skip> {
+        let now = sys::stat_now(&self.dir, &self.name)?;
+        match now.id == self.stat.id && now.stamp == self.stat.stamp {
+            true => Ok(()),
+            false => Err(Skip::Changed),
+        }
+    }
+
     /// Whether what was found under a name is this very file. A rename may copy it up and give it
     /// another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {

@@ -262,12 +262,8 @@ impl Move<'_> {
             .settle()
             .and_then(|()| sys::sync_dir(to_dir).map_err(Skip::from));
         let removed = synced.and_then(|()| {
-            give_up(target, &own, id, means.temps, || {
-                proof()?;
-                arrival.replaces(target)?;
-                // From here on the original's name says whose copy it is.
-                arrival.drop_stage()
-            })
+            let replaced = || proof().and_then(|()| arrival.replaces(target));
+            give_up(target, &own, id, means.temps, replaced, || arrival.stands())
         });
         let stays = match removed {
             Ok(()) => Ok(None),
@@ -275,6 +271,8 @@ impl Move<'_> {
             Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
             Err(why) => match self.take_back(&mut arrival, &mut means) {
                 Ok(()) => Err(why),
+                // Somebody took the copy away: there is none to be told of.
+                Err(_) if !arrival.is_at(self.to) => Err(why),
                 Err(_) => Ok(Some(why)),
             },
         };

@@ -75,10 +75,10 @@ impl Run<'_> {
                 None => delete::act(keeper, &held, &mut self.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
-                    give_up(&held, &own, copy.stat.id, &mut self.temps, || {
-                        keeper.outlives(&held)?;
-                        copy.check()
-                    })?;
+                    let id = copy.stat.id;
+                    let proof = || keeper.outlives(&held).and_then(|()| copy.check());
+                    let last = || copy.check();
+                    give_up(&held, &own, id, &mut self.temps, proof, last)?;
                     if let Ok(stat) = sys::stat(&copy.dir) {
                         self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
                     }

@@ -15,6 +15,7 @@ mod reflink;
 mod refusals;
 mod standing;
 mod undo;
+mod vanish;
 
 use std::collections::BTreeMap;
 use std::fs;
