@@ -8,9 +8,10 @@
 //! aside before it looks at the other's name, so at most one of them finds it.
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Stamp};
+use bc_walk::{FileStat, Stamp};
 
 use super::guard::{self, Held, compare, identity_at};
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::step::Skip;
 use super::sys;
@@ -26,7 +27,7 @@ use super::temp::{Temps, aside, restore};
 pub(crate) fn give_up(
     target: &Held,
     own: &Metadata,
-    other: Identity,
+    other: Mark,
     temps: &mut Temps,
     proof: impl Fn() -> Result<(), Skip>,
     last: impl Fn() -> Result<(), Skip>,
@@ -84,7 +85,7 @@ pub(crate) fn take_back(
         true => Ok(()),
         false => Err(Skip::Changed),
     };
-    give_up(copy, made, original.stat.id, temps, stands, stands)
+    give_up(copy, made, original.mark(), temps, stands, stands)
 }
 
 /// The state of a file that has its name.

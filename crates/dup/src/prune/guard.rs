@@ -15,6 +15,7 @@ use bc_walk::{FileStat, Identity, Kind, Stamp};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::leftover::Mark;
 use super::meta::{Metadata, nanoseconds};
 use super::plan::{FileRef, split};
 use super::step::Skip;
@@ -383,6 +384,11 @@ impl Held {
         self.stat = now;
         self.links = self.stat.nlink;
         Ok(())
+    }
+
+    /// What tells a later run that it is this file.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of(&self.file, self.stat.id)
     }
 
     /// Everything about it that is not its content.

@@ -10,7 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
 use super::journal;
-use super::leftover;
+use super::leftover::{self, Mark};
 use super::options::{Options, Owners};
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
@@ -22,7 +22,7 @@ use super::sys;
 /// The copies that earlier runs were killed over.
 pub(super) struct Unfinished {
     /// By the path that a journal has: which file each is, and of which.
-    copies: HashMap<Vec<u8>, (Identity, Identity)>,
+    copies: HashMap<Vec<u8>, (Mark, Mark)>,
     /// The directory that files are moved to, as given and as journals have it.
     given: Vec<u8>,
     real: Option<Vec<u8>>,
@@ -30,11 +30,11 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     /// The copy of `target` that is at `to`.
-    fn at(&self, to: &[u8], target: Identity) -> Option<Identity> {
+    fn at(&self, to: &[u8], target: &Held) -> Option<Mark> {
         let below = to.strip_prefix(self.given.as_slice())?;
         let path = journal::join(self.real.as_ref()?, below);
         let (copy, original) = self.copies.get(&path)?;
-        (*original == target).then_some(*copy)
+        original.proves(&target.mark()).then_some(*copy)
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Copies {
     unfinished: Option<Unfinished>,
     /// Those that were found to have their temporary names too, after the file
     /// that each was made of.
-    pub(super) traces: HashSet<(Identity, Identity)>,
+    pub(super) traces: HashSet<(Mark, Identity)>,
     /// The files that this run has placed, and what they were before: a copy is
     /// another one.
     placed: HashMap<Identity, Identity>,
@@ -61,7 +61,7 @@ fn acceptable<'a>(
 ) -> Acceptable<'a> {
     let unfinished = copies.unfinished.as_ref();
     Acceptable {
-        known: unfinished.and_then(|known| known.at(to, target.stat.id)),
+        known: unfinished.and_then(|known| known.at(to, target)),
         traces: &copies.traces,
         keeper,
         references: &options.references,

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::aside::give_up;
 use super::guard::{self, Held};
+use super::leftover::Mark;
 use super::options::{Mode, Owners};
 use super::plan::FileRef;
 use super::run::{Run, State};
@@ -75,7 +76,7 @@ impl Run<'_> {
                 None => delete::act(keeper, &held, &mut self.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
-                    let id = copy.stat.id;
+                    let id = copy.mark();
                     let proof = || keeper.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
                     give_up(&held, &own, id, &mut self.temps, proof, last)?;
@@ -95,12 +96,15 @@ impl Run<'_> {
     ///
     /// # Errors
     /// [`Skip::Original`] if it is not proven to be there.
-    fn find_copy(&self, keeper: &Held, original: &Held, copy: Identity) -> Result<Held, Skip> {
+    fn find_copy(&self, keeper: &Held, original: &Held, copy: Mark) -> Result<Held, Skip> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Original);
         };
         let to = relocate::destination(given, &original.path);
-        let mut found = self.copies_at(&to, copy).ok_or(Skip::Original)?;
+        let mut found = self.copies_at(&to, copy.id).ok_or(Skip::Original)?;
+        if !copy.proves_mounted(&found.mark()) {
+            return Err(Skip::Original);
+        }
         if found.stat.id == keeper.stat.id || found.stat.id == original.stat.id {
             return Err(Skip::Original);
         }

@@ -17,6 +17,7 @@ use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
+use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::options::Mode;
 use crate::prune::standing::Origin;
@@ -49,7 +50,7 @@ pub(crate) struct Copy {
 /// Where the line about a copy stands, and what all steps are asked for.
 #[derive(Clone, Copy, Debug)]
 struct CopyAt {
-    id: Identity,
+    mark: Mark,
     origin: Origin,
     offset: u64,
     length: u32,
@@ -202,8 +203,9 @@ impl Index {
                 true => Origin::Found,
                 false => Origin::Made,
             };
+            let born_ns = copied.born_ns;
             let copy = CopyAt {
-                id,
+                mark: Mark { id, born_ns },
                 origin,
                 offset: self.at,
                 // At most LONGEST.
@@ -240,7 +242,7 @@ impl Index {
         };
         let line: Copied = read_line(file, copy.offset, copy.length)?;
         Ok(Some(Copy {
-            id: copy.id,
+            id: copy.mark.id,
             origin: copy.origin,
             made: line.made.and_then(|made| made.metadata()),
         }))
@@ -329,7 +331,7 @@ pub(super) fn indexed(
 pub(crate) fn unfinished(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,
-) -> HashMap<Vec<u8>, (Identity, Identity)> {
+) -> HashMap<Vec<u8>, (Mark, Mark)> {
     let mut found = HashMap::new();
     for path in paths {
         let Ok(file) = trust::open(path) else {
@@ -345,7 +347,7 @@ pub(crate) fn unfinished(
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
-                found.insert(destination, (copy.id, entry.target.id()));
+                found.insert(destination, (copy.mark, entry.target.mark()));
             }
         }
     }

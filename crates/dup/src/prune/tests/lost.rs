@@ -333,7 +333,7 @@ fn capabilities_come_back_with_the_file_that_has_them() {
 }
 
 /// A run that was killed right before the original, which it had set aside, went.
-fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
+pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
     let at = {
         let (probe, to) = pair()?;
         fail::arm(usize::MAX, fail::Fault::Kill);

@@ -200,7 +200,14 @@ impl Undo<'_> {
         sys::sync(&original.file)?;
         sys::sync_dir(dir)?;
         let stands = || original.check();
-        give_up(&copy, &own, id, &mut self.temps, stands, stands)?;
+        give_up(
+            &copy,
+            &own,
+            original.mark(),
+            &mut self.temps,
+            stands,
+            stands,
+        )?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
 }
