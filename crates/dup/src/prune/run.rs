@@ -199,7 +199,10 @@ impl Run<'_> {
             let names = inode.names.iter().map(|index| &group.files[*index]);
             let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
             state.pending = acted.count() as u64 + 1;
-            for index in &inode.names {
+            // What killed runs left first: where it arrived the other names go as well.
+            let left = |index: &&usize| leftover::is_ours(group.files[**index].name());
+            let (left, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(left);
+            for index in left.into_iter().chain(rest) {
                 let target = &group.files[*index];
                 let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {

@@ -12,6 +12,7 @@ use super::guard::{self, Held};
 use super::leftover::Mark;
 use super::options::{Mode, Owners};
 use super::plan::FileRef;
+use super::relocate::Arrived;
 use super::run::{Run, State};
 use super::step::{Action, Outcome, Skip, Step, StepKind};
 use super::{claim, delete, leftover, relocate, sys};
@@ -83,11 +84,16 @@ impl Run<'_> {
                     if let Ok(stat) = sys::stat(&copy.dir) {
                         self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
                     }
+                    let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
+                    state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
                 }
             }
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
+        if !same && held.refresh().is_ok() {
+            state.stamps.insert(file.id, held.stat.stamp);
+        }
         Ok(Outcome::done(freed))
     }
 

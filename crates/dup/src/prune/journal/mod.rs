@@ -46,7 +46,7 @@ use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
-pub(crate) use self::read::{Copy, Steps, unfinished};
+pub(crate) use self::read::{Copy, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::roots::join;
 

@@ -327,12 +327,20 @@ pub(super) fn indexed(
 }
 
 /// The copies of moves that did not come to an end: their places, which files
-/// they are, and of which. A journal that cannot be relied on tells nothing.
-pub(crate) fn unfinished(
+/// they are, and of which.
+type Unfinished = HashMap<Vec<u8>, (Mark, Mark)>;
+
+/// The copies of files that had several names, by the file: where they are and
+/// which files.
+type Linked = HashMap<Mark, (Vec<u8>, Mark)>;
+
+/// What the journals of earlier runs tell. One that cannot be relied on tells
+/// nothing.
+pub(crate) fn earlier_copies(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,
-) -> HashMap<Vec<u8>, (Mark, Mark)> {
-    let mut found = HashMap::new();
+) -> (Unfinished, Linked) {
+    let mut found = (HashMap::new(), HashMap::new());
     for path in paths {
         let Ok(file) = trust::open(path) else {
             continue;
@@ -341,13 +349,18 @@ pub(crate) fn unfinished(
             continue;
         };
         for (&at, copy) in &index.copies {
-            // Killed, or failed and not withdrawn.
             if copy.origin == Origin::Made
-                && index.places[at].took_effect != Some(true)
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
-                found.insert(destination, (copy.mark, entry.target.mark()));
+                let original = entry.target.mark();
+                if entry.target.nlink() > 1 {
+                    found.1.insert(original, (destination.clone(), copy.mark));
+                }
+                // Killed, or failed and not withdrawn.
+                if index.places[at].took_effect != Some(true) {
+                    found.0.insert(destination, (copy.mark, original));
+                }
             }
         }
     }

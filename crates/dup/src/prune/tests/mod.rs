@@ -9,6 +9,7 @@ mod locks;
 mod lost;
 mod moves;
 mod open;
+mod parted;
 mod protect;
 mod race;
 mod reflink;
