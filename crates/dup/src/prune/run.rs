@@ -330,12 +330,12 @@ impl Run<'_> {
             let found = (id.dev, ready.held.stat.stamp);
             *state.linked.entry(found).or_default() += 1;
         }
-        if !matches!(kind, StepKind::Reflink) {
-            state.links.insert(id, ready.links_left);
-        }
         if self.options.mode == Mode::DryRun {
             self.keep_off(&ready.held)?;
             self.keep_destination_off(kind)?;
+            if !matches!(kind, StepKind::Reflink) {
+                state.links.insert(id, ready.links_left);
+            }
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
@@ -410,6 +410,8 @@ impl Run<'_> {
                 false => ready.links_left,
             };
             state.links.insert(id, links);
+        } else if acted.is_ok() && !matches!(kind, StepKind::Reflink) {
+            state.links.insert(id, ready.links_left);
         }
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));

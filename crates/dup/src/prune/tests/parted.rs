@@ -1,6 +1,6 @@
 //! Names of one file whose move to another file system was killed between them.
 
-use super::moves::{action, moved, run_journalled};
+use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 use std::os::unix::process::ExitStatusExt;
 
@@ -56,5 +56,30 @@ fn names_that_a_killed_move_parted_arrive_as_one_file() {
                 assert_eq!(inode(&names[0]), inode(&names[1]), "{context}");
             }
         }
+    }
+}
+
+/// One name cannot go where it should: that the other one leaves it is said, by
+/// the move and by undo.
+#[test]
+fn a_name_that_stays_where_another_goes_is_told() {
+    for stays in ["b", "c"] {
+        let Some((tree, to)) = linked() else { return };
+        let blocked = moved(to.path(), &tree, stays);
+        fs::create_dir_all(blocked.parent().unwrap()).unwrap();
+        fs::write(&blocked, "in the way").unwrap();
+        let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
+        let context = format!("{stays} stays: {lines:?}");
+        assert_eq!((summary.changed, summary.errors), (1, 1), "{context}");
+        // Which one stays is not known yet where it comes last.
+        if stays == "b" {
+            let told = "hard links: 1 other name of the file did not move";
+            assert!(lines.iter().any(|line| line.contains(told)), "{context}");
+        }
+        let (undone, lines) = undo_all(&tree);
+        let context = format!("{context}, then {lines:?}");
+        assert_eq!((undone.restored, undone.incomplete), (1, 1), "{context}");
+        let told = "hard links: 1 other name it had is no name of the restored file";
+        assert!(lines.iter().any(|line| line.contains(told)), "{context}");
     }
 }

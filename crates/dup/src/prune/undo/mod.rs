@@ -395,9 +395,13 @@ impl Undo<'_> {
         let apart = names.map_or(0, |names| entry.target.nlink().saturating_sub(names));
         if apart > 0 {
             lost.push(format!(
-                "hard links: {apart} other name{} it had {} of another file now",
+                "hard links: {apart} other name{} it had {} of the restored file",
                 if apart == 1 { "" } else { "s" },
-                if apart == 1 { "is" } else { "are" },
+                if apart == 1 {
+                    "is no name"
+                } else {
+                    "are no names"
+                },
             ));
         }
         UndoOutcome::Restored { lost }
