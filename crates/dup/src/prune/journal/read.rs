@@ -42,6 +42,8 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) id: Identity,
+    /// The file as the temporary name of its original tells of it.
+    pub(crate) mark: Mark,
     pub(crate) origin: Origin,
     /// What it had besides the bytes; `None` if the journal does not say.
     pub(crate) made: Option<Metadata>,
@@ -243,6 +245,7 @@ impl Index {
         let line: Copied = read_line(file, copy.offset, copy.length)?;
         Ok(Some(Copy {
             id: copy.mark.id,
+            mark: copy.mark,
             origin: copy.origin,
             made: line.made.and_then(|made| made.metadata()),
         }))

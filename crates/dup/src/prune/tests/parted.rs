@@ -83,3 +83,44 @@ fn a_name_that_stays_where_another_goes_is_told() {
         assert!(lines.iter().any(|line| line.contains(told)), "{context}");
     }
 }
+
+/// After a copy of the whole tree files have other numbers: the name that a
+/// killed move left tells all the same, and what tells nothing is named.
+#[test]
+fn undo_knows_the_original_of_a_killed_move_in_a_copied_tree() {
+    for known in [true, false] {
+        for gone in [true, false] {
+            let Some((tree, to, left)) = super::lost::killed() else {
+                return;
+            };
+            let copied = left.with_extension("copied");
+            fs::copy(&left, &copied).unwrap();
+            let time = left.metadata().unwrap().modified().unwrap();
+            fs::remove_file(&left).unwrap();
+            let left = match known {
+                true => left,
+                false => left.with_file_name(".bc-dup.4194305.7.0.1-2-3.tmp"),
+            };
+            fs::rename(&copied, &left).unwrap();
+            let file = fs::File::options().append(true).open(&left).unwrap();
+            file.set_modified(time).unwrap();
+            drop(file);
+            // Events have paths as numbers.
+            let name = format!("{:?}", left.file_name().unwrap().as_bytes());
+            let name = name.trim_start_matches('[');
+            if gone {
+                fs::remove_dir_all(to.path().join("dev")).unwrap();
+                tree.remove("a/keep");
+            }
+            let (summary, lines) = undo_all(&tree);
+            let context = format!("known {known}, gone {gone}: {lines:?}");
+            assert_eq!(left.exists(), !known, "{context}");
+            assert_eq!(tree.exists("b/one"), known || !gone, "{context}");
+            assert_eq!(summary.failed > 0, !known, "{context}");
+            assert!(
+                known || lines.iter().any(|line| line.contains(name)),
+                "{context}"
+            );
+        }
+    }
+}

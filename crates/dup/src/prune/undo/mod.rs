@@ -148,6 +148,14 @@ pub fn undo(
             outcome: &outcome,
         });
     }
+    for path in undo.leftovers.originals() {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path: &path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::Original),
+        });
+    }
     summary.leftovers = undo.leftovers.removed;
     Ok(summary)
 }
@@ -239,9 +247,10 @@ impl Undo<'_> {
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let made = copy.as_ref().map(|copy| copy.id);
+        let mark = copy.as_ref().map(|copy| copy.mark);
         let back = self
             .leftovers
-            .put_back(entry, made, self.mode, self.cancel)?;
+            .put_back(entry, mark, self.mode, self.cancel)?;
         if self.mode == Mode::DryRun && (back.original || back.copy) {
             return Ok(UndoOutcome::Would);
         }
@@ -257,6 +266,7 @@ impl Undo<'_> {
         let Some(rest) = self.leftovers.rest(entry, made) else {
             return outcome;
         };
+        self.leftovers.speak_for(rest.clone());
         let why = match outcome {
             Ok(UndoOutcome::Restored { mut lost }) => {
                 let rest = Escaped(&rest);
