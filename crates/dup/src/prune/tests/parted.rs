@@ -124,3 +124,29 @@ fn undo_knows_the_original_of_a_killed_move_in_a_copied_tree() {
         }
     }
 }
+
+/// The whole copy of a killed move that has lost its name, while all else that
+/// had its content was edited: it is the last to have that, and stays.
+#[test]
+fn undo_keeps_the_last_bearer_of_a_content() {
+    for last in [true, false] {
+        let Some((tree, to, left)) = super::lost::killed() else {
+            return;
+        };
+        fs::remove_file(moved(to.path(), &tree, "b/one")).unwrap();
+        let part = temporaries(to.path()).remove(0);
+        if last {
+            tree.write("a/keep", "other");
+            fs::write(&left, "edited").unwrap();
+        }
+        let (summary, lines) = undo_all(&tree);
+        let context = format!("last {last}: {lines:?}");
+        assert_eq!(part.exists(), last, "{context}");
+        assert_eq!(summary.failed > 0, last, "{context}");
+        let name = format!("{:?}", part.file_name().unwrap().as_bytes());
+        let named = lines
+            .iter()
+            .any(|line| line.contains(name.trim_start_matches('[')));
+        assert_eq!(named, last, "{context}");
+    }
+}

@@ -2,7 +2,7 @@
 //! comes to: looked for once in each, removed where nobody is at work.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
@@ -25,6 +25,8 @@ pub(super) struct Leftovers {
     found: HashMap<Identity, Vec<CString>>,
     /// The paths of those directories.
     paths: HashMap<Identity, Vec<u8>>,
+    /// Whole copies that may be the last to have their content.
+    pub(super) last: Vec<Vec<u8>>,
     /// Those that a dry run would have given their names.
     spoken_for: HashSet<Vec<u8>>,
     /// How many were removed, or would be.
@@ -40,7 +42,7 @@ pub(super) struct Back {
 impl Leftovers {
     /// Removes what holds nothing from the directories of a step, and notes
     /// what may hold a file.
-    pub(super) fn look(&mut self, entry: &Entry, mode: Mode) {
+    pub(super) fn look(&mut self, entry: &Entry, mode: Mode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
                 continue;
@@ -51,8 +53,18 @@ impl Leftovers {
             if self.found.contains_key(&id) {
                 continue;
             }
-            let done = leftover::clear(&dir, mode == Mode::Execute, |_, _| false);
+            let mut last = Vec::new();
+            let done = leftover::clear(&dir, mode == Mode::Execute, |name, _| {
+                let is_last = is_last(entry, &dir, name, cancel);
+                last.extend(is_last.then(|| name.to_owned()));
+                is_last
+            });
             self.removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
+            let path = self.paths.get(&id).cloned().unwrap_or_default();
+            let paths = last
+                .iter()
+                .map(|name| [&path, b"/".as_slice(), name.as_bytes()].concat());
+            self.last.extend(paths);
             self.found.insert(id, leftover::files(&dir));
         }
     }
@@ -218,6 +230,29 @@ impl Leftovers {
             });
         }
     }
+}
+
+/// Whether this is the whole copy of the step's file, without another name, and
+/// neither that file nor the kept one has the content still.
+fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
+    let size = entry.target.stamp().size;
+    let bears = |dir: &OwnedFd, name: &CStr| {
+        Held::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
+            held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
+        })
+    };
+    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.st_nlink == 1);
+    if leftover::is_probe(name) || !alone || !bears(dir, name) {
+        return false;
+    }
+    let recorded = [&entry.target, &entry.keeper];
+    let mut places = recorded
+        .into_iter()
+        .filter_map(|recorded| guard::open_parent(&reference(&recorded.path()?, recorded)).ok());
+    !places.any(|(dir, name)| {
+        bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
+    })
 }
 
 fn remove(kept: &Held, dir: &OwnedFd, name: &CString, temps: &mut Temps, cancel: &Cancel) -> bool {

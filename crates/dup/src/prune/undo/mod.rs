@@ -78,7 +78,7 @@ pub fn undo(
             continue;
         };
         undo.run = place.run;
-        undo.leftovers.look(&entry, mode);
+        undo.leftovers.look(&entry, mode, cancel);
         let outcome = undo
             .put_back(&entry, place.took_effect, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
@@ -109,6 +109,14 @@ pub fn undo(
             path: &path,
             action: "move",
             outcome: &UndoOutcome::Failed(Skip::Original),
+        });
+    }
+    for path in &undo.leftovers.last {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::LastCopy),
         });
     }
     summary.leftovers = undo.leftovers.removed;
