@@ -1,7 +1,6 @@
 //! The copy that a move made, or took for made, once it has its new name: what
 //! it must be for the original to go, and for itself to be taken back.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 
 use super::guard::{Held, identity_at};
@@ -19,11 +18,10 @@ pub(super) struct Arrival {
     /// Whether it was there before.
     stood: bool,
     /// Whether the state that it is held in is that after it was named.
-    settled: Cell<bool>,
-    /// The temporary name that it has as well.
-    stage: RefCell<Option<CString>>,
-    /// Whether somebody did something to it before it lost that.
-    touched: Cell<bool>,
+    settled: bool,
+    /// The temporary name that it has as well, until the original has gone: a
+    /// second proof of whose copy it is.
+    stage: Option<CString>,
 }
 
 impl Arrival {
@@ -34,9 +32,8 @@ impl Arrival {
             metadata,
             origin: Origin::Made,
             stood: false,
-            settled: Cell::new(false),
-            stage: RefCell::new(stage),
-            touched: Cell::new(false),
+            settled: false,
+            stage,
         }
     }
 
@@ -47,46 +44,55 @@ impl Arrival {
             metadata,
             origin,
             stood: true,
-            settled: Cell::new(true),
-            stage: RefCell::default(),
-            touched: Cell::new(false),
+            settled: true,
+            stage: None,
         }
     }
 
     /// Takes the state that giving it its name left it in.
     pub(super) fn settle(&mut self) -> Result<(), Skip> {
-        if !self.settled.get() {
+        if !self.settled {
             self.held.refresh()?;
-            self.settled.set(true);
+            self.held.wait_for_tick();
+            self.settled = true;
         }
         Ok(())
     }
 
-    /// Proves, now that `target` was set aside, that the copy has its name and
-    /// what was written to it.
+    /// Proves, now that `target` was set aside, that it is another file than the
+    /// copy, and that the copy is what it was.
     pub(super) fn replaces(&self, target: &Held) -> Result<(), Skip> {
         if self.stood {
             standing::outlives(&self.held, target)?;
         }
-        match identity_at(&self.held.dir, &self.held.name)? {
-            Some(found) if found == self.held.stat.id => self.held.check_content(),
-            _ => Err(Skip::Changed),
-        }
+        self.stands()
+    }
+
+    /// Proves that the copy has its name, and that nobody did anything to it.
+    pub(super) fn stands(&self) -> Result<(), Skip> {
+        self.held
+            .check_untouched()
+            .and_then(|()| self.held.check_lease())
+            .map_err(|why| match why {
+                Skip::Gone | Skip::Changed => Skip::CopyChanged,
+                why => why,
+            })
+    }
+
+    /// Whether the path that people know it by leads to it.
+    pub(super) fn is_at(&self, path: &[u8]) -> bool {
+        rustix::fs::lstat(path).is_ok_and(|stat| stat.st_ino == self.held.stat.id.ino)
     }
 
     /// The copy in the state that it was left in, to be taken back.
     pub(super) fn as_left(&mut self) -> Result<&Held, Skip> {
-        if self.touched.get() {
-            return Err(Skip::Changed);
-        }
         self.settle()?;
         Ok(&self.held)
     }
 
     /// Says that the temporary name could not be removed, if it is there still.
     pub(super) fn left(&self, errno: i32) -> Result<(), Skip> {
-        let stage = self.stage.borrow();
-        let Some(stage) = stage.as_ref() else {
+        let Some(stage) = &self.stage else {
             return Ok(());
         };
         let path = sibling(&self.held, stage);
@@ -94,18 +100,15 @@ impl Arrival {
     }
 
     /// Takes the temporary name away.
-    pub(super) fn drop_stage(&self) -> Result<(), Skip> {
+    pub(super) fn drop_stage(&mut self) -> Result<(), Skip> {
         let dir = &self.held.dir;
-        let Some(stage) = self.stage.borrow().clone() else {
+        let Some(stage) = &self.stage else {
             return Ok(());
         };
-        if identity_at(dir, &stage)? == Some(self.held.stat.id) {
-            let touched = self.settled.get() && self.held.check().is_err();
-            self.touched.set(touched || self.touched.get());
-            sys::unlink(dir, &stage)?;
-            self.settled.set(false);
+        if identity_at(dir, stage)? == Some(self.held.stat.id) {
+            sys::unlink(dir, stage)?;
         }
-        *self.stage.borrow_mut() = None;
+        self.stage = None;
         Ok(())
     }
 }

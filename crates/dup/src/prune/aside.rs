@@ -8,16 +8,18 @@
 //! aside before it looks at the other's name, so at most one of them finds it.
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Stamp};
+use bc_walk::{FileStat, Stamp};
 
 use super::guard::{self, Held, compare, identity_at};
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::step::Skip;
 use super::sys;
 use super::temp::{Temps, aside, restore};
 
 /// Removes the name of `target`, whose metadata were `own` when it was last
-/// looked at, while `proof` holds that the file `other` replaces it.
+/// looked at, while `proof` holds that the file `other` replaces it; `last` is
+/// asked the same right before it goes, and does nothing to `target`.
 ///
 /// # Errors
 /// With the reason why it has its name still or again; [`Skip::Displaced`] if
@@ -25,9 +27,10 @@ use super::temp::{Temps, aside, restore};
 pub(crate) fn give_up(
     target: &Held,
     own: &Metadata,
-    other: Identity,
+    other: Mark,
     temps: &mut Temps,
     proof: impl Fn() -> Result<(), Skip>,
+    last: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
     target.check_name()?;
     target.check()?;
@@ -36,6 +39,7 @@ pub(crate) fn give_up(
     let proven = aside(target, &temp)
         .and_then(|()| proof())
         .and_then(|()| check_untouched(target, own))
+        .and_then(|()| last())
         .and_then(|()| Ok(sys::unlink(dir, &temp)?));
     proven.map_err(|why| restore(target, &temp, why))
 }
@@ -77,13 +81,11 @@ pub(crate) fn take_back(
     if !kept() {
         compare(&original.file, &copy.file, copy.stat.stamp.size, cancel)?;
     }
-    give_up(copy, made, original.stat.id, temps, || {
-        if standing(original)? == before {
-            Ok(())
-        } else {
-            Err(Skip::Changed)
-        }
-    })
+    let stands = || match standing(original)? == before {
+        true => Ok(()),
+        false => Err(Skip::Changed),
+    };
+    give_up(copy, made, original.mark(), temps, stands, stands)
 }
 
 /// The state of a file that has its name.

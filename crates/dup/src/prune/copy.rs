@@ -11,6 +11,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::guard::{compare, identity_at, piece};
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::step::Skip;
 use super::sys;
@@ -49,7 +50,7 @@ pub(crate) struct Source<'a> {
     pub(crate) size: u64,
     pub(crate) blocks: Blocks,
     /// The file that the name of the copy tells of, if it does.
-    pub(crate) original: Option<Identity>,
+    pub(crate) original: Option<Mark>,
 }
 
 /// Copies all of a source into `dir`: written, given the metadata and flags, made durable, read
@@ -74,7 +75,7 @@ pub(crate) fn copy(
         Ok(())
     };
     let name = match original {
-        Some(id) => temps.part_of(id, make)?,
+        Some(mark) => temps.part_of(mark, make)?,
         None => temps.part(make)?,
     };
     // Set whenever `part` succeeds.

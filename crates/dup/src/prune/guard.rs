@@ -15,6 +15,7 @@ use bc_walk::{FileStat, Identity, Kind, Stamp};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::leftover::Mark;
 use super::meta::{Metadata, nanoseconds};
 use super::plan::{FileRef, split};
 use super::step::Skip;
@@ -224,6 +225,16 @@ impl Held {
         self.check_name()
     }
 
+    /// Proves that the name leads to this very file, and that nothing was done to that since it
+    /// was held: as the server has it, as far as there is one.
+    pub(crate) fn check_untouched(&self) -> Result<(), Skip> {
+        let now = sys::stat_now(&self.dir, &self.name)?;
+        match now.id == self.stat.id && now.stamp == self.stat.stamp {
+            true => Ok(()),
+            false => Err(Skip::Changed),
+        }
+    }
+
     /// Whether what was found under a name is this very file. A rename may copy it up and give it
     /// another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {
@@ -373,6 +384,11 @@ impl Held {
         self.stat = now;
         self.links = self.stat.nlink;
         Ok(())
+    }
+
+    /// What tells a later run that it is this file.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of(&self.file, self.stat.id)
     }
 
     /// Everything about it that is not its content.

@@ -7,8 +7,8 @@
 //! goes at once. `.part` is a copy being written, whose source is still there.
 //! `.probe` is an empty file that only shows where its directory is seen.
 //!
-//! A move to another file system marks both with the number of the file on the
-//! other side, `.bc-dup.PID.START.N.DEV-INO.tmp`: the original that was set
+//! A move to another file system marks both with the file on the other side,
+//! `.bc-dup.PID.START.N.DEV-INO-BORN.tmp`: the original that was set
 //! aside says which file is its copy, and the copy, as long as it has the
 //! temporary name too, which file it was made of.
 //!
@@ -60,12 +60,62 @@ struct Parsed {
     start: u64,
     suffix: Suffix,
     /// The file on the other side of a move.
-    mark: Option<Identity>,
+    mark: Option<Mark>,
+}
+
+/// Which file, for a later run: numbers alone are another file's as well when
+/// other disks are mounted in turn, so the time of birth tells.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) id: Identity,
+    /// In nanoseconds since 1970; `None` where the file system does not tell.
+    pub(crate) born_ns: Option<u64>,
+}
+
+impl Mark {
+    /// Of an open file that was found to be this one.
+    pub(crate) fn of(file: &OwnedFd, id: Identity) -> Mark {
+        let born_ns = sys::born_ns(file);
+        Mark { id, born_ns }
+    }
+
+    /// Whether the two are surely marks of one file.
+    pub(crate) fn proves(&self, other: &Mark) -> bool {
+        self.born_ns.is_some() && self == other
+    }
+
+    /// The same where the number of the device may be another one since it was
+    /// mounted again.
+    pub(crate) fn proves_mounted(&self, other: &Mark) -> bool {
+        let born = self.born_ns.is_some() && self.born_ns == other.born_ns;
+        born && self.id.ino == other.id.ino
+    }
+
+    fn parse(text: &str) -> Option<Mark> {
+        let (dev, rest) = text.split_once('-')?;
+        // The first versions left out the birth.
+        let (ino, born) = match rest.split_once('-') {
+            Some((ino, born)) => (ino, Some(born)),
+            None => (rest, None),
+        };
+        let id = Identity {
+            dev: dev.parse().ok()?,
+            ino: ino.parse().ok()?,
+        };
+        let born_ns = born.map(str::parse).transpose().ok()?;
+        Some(Mark { id, born_ns })
+    }
 }
 
 /// What goes before the suffix of a name that is [marked](aside_for).
-pub(crate) fn mark(other: Identity) -> String {
-    format!(".{}-{}", other.dev, other.ino)
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, ".{}-{}", self.id.dev, self.id.ino)?;
+        match self.born_ns {
+            Some(born) => write!(f, "-{born}"),
+            None => Ok(()),
+        }
+    }
 }
 
 fn parse(name: &[u8]) -> Option<Parsed> {
@@ -84,11 +134,7 @@ fn parse(name: &[u8]) -> Option<Parsed> {
     fields.next()?.parse::<u64>().ok()?;
     let mark = match fields.next() {
         None => None,
-        Some(text) => {
-            let (dev, ino) = text.split_once('-')?;
-            let (dev, ino) = (dev.parse().ok()?, ino.parse().ok()?);
-            Some(Identity { dev, ino })
-        }
+        Some(text) => Some(Mark::parse(text)?),
     };
     fields.next().is_none().then_some(Parsed {
         pid,
@@ -100,7 +146,7 @@ fn parse(name: &[u8]) -> Option<Parsed> {
 
 /// Which file is the copy of the one that has this name, if the name is that of
 /// the original of a move, set aside to be removed.
-pub(crate) fn aside_for(name: &[u8]) -> Option<Identity> {
+pub(crate) fn aside_for(name: &[u8]) -> Option<Mark> {
     parse(name)
         .filter(|parsed| parsed.suffix == Suffix::Name)?
         .mark
@@ -113,7 +159,7 @@ pub fn is_original(name: &[u8]) -> bool {
 
 /// Copies in `dir` that a killed run had given their names: which file each was
 /// made of, and which file it is.
-pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Identity, Identity)> {
+pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Mark, Identity)> {
     let parts = of_others(dir, |suffix, stat| {
         suffix == Suffix::Part && stat.kind() == Kind::File
     });
@@ -242,14 +288,21 @@ mod tests {
         let pid = getpid().as_raw_nonzero();
         assert!(!is_seen(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
         let other = Identity { dev: 64, ino: 12 };
-        let marked = format!(".bc-dup.{pid}.1.7{}.tmp", mark(other));
-        assert_eq!(aside_for(marked.as_bytes()), Some(other));
-        assert!(is_ours(marked.as_bytes()) && is_original(marked.as_bytes()));
+        for born_ns in [None, Some(7)] {
+            let other = Mark { id: other, born_ns };
+            let marked = format!(".bc-dup.{pid}.1.7{other}.tmp");
+            assert_eq!(aside_for(marked.as_bytes()), Some(other));
+            assert!(is_ours(marked.as_bytes()) && is_original(marked.as_bytes()));
+            // Numbers alone prove nothing.
+            assert_eq!(other.proves(&other), born_ns.is_some());
+        }
         assert_eq!(aside_for(b".bc-dup.1.2.3.tmp"), None);
         assert_eq!(aside_for(b".bc-dup.1.2.3.4-5.part"), None);
         for foreign in [
             ".bc-dup.1.2.3.4-5.6.tmp",
             ".bc-dup.1.2.3.4-.tmp",
+            ".bc-dup.1.2.3.4-5-.tmp",
+            ".bc-dup.1.2.3.4-5-6-7.tmp",
             ".bc-dup.tmp",
             ".bc-dup.1.2.tmp",
             ".bc-dup.1.2.3.4.tmp",

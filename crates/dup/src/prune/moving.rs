@@ -10,7 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use super::guard::Held;
 use super::journal;
-use super::leftover;
+use super::leftover::{self, Mark};
 use super::options::{Options, Owners};
 use super::plan::split;
 use super::relocate::{self, Arrived, How, Loss, Means, Move};
@@ -22,7 +22,9 @@ use super::sys;
 /// The copies that earlier runs were killed over.
 pub(super) struct Unfinished {
     /// By the path that a journal has: which file each is, and of which.
-    copies: HashMap<Vec<u8>, (Identity, Identity)>,
+    copies: HashMap<Vec<u8>, (Mark, Mark)>,
+    /// Of files with several names: where one arrived, and which file that is.
+    linked: HashMap<Mark, (Vec<u8>, Mark)>,
     /// The directory that files are moved to, as given and as journals have it.
     given: Vec<u8>,
     real: Option<Vec<u8>>,
@@ -30,11 +32,11 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     /// The copy of `target` that is at `to`.
-    fn at(&self, to: &[u8], target: Identity) -> Option<Identity> {
+    fn at(&self, to: &[u8], target: &Held) -> Option<Mark> {
         let below = to.strip_prefix(self.given.as_slice())?;
         let path = journal::join(self.real.as_ref()?, below);
         let (copy, original) = self.copies.get(&path)?;
-        (*original == target).then_some(*copy)
+        original.proves(&target.mark()).then_some(*copy)
     }
 }
 
@@ -45,7 +47,7 @@ pub(super) struct Copies {
     unfinished: Option<Unfinished>,
     /// Those that were found to have their temporary names too, after the file
     /// that each was made of.
-    pub(super) traces: HashSet<(Identity, Identity)>,
+    pub(super) traces: HashSet<(Mark, Identity)>,
     /// The files that this run has placed, and what they were before: a copy is
     /// another one.
     placed: HashMap<Identity, Identity>,
@@ -61,7 +63,7 @@ fn acceptable<'a>(
 ) -> Acceptable<'a> {
     let unfinished = copies.unfinished.as_ref();
     Acceptable {
-        known: unfinished.and_then(|known| known.at(to, target.stat.id)),
+        known: unfinished.and_then(|known| known.at(to, target)),
         traces: &copies.traces,
         keeper,
         references: &options.references,
@@ -145,14 +147,42 @@ impl Run<'_> {
         let Action::Move(given) = &options.action else {
             return;
         };
-        self.copies.unfinished.get_or_insert_with(|| Unfinished {
-            copies: journal::unfinished(&options.earlier, cancel),
-            given: given.clone(),
-            // It exists: something in it is in the way.
-            real: sys::open_root(given)
-                .ok()
-                .and_then(|dir| sys::real_path(&dir)),
+        self.copies.unfinished.get_or_insert_with(|| {
+            let (copies, linked) = journal::earlier_copies(&options.earlier, cancel);
+            Unfinished {
+                copies,
+                linked,
+                given: given.clone(),
+                real: sys::open_root(given)
+                    .ok()
+                    .and_then(|dir| sys::real_path(&dir)),
+            }
         });
+    }
+
+    /// The copy that an earlier run made of `target` under another one of its names
+    /// before it was killed, if that has all that the file has.
+    fn earlier_copy(&self, target: &Held, to_dir: &OwnedFd) -> Option<Arrived> {
+        let mark = target.mark();
+        mark.born_ns?;
+        let traced = self.copies.traces.iter().find(|(of, _)| *of == mark);
+        let traced = traced.and_then(|(_, copy)| {
+            let name = leftover::with_number(to_dir, copy.ino)?;
+            Held::find(to_dir, &name, b"").ok()
+        });
+        let recorded = || {
+            let (path, copy) = self.copies.unfinished.as_ref()?.linked.get(&mark)?;
+            let (parent, name) = split(path);
+            let root = sys::open_root(b"/").ok()?;
+            let dir = sys::open_below(root, parent.strip_prefix(b"/")?).ok()?;
+            let held = Held::find(&dir, &sys::name(name).ok()?, path).ok()?;
+            copy.proves(&held.mark()).then_some(held)
+        };
+        let held = traced.or_else(recorded)?;
+        let (own, there) = (target.metadata().ok()?, held.metadata().ok()?);
+        let same = own.difference(&there).is_none() && own.mtime_ns == there.mtime_ns;
+        let (dir, name, id) = (held.dir, held.name, held.stat.id);
+        same.then_some(Arrived { dir, name, id })
     }
 
     /// Where a move goes, with the directories on the way made.
@@ -181,6 +211,12 @@ impl Run<'_> {
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
+        let elsewhere = FileStat::from(&sys::stat(&to_dir)?).id.dev != source.dev;
+        if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
+            self.read_journals();
+            let earlier = self.earlier_copy(target, &to_dir);
+            state.arrived = earlier.map(|arrived| (source, arrived));
+        }
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
         // Renamed, each name of a file of a lower layer would be copied up on its own.
         let how = match arrived.is_some() && self.traits(target).copy_up == Answer::Yes {

@@ -16,6 +16,7 @@ use super::aside::{give_up, take_back};
 use super::claim::Blocked;
 use super::copy::{Blocks, Source, copy};
 use super::guard::{Held, compare, identity_at};
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::plan::split;
 use super::standing::{Acceptable, Origin};
@@ -179,7 +180,7 @@ pub(crate) struct Means<'a> {
     pub(crate) cancel: &'a Cancel,
     /// Told which file a copy is, and what it has besides the bytes, before it is
     /// named or counts as made.
-    pub(crate) record: &'a mut dyn FnMut(Identity, Origin, &Metadata) -> Result<(), Skip>,
+    pub(crate) record: &'a mut dyn FnMut(Mark, Origin, &Metadata) -> Result<(), Skip>,
 }
 
 impl Move<'_> {
@@ -249,7 +250,7 @@ impl Move<'_> {
                 None => self.copy(&mut means)?,
             },
         };
-        let id = arrival.held.stat.id;
+        let (id, mark) = (arrival.held.stat.id, arrival.held.mark());
         let stays = self.stays.and_then(|stays| stays(&arrival.metadata));
         if let Some(what) = stays {
             sys::sync_dir(to_dir)?;
@@ -262,11 +263,9 @@ impl Move<'_> {
             .settle()
             .and_then(|()| sys::sync_dir(to_dir).map_err(Skip::from));
         let removed = synced.and_then(|()| {
-            give_up(target, &own, id, means.temps, || {
-                proof()?;
-                arrival.replaces(target)?;
-                // From here on the original's name says whose copy it is.
-                arrival.drop_stage()
+            let replaced = || proof().and_then(|()| arrival.replaces(target));
+            give_up(target, &own, mark, means.temps, replaced, || {
+                arrival.stands()
             })
         });
         let stays = match removed {
@@ -275,6 +274,8 @@ impl Move<'_> {
             Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
             Err(why) => match self.take_back(&mut arrival, &mut means) {
                 Ok(()) => Err(why),
+                // Somebody took the copy away: there is none to be told of.
+                Err(_) if !arrival.is_at(self.to) => Err(why),
                 Err(_) => Ok(Some(why)),
             },
         };
@@ -317,7 +318,7 @@ impl Move<'_> {
                 file: &target.file,
                 size,
                 blocks: Blocks::Shared,
-                original: Some(target.stat.id),
+                original: Some(target.mark()),
             },
             &self.metadata,
             Some(target.flags()?),
@@ -329,7 +330,10 @@ impl Move<'_> {
             Some(refused) if self.loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
             _ => self
                 .check_source()
-                .and_then(|()| (means.record)(copied.id, Origin::Made, &copied.made))
+                .and_then(|()| {
+                    let mark = Mark::of(&copied.file, copied.id);
+                    (means.record)(mark, Origin::Made, &copied.made)
+                })
                 .and_then(|()| Held::of(copied.file, to_dir, self.name, self.to))
                 .and_then(|held| Ok((held, self.give_name(&copied.name)?))),
         };
@@ -404,8 +408,8 @@ impl Move<'_> {
             Err(why) => return apart(&why),
         };
         self.target.check()?;
-        (means.record)(with.id, Origin::Made, &made)?;
-        let original = self.target.stat.id;
+        (means.record)(Mark::of(&file, with.id), Origin::Made, &made)?;
+        let original = self.target.mark();
         let staged = means.temps.part_of(original, |stage| {
             sys::link(&with.dir, &with.name, self.to_dir, stage)
         });
@@ -448,7 +452,7 @@ impl Move<'_> {
         found.settle()?;
         self.target.check()?;
         let metadata = found.held.metadata()?;
-        (means.record)(found.held.stat.id, found.origin, &metadata)?;
+        (means.record)(found.held.mark(), found.origin, &metadata)?;
         Ok(Arrival::stood(found.held, metadata, found.origin))
     }
 }

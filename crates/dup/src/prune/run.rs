@@ -199,7 +199,10 @@ impl Run<'_> {
             let names = inode.names.iter().map(|index| &group.files[*index]);
             let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
             state.pending = acted.count() as u64 + 1;
-            for index in &inode.names {
+            // What killed runs left first: where it arrived the other names go as well.
+            let left = |index: &&usize| leftover::is_ours(group.files[**index].name());
+            let (left, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(left);
+            for index in left.into_iter().chain(rest) {
                 let target = &group.files[*index];
                 let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {
@@ -327,12 +330,12 @@ impl Run<'_> {
             let found = (id.dev, ready.held.stat.stamp);
             *state.linked.entry(found).or_default() += 1;
         }
-        if !matches!(kind, StepKind::Reflink) {
-            state.links.insert(id, ready.links_left);
-        }
         if self.options.mode == Mode::DryRun {
             self.keep_off(&ready.held)?;
             self.keep_destination_off(kind)?;
+            if !matches!(kind, StepKind::Reflink) {
+                state.links.insert(id, ready.links_left);
+            }
             if *kind == StepKind::Hardlink {
                 keeper.links += 1;
             }
@@ -407,6 +410,8 @@ impl Run<'_> {
                 false => ready.links_left,
             };
             state.links.insert(id, links);
+        } else if acted.is_ok() && !matches!(kind, StepKind::Reflink) {
+            state.links.insert(id, ready.links_left);
         }
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));

@@ -15,6 +15,7 @@ use bc_walk::{FileStat, Identity, Kind};
 
 use super::distinct;
 use super::guard::{self, Held, Watched};
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::options::Force;
 use super::relocate::Loss;
@@ -35,10 +36,10 @@ pub(crate) enum Origin {
 #[derive(Clone, Copy)]
 pub(crate) struct Acceptable<'a> {
     /// The one that an earlier run's journal says it made of this very file.
-    pub(crate) known: Option<Identity>,
+    pub(crate) known: Option<Mark>,
     /// Copies that have the temporary name too under which a killed run made
     /// them, and the file that this name says each is a copy of.
-    pub(crate) traces: &'a HashSet<(Identity, Identity)>,
+    pub(crate) traces: &'a HashSet<(Mark, Identity)>,
     /// Never this one, or one that cannot be told from it.
     pub(crate) keeper: &'a Held,
     /// Never one of these.
@@ -138,6 +139,11 @@ impl Acceptable<'_> {
         }
     }
 
+    fn is_traced(&self, target: &Held, held: &Held) -> bool {
+        let mark = target.mark();
+        mark.born_ns.is_some() && self.traces.contains(&(mark, held.stat.id))
+    }
+
     /// Whose it is, and what of the metadata it lacks.
     fn compare_metadata(
         &self,
@@ -148,7 +154,7 @@ impl Acceptable<'_> {
         let flag = target.flags()?.missing_from(held.flags()?);
         let differs = metadata.difference(&held.metadata()?).or(flag);
         // What a journal vouches for was given all that its file system takes.
-        if self.known == Some(held.stat.id) {
+        if self.known.is_some_and(|known| known.proves(&held.mark())) {
             return match differs {
                 Some(what) if self.loss == Loss::Refuse => Err(exists(named(what))),
                 what => Ok((
@@ -162,10 +168,10 @@ impl Acceptable<'_> {
             None if held.stat.stamp.mtime_ns != target.stat.stamp.mtime_ns => {
                 Err(exists("its modification time differs"))
             }
-            None if !self.traces.contains(&(target.stat.id, held.stat.id)) => Err(exists(
+            None if self.is_traced(target, held) => Ok((Origin::Found, None)),
+            None => Err(exists(
                 "it is equal, but not known to be a copy of this file",
             )),
-            None => Ok((Origin::Found, None)),
         }
     }
 }

@@ -222,6 +222,10 @@ pub enum Skip {
         /// Why the file was not moved.
         why: Box<Skip>,
     },
+    /// The copy that a killed move made, of a file whose content may be nowhere else by now.
+    LastCopy,
+    /// Somebody changed the copy that was to replace it, or took that away.
+    CopyChanged,
     /// What a killed run left of it may be the file of this path.
     Rest {
         /// The temporary name.
@@ -309,6 +313,8 @@ impl Skip {
             Skip::Left { .. } => "temporary file left",
             Skip::Unasked(_) => "reference or not is unknown",
             Skip::CopyStays { .. } => "copy left",
+            Skip::LastCopy => "copy of a killed move",
+            Skip::CopyChanged => "copy changed",
             Skip::Rest { why, .. } => why.reason(),
             Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
@@ -389,6 +395,12 @@ impl fmt::Display for Skip {
             ),
             Skip::CopyStays { path, why } => {
                 write!(f, "{why}; a copy of it is now {}", Escaped(path))
+            }
+            Skip::LastCopy => f.write_str(
+                "the copy that a killed move made, kept because nothing else is known to have its content",
+            ),
+            Skip::CopyChanged => {
+                f.write_str("its copy was changed or taken away meanwhile")
             }
             Skip::Rest { path, why } => {
                 write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))

@@ -9,8 +9,10 @@ use rustix::io::Errno;
 
 use super::aside::give_up;
 use super::guard::{self, Held};
+use super::leftover::Mark;
 use super::options::{Mode, Owners};
 use super::plan::FileRef;
+use super::relocate::Arrived;
 use super::run::{Run, State};
 use super::step::{Action, Outcome, Skip, Step, StepKind};
 use super::{claim, delete, leftover, relocate, sys};
@@ -75,18 +77,23 @@ impl Run<'_> {
                 None => delete::act(keeper, &held, &mut self.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
-                    give_up(&held, &own, copy.stat.id, &mut self.temps, || {
-                        keeper.outlives(&held)?;
-                        copy.check()
-                    })?;
+                    let id = copy.mark();
+                    let proof = || keeper.outlives(&held).and_then(|()| copy.check());
+                    let last = || copy.check();
+                    give_up(&held, &own, id, &mut self.temps, proof, last)?;
                     if let Ok(stat) = sys::stat(&copy.dir) {
                         self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
                     }
+                    let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
+                    state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
                 }
             }
         }
         // One name less moved the ctime.
         let _ = keeper.refresh();
+        if !same && held.refresh().is_ok() {
+            state.stamps.insert(file.id, held.stat.stamp);
+        }
         Ok(Outcome::done(freed))
     }
 
@@ -95,12 +102,15 @@ impl Run<'_> {
     ///
     /// # Errors
     /// [`Skip::Original`] if it is not proven to be there.
-    fn find_copy(&self, keeper: &Held, original: &Held, copy: Identity) -> Result<Held, Skip> {
+    fn find_copy(&self, keeper: &Held, original: &Held, copy: Mark) -> Result<Held, Skip> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Original);
         };
         let to = relocate::destination(given, &original.path);
-        let mut found = self.copies_at(&to, copy).ok_or(Skip::Original)?;
+        let mut found = self.copies_at(&to, copy.id).ok_or(Skip::Original)?;
+        if !copy.proves_mounted(&found.mark()) {
+            return Err(Skip::Original);
+        }
         if found.stat.id == keeper.stat.id || found.stat.id == original.stat.id {
             return Err(Skip::Original);
         }

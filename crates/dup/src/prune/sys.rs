@@ -205,6 +205,20 @@ pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
     }
 }
 
+/// When an open file was made, in nanoseconds since 1970; `None` where its file
+/// system does not keep that.
+pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
+    let flags = AtFlags::EMPTY_PATH;
+    let found = call("stat", || fs::statx(&file, c"", flags, StatxFlags::BTIME)).ok()?;
+    let told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    let seconds = u64::try_from(found.stx_btime.tv_sec)
+        .ok()
+        .filter(|_| told)?;
+    let born = seconds.checked_mul(1_000_000_000)?;
+    born.checked_add(u64::from(found.stx_btime.tv_nsec))
+        .filter(|born| *born > 0)
+}
+
 /// Takes a read lease, as [`lease::take`].
 pub(crate) fn take_lease(file: impl AsFd) -> std::result::Result<(), Refused> {
     point("lease").map_err(|errno| Refused::Unavailable(errno.raw_os_error()))?;

@@ -9,7 +9,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::guard::{Held, identity_at};
-use super::leftover;
+use super::leftover::{self, Mark};
 use super::step::Skip;
 use super::sys::{self, Failed};
 
@@ -48,20 +48,19 @@ impl Temps {
     /// A free name for the original of a move while its copy is `copy`.
     pub(crate) fn aside(
         &mut self,
-        copy: Identity,
+        copy: Mark,
         make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
-        self.make(&format!("{}{}", leftover::mark(copy), leftover::NAME), make)
+        self.make(&format!("{copy}{}", leftover::NAME), make)
     }
 
     /// A free name for the copy of `original` that is being made.
     pub(crate) fn part_of(
         &mut self,
-        original: Identity,
+        original: Mark,
         make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
-        let mark = leftover::mark(original);
-        self.make(&format!("{mark}{}", leftover::PART), make)
+        self.make(&format!("{original}{}", leftover::PART), make)
     }
 
     /// A free name for an empty file that shows where its directory is seen. No name is given

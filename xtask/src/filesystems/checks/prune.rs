@@ -379,8 +379,7 @@ mod tests {
 
     #[test]
     fn lost_links_are_told_from_other_losses() {
-        let links =
-            "bc dup: a: restored without hard links: 1 other name it had is of another file now\n";
+        let links = "bc dup: a: restored without hard links: 1 other name it had is no name of the restored file\n";
         let totals = "bc dup: 9 restored, 1 of them incomplete\n";
         assert!(only_links_are_lost(&said(&format!("{links}{totals}"))));
         let other = "bc dup: a: restored without owner: not permitted\n";

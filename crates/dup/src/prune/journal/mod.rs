@@ -26,7 +26,7 @@ use std::{fmt, io};
 use bc_digest::Digest;
 use bc_manifest::time::format_rfc3339;
 use bc_pool::Cancel;
-use bc_walk::Identity;
+
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -36,6 +36,7 @@ use self::roots::Bounds;
 use self::trust::Locked;
 use super::fail::point;
 use super::guard::Held;
+use super::leftover::Mark;
 use super::meta::Metadata;
 use super::options::Mode;
 use super::plan::Group;
@@ -45,7 +46,7 @@ use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
-pub(crate) use self::read::{Copy, Steps, unfinished};
+pub(crate) use self::read::{Copy, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::roots::join;
 
@@ -218,13 +219,14 @@ impl Journal {
     pub(crate) fn copied(
         &mut self,
         step: u64,
-        id: Identity,
+        copy: Mark,
         origin: Origin,
         made: &Metadata,
     ) -> Result<(), Skip> {
         let copied = Inode {
-            dev: id.dev,
-            ino: id.ino,
+            dev: copy.id.dev,
+            ino: copy.id.ino,
+            born_ns: copy.born_ns,
         };
         let found = origin == Origin::Found;
         let line = Copied {

@@ -17,6 +17,7 @@ use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
+use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::options::Mode;
 use crate::prune::standing::Origin;
@@ -41,6 +42,8 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) id: Identity,
+    /// The file as the temporary name of its original tells of it.
+    pub(crate) mark: Mark,
     pub(crate) origin: Origin,
     /// What it had besides the bytes; `None` if the journal does not say.
     pub(crate) made: Option<Metadata>,
@@ -49,7 +52,7 @@ pub(crate) struct Copy {
 /// Where the line about a copy stands, and what all steps are asked for.
 #[derive(Clone, Copy, Debug)]
 struct CopyAt {
-    id: Identity,
+    mark: Mark,
     origin: Origin,
     offset: u64,
     length: u32,
@@ -202,8 +205,9 @@ impl Index {
                 true => Origin::Found,
                 false => Origin::Made,
             };
+            let born_ns = copied.born_ns;
             let copy = CopyAt {
-                id,
+                mark: Mark { id, born_ns },
                 origin,
                 offset: self.at,
                 // At most LONGEST.
@@ -240,7 +244,8 @@ impl Index {
         };
         let line: Copied = read_line(file, copy.offset, copy.length)?;
         Ok(Some(Copy {
-            id: copy.id,
+            id: copy.mark.id,
+            mark: copy.mark,
             origin: copy.origin,
             made: line.made.and_then(|made| made.metadata()),
         }))
@@ -325,12 +330,20 @@ pub(super) fn indexed(
 }
 
 /// The copies of moves that did not come to an end: their places, which files
-/// they are, and of which. A journal that cannot be relied on tells nothing.
-pub(crate) fn unfinished(
+/// they are, and of which.
+type Unfinished = HashMap<Vec<u8>, (Mark, Mark)>;
+
+/// The copies of files that had several names, by the file: where they are and
+/// which files.
+type Linked = HashMap<Mark, (Vec<u8>, Mark)>;
+
+/// What the journals of earlier runs tell. One that cannot be relied on tells
+/// nothing.
+pub(crate) fn earlier_copies(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,
-) -> HashMap<Vec<u8>, (Identity, Identity)> {
-    let mut found = HashMap::new();
+) -> (Unfinished, Linked) {
+    let mut found = (HashMap::new(), HashMap::new());
     for path in paths {
         let Ok(file) = trust::open(path) else {
             continue;
@@ -339,13 +352,18 @@ pub(crate) fn unfinished(
             continue;
         };
         for (&at, copy) in &index.copies {
-            // Killed, or failed and not withdrawn.
             if copy.origin == Origin::Made
-                && index.places[at].took_effect != Some(true)
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {
-                found.insert(destination, (copy.id, entry.target.id()));
+                let original = entry.target.mark();
+                if entry.target.nlink() > 1 {
+                    found.1.insert(original, (destination.clone(), copy.mark));
+                }
+                // Killed, or failed and not withdrawn.
+                if index.places[at].took_effect != Some(true) {
+                    found.0.insert(destination, (copy.mark, original));
+                }
             }
         }
     }

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::{JsonPath, encode};
 use crate::prune::guard::Held;
+use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::step::Skip;
+use crate::prune::sys;
 
 /// What the first line says it is.
 pub(super) const MAGIC: &str = "bc dup prune";
@@ -51,6 +53,9 @@ pub(crate) struct Recorded {
     uid: u32,
     gid: u32,
     atime_ns: i64,
+    /// When it was made, where that is known. Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<Attribute>,
 }
@@ -152,6 +157,8 @@ fn decoded(attributes: &[Attribute]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
 pub(super) struct Inode {
     pub(super) dev: u64,
     pub(super) ino: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) born_ns: Option<u64>,
 }
 
 impl Recorded {
@@ -172,6 +179,7 @@ impl Recorded {
             uid: metadata.uid,
             gid: metadata.gid,
             atime_ns: metadata.atime_ns,
+            born_ns: sys::born_ns(&held.file),
             xattrs: attributes(&metadata),
         })
     }
@@ -187,6 +195,15 @@ impl Recorded {
         Identity {
             dev: self.dev,
             ino: self.ino,
+        }
+    }
+
+    /// The file, as far as a later run can tell it from others.
+    pub(crate) fn mark(&self) -> Mark {
+        let born_ns = self.born_ns;
+        Mark {
+            id: self.id(),
+            born_ns,
         }
     }
 

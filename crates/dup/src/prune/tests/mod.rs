@@ -9,12 +9,14 @@ mod locks;
 mod lost;
 mod moves;
 mod open;
+mod parted;
 mod protect;
 mod race;
 mod reflink;
 mod refusals;
 mod standing;
 mod undo;
+mod vanish;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -195,6 +195,20 @@ fn every_kill(then: impl Fn(&TestTree, &Path, &str), across: bool) {
     }
 }
 
+/// All three names are there; where the run was killed after the last original had gone, and nothing
+/// led the next one there, one of the files has its temporary name as well.
+fn check_moved(to: &Path, context: &str) {
+    let left = temporaries(to);
+    let mut found = files(to);
+    found.retain(|path| !left.contains(path));
+    assert_eq!(found.len(), 3, "{context}: {found:?}");
+    let is_named = |left: &PathBuf| found.iter().any(|path| inode(path) == inode(left));
+    assert!(
+        left.len() < 2 && left.iter().all(is_named),
+        "{context}: {left:?}"
+    );
+}
+
 fn finish(tree: &TestTree, to: &Path, context: &str) {
     let mut options = options(action(to));
     options.earlier = vec![tree.scratch("journal")];
@@ -203,8 +217,7 @@ fn finish(tree: &TestTree, to: &Path, context: &str) {
     assert!(summary.is_clean(), "{context}");
     let names: Vec<PathBuf> = files(tree.path());
     assert_eq!(names.len(), 3, "{context}: {names:?}");
-    assert_eq!(files(to).len(), 3, "{context}");
-    assert!(temporaries(to).is_empty(), "{context}");
+    check_moved(to, &context);
     let two = moved(to, tree, "b/two");
     assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
 }
@@ -226,8 +239,7 @@ fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     let context = format!("{context}, then {lines:?}");
     assert!(summary.is_clean(), "{context}");
     assert_eq!(files(tree.path()).len(), 3, "{context}");
-    assert_eq!(files(to).len(), 3, "{context}");
-    assert!(temporaries(to).is_empty(), "{context}");
+    check_moved(to, &context);
     assert!(temporaries(tree.path()).is_empty(), "{context}");
     let undone = undo(&second, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
     assert_eq!(undone.failed, 0, "{context}");
@@ -238,7 +250,7 @@ fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     };
     assert_eq!(snapshot(tree.path()), without(before), "{context}");
     if to.exists() {
-        assert_eq!(snapshot(to), without(there), "{context}");
+        assert_eq!(without(snapshot(to)), without(there), "{context}");
     }
 }
 

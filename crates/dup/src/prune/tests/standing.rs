@@ -3,16 +3,23 @@
 
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
+use crate::prune::leftover::Mark;
 use std::os::unix::fs::MetadataExt;
 
 /// What a run leaves that is killed when the copy of `b/one` has its name: the
 /// copy has the temporary name too, which says whose it is.
 fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
     let one = copy_by_hand(tree, to);
-    let mark = leftover::mark(file_ref(tree.path(), &tree.join("b/one")).id);
+    let mark = mark(&tree.join("b/one"));
     let stage = format!(".bc-dup.4194305.7.0{mark}.part");
     fs::hard_link(&one, one.with_file_name(stage)).unwrap();
     one
+}
+
+/// What tells a later run which file this is.
+fn mark(path: &Path) -> Mark {
+    let id = file_ref(path.parent().unwrap(), path).id;
+    Mark::of(&fs::File::open(path).unwrap().into(), id)
 }
 
 /// Puts at the destination of `b/one` what a move would have put there.
@@ -29,6 +36,17 @@ fn same_times(tree: &TestTree, one: &Path) {
     fs::set_permissions(one, original.permissions()).unwrap();
     let file = fs::File::options().append(true).open(one).unwrap();
     file.set_modified(original.modified().unwrap()).unwrap();
+}
+
+/// Gives the copy a temporary name that says it is another file's.
+fn rename_stages(one: &Path, mark: Mark) {
+    for entry in fs::read_dir(one.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if leftover::is_ours(path.file_name().unwrap().as_bytes()) {
+            let name = format!(".bc-dup.4194305.7.0{mark}.part");
+            fs::rename(&path, path.with_file_name(name)).unwrap();
+        }
+    }
 }
 
 /// What is done to a copy at the destination, and what is said of it then.
@@ -109,14 +127,28 @@ fn what_is_less_than_the_copy_is_in_the_way() {
             "it is equal, but not known to be a copy of this file",
             |tree, one| {
                 // Another name of the kind, of another file.
-                let mark = leftover::mark(file_ref(tree.path(), &tree.join("b/two")).id);
-                for entry in fs::read_dir(one.parent().unwrap()).unwrap() {
-                    let path = entry.unwrap().path();
-                    if leftover::is_ours(path.file_name().unwrap().as_bytes()) {
-                        let name = format!(".bc-dup.4194305.7.0{mark}.part");
-                        fs::rename(&path, path.with_file_name(name)).unwrap();
-                    }
-                }
+                let mark = mark(&tree.join("b/two"));
+                rename_stages(one, mark);
+                Some(Box::new(()))
+            },
+        ),
+        (
+            "it is equal, but not known to be a copy of this file",
+            |tree, one| {
+                // The same numbers on another disk that is mounted there in turn, and what the
+                // first versions recorded.
+                let mut mark = mark(&tree.join("b/one"));
+                mark.born_ns = mark.born_ns.map(|born| born - 1);
+                rename_stages(one, mark);
+                Some(Box::new(()))
+            },
+        ),
+        (
+            "it is equal, but not known to be a copy of this file",
+            |tree, one| {
+                let mut mark = mark(&tree.join("b/one"));
+                mark.born_ns = None;
+                rename_stages(one, mark);
                 Some(Box::new(()))
             },
         ),
@@ -313,6 +345,39 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
             if tree.exists("b/one") {
                 assert_eq!(tree.read("b/one"), content(), "{context}");
             }
+        }
+    }
+}
+
+/// A journal's word for a copy counts for the file that was born when it says,
+/// and not for one that has its numbers on another disk.
+#[test]
+fn a_journal_without_the_time_of_birth_proves_nothing() {
+    for change in ["none", "left out", "other"] {
+        let Some((tree, to, left)) = super::lost::killed() else {
+            return;
+        };
+        fs::rename(left, tree.join("b/one")).unwrap();
+        for stage in temporaries(to.path()) {
+            fs::remove_file(stage).unwrap();
+        }
+        let path = tree.scratch("journal");
+        let text = fs::read_to_string(&path).unwrap();
+        let known = text.contains("\"born_ns\":");
+        let new = match change {
+            "none" => text,
+            "left out" => text.replace("\"born_ns\":", "\"was\":"),
+            _ => text.replace("\"born_ns\":", "\"born_ns\":1"),
+        };
+        fs::write(&path, new).unwrap();
+        let mut options = options(action(to.path()));
+        options.earlier = vec![path];
+        let (summary, lines) = run(&tree, &options);
+        let taken = known && change == "none";
+        assert_eq!(summary.changed, u64::from(taken), "{change}: {lines:?}");
+        assert_eq!(tree.exists("b/one"), !taken, "{change}: {lines:?}");
+        if !taken {
+            assert_eq!(summary.skipped["destination exists"], 1, "{lines:?}");
         }
     }
 }

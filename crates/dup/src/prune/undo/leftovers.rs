@@ -1,8 +1,8 @@
 //! What killed runs, of prune or of undo, left in the directories that undo
 //! comes to: looked for once in each, removed where nobody is at work.
 
-use std::collections::HashMap;
-use std::ffi::CString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
@@ -13,6 +13,7 @@ use crate::prune::copy::digest;
 use crate::prune::distinct;
 use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::Entry;
+use crate::prune::leftover::Mark;
 use crate::prune::options::Mode;
 use crate::prune::step::Skip;
 use crate::prune::temp::Temps;
@@ -22,6 +23,12 @@ use crate::prune::{claim, delete, leftover, sys};
 #[derive(Default)]
 pub(super) struct Leftovers {
     found: HashMap<Identity, Vec<CString>>,
+    /// The paths of those directories.
+    paths: HashMap<Identity, Vec<u8>>,
+    /// Whole copies that may be the last to have their content.
+    pub(super) last: Vec<Vec<u8>>,
+    /// Those that a dry run would have given their names.
+    spoken_for: HashSet<Vec<u8>>,
     /// How many were removed, or would be.
     pub(super) removed: u64,
 }
@@ -35,16 +42,29 @@ pub(super) struct Back {
 impl Leftovers {
     /// Removes what holds nothing from the directories of a step, and notes
     /// what may hold a file.
-    pub(super) fn look(&mut self, entry: &Entry, mode: Mode) {
+    pub(super) fn look(&mut self, entry: &Entry, mode: Mode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
                 continue;
             };
+            if let Some(path) = sys::real_path(&dir) {
+                self.paths.insert(id, path);
+            }
             if self.found.contains_key(&id) {
                 continue;
             }
-            let done = leftover::clear(&dir, mode == Mode::Execute, |_, _| false);
+            let mut last = Vec::new();
+            let done = leftover::clear(&dir, mode == Mode::Execute, |name, _| {
+                let is_last = is_last(entry, &dir, name, cancel);
+                last.extend(is_last.then(|| name.to_owned()));
+                is_last
+            });
             self.removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
+            let path = self.paths.get(&id).cloned().unwrap_or_default();
+            let paths = last
+                .iter()
+                .map(|name| [&path, b"/".as_slice(), name.as_bytes()].concat());
+            self.last.extend(paths);
             self.found.insert(id, leftover::files(&dir));
         }
     }
@@ -55,21 +75,23 @@ impl Leftovers {
     pub(super) fn put_back(
         &mut self,
         entry: &Entry,
-        copy: Option<Identity>,
+        copy: Option<Mark>,
         mode: Mode,
         cancel: &Cancel,
     ) -> Result<Back, Skip> {
-        let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>| {
+        let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>, other: Option<Mark>| {
             let (Some(path), Some(id)) = (path, id) else {
                 return Ok(false);
             };
             match guard::open_parent(&reference(&path, &entry.target)) {
-                Ok((dir, name)) => self.put_back_in(entry, (&dir, &name), id, mode, cancel),
+                Ok((dir, name)) => {
+                    self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)
+                }
                 Err(_) => Ok(false),
             }
         };
-        let original = put_back(entry.target.path(), Some(entry.target.id()))?;
-        let copy = put_back(entry.destination(), copy)?;
+        let original = put_back(entry.target.path(), Some(entry.target.id()), copy)?;
+        let copy = put_back(entry.destination(), copy.map(|copy| copy.id), None)?;
         Ok(Back { original, copy })
     }
 
@@ -77,7 +99,7 @@ impl Leftovers {
         &mut self,
         entry: &Entry,
         (dir, name): (&OwnedFd, &CString),
-        id: Identity,
+        (id, other): (Identity, Option<Mark>),
         mode: Mode,
         cancel: &Cancel,
     ) -> Result<bool, Skip> {
@@ -88,10 +110,12 @@ impl Leftovers {
         if guard::identity_at(dir, name)?.is_some() {
             return Ok(false);
         }
-        // The number of its device may be another one since it was mounted again.
+        // The number of its device may be another one since it was mounted again; after a copy of
+        // the whole tree its own is, and the name tells which file was made of it.
         let size = entry.target.stamp().size;
         let is_it = |held: &Held| {
-            held.stat.id.ino == id.ino
+            let told = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
+            (told || held.stat.id.ino == id.ino)
                 && held.stat.stamp.size == size
                 && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
         };
@@ -106,6 +130,9 @@ impl Leftovers {
             sys::rename_new(dir, &names[at], dir, name)?;
             sys::sync_dir(dir)?;
             names.remove(at);
+        } else if let Some(path) = self.paths.get(&here) {
+            let left = [path, b"/".as_slice(), names[at].as_bytes()].concat();
+            self.spoken_for.insert(left);
         }
         Ok(true)
     }
@@ -128,6 +155,41 @@ impl Leftovers {
             Some([above, left.as_bytes()].concat())
         };
         rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
+    }
+
+    /// The originals of killed moves that are still where they were set aside, and
+    /// that nobody is at work with: no step of the journal gave them their names.
+    pub(super) fn originals(&self) -> Vec<Vec<u8>> {
+        let mut left = Vec::new();
+        for (id, names) in &self.found {
+            let Some(path) = self.paths.get(id) else {
+                continue;
+            };
+            let Ok(dir) = sys::open_root(path) else {
+                continue;
+            };
+            let names = names.iter().filter(|name| {
+                leftover::is_original(name.as_bytes()) && sys::stat_at(&dir, name).is_ok()
+            });
+            let names: Vec<_> = names.collect();
+            if names.is_empty() || claim::alone(&dir).is_none() {
+                continue;
+            }
+            let slash = path.strip_suffix(b"/").unwrap_or(path);
+            left.extend(
+                names
+                    .iter()
+                    .map(|name| [slash, b"/", name.as_bytes()].concat()),
+            );
+        }
+        left.retain(|path| !self.spoken_for.contains(path));
+        left.sort();
+        left
+    }
+
+    /// Says that this one was named.
+    pub(super) fn speak_for(&mut self, path: Vec<u8>) {
+        self.spoken_for.insert(path);
     }
 
     /// Removes files under temporary names that have the content of the step's
@@ -168,6 +230,29 @@ impl Leftovers {
             });
         }
     }
+}
+
+/// Whether this is the whole copy of the step's file, without another name, and
+/// neither that file nor the kept one has the content still.
+fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
+    let size = entry.target.stamp().size;
+    let bears = |dir: &OwnedFd, name: &CStr| {
+        Held::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
+            held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
+        })
+    };
+    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.st_nlink == 1);
+    if leftover::is_probe(name) || !alone || !bears(dir, name) {
+        return false;
+    }
+    let recorded = [&entry.target, &entry.keeper];
+    let mut places = recorded
+        .into_iter()
+        .filter_map(|recorded| guard::open_parent(&reference(&recorded.path()?, recorded)).ok());
+    !places.any(|(dir, name)| {
+        bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
+    })
 }
 
 fn remove(kept: &Held, dir: &OwnedFd, name: &CString, temps: &mut Temps, cancel: &Cancel) -> bool {

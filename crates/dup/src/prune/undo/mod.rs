@@ -4,6 +4,9 @@
 
 mod leftovers;
 mod moved;
+mod outcome;
+
+pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::Leftovers;
 
@@ -29,54 +32,6 @@ use crate::prune::relocate;
 use crate::prune::step::Skip;
 use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
-
-/// What became of one step of the journal.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum UndoOutcome {
-    /// The file is a separate one again. What of its metadata could not be
-    /// given back is named.
-    Restored {
-        /// Owner, attribute … and the system's reason.
-        lost: Vec<String>,
-    },
-    /// A dry run: it would be restored.
-    Would,
-    /// There is nothing to undo: the name is a file of its own.
-    Unneeded,
-    /// It could not be restored.
-    Failed(Skip),
-}
-
-/// One name that undo dealt with.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct UndoEvent<'a> {
-    /// The name, absolute.
-    pub path: &'a [u8],
-    /// What prune had done to it: `hardlink`, `delete` …
-    pub action: &'a str,
-    /// What became of it now.
-    pub outcome: &'a UndoOutcome,
-}
-
-/// Totals.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct UndoSummary {
-    /// Names restored, or that a dry run would restore.
-    pub restored: u64,
-    /// Of those, how many did not get all their metadata back.
-    pub incomplete: u64,
-    /// Steps that needed nothing.
-    pub unneeded: u64,
-    /// Steps that could not be undone.
-    pub failed: u64,
-    /// Temporaries of killed runs that were removed.
-    pub leftovers: u64,
-    /// The numbers of lines of the journal that are damaged: what their steps
-    /// did is not undone.
-    pub damaged: Vec<u64>,
-}
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled
 /// while it reads, it has done nothing; later, it stops between two steps or
@@ -123,7 +78,7 @@ pub fn undo(
             continue;
         };
         undo.run = place.run;
-        undo.leftovers.look(&entry, mode);
+        undo.leftovers.look(&entry, mode, cancel);
         let outcome = undo
             .put_back(&entry, place.took_effect, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
@@ -146,6 +101,22 @@ pub fn undo(
             path: &path,
             action: &entry.action,
             outcome: &outcome,
+        });
+    }
+    for path in undo.leftovers.originals() {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path: &path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::Original),
+        });
+    }
+    for path in &undo.leftovers.last {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::LastCopy),
         });
     }
     summary.leftovers = undo.leftovers.removed;
@@ -239,9 +210,10 @@ impl Undo<'_> {
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let made = copy.as_ref().map(|copy| copy.id);
+        let mark = copy.as_ref().map(|copy| copy.mark);
         let back = self
             .leftovers
-            .put_back(entry, made, self.mode, self.cancel)?;
+            .put_back(entry, mark, self.mode, self.cancel)?;
         if self.mode == Mode::DryRun && (back.original || back.copy) {
             return Ok(UndoOutcome::Would);
         }
@@ -257,6 +229,7 @@ impl Undo<'_> {
         let Some(rest) = self.leftovers.rest(entry, made) else {
             return outcome;
         };
+        self.leftovers.speak_for(rest.clone());
         let why = match outcome {
             Ok(UndoOutcome::Restored { mut lost }) => {
                 let rest = Escaped(&rest);
@@ -395,9 +368,13 @@ impl Undo<'_> {
         let apart = names.map_or(0, |names| entry.target.nlink().saturating_sub(names));
         if apart > 0 {
             lost.push(format!(
-                "hard links: {apart} other name{} it had {} of another file now",
+                "hard links: {apart} other name{} it had {} of the restored file",
                 if apart == 1 { "" } else { "s" },
-                if apart == 1 { "is" } else { "are" },
+                if apart == 1 {
+                    "is no name"
+                } else {
+                    "are no names"
+                },
             ));
         }
         UndoOutcome::Restored { lost }

@@ -199,7 +199,15 @@ impl Undo<'_> {
         // It may be all there is from now on.
         sys::sync(&original.file)?;
         sys::sync_dir(dir)?;
-        give_up(&copy, &own, id, &mut self.temps, || original.check())?;
+        let stands = || original.check();
+        give_up(
+            &copy,
+            &own,
+            original.mark(),
+            &mut self.temps,
+            stands,
+            stands,
+        )?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
 }

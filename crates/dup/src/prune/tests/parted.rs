@@ -1,0 +1,152 @@
+//! Names of one file whose move to another file system was killed between them.
+
+use super::moves::{action, moved, run_journalled, undo_all};
+use super::*;
+use std::os::unix::process::ExitStatusExt;
+
+/// Only the file with two names, beside a kept one.
+fn linked() -> Option<(TestTree, tempfile::TempDir)> {
+    let (tree, to) = two_file_systems()?;
+    tree.remove("b/one").remove("a/keep2");
+    Some((tree, to))
+}
+
+/// The same command makes them one file again, with the journal at hand and,
+/// where a temporary name tells, without it.
+#[test]
+fn names_that_a_killed_move_parted_arrive_as_one_file() {
+    let (calls, begun) = {
+        let Some((probe, to)) = linked() else { return };
+        fail::arm(usize::MAX, fail::Fault::Kill);
+        run_journalled(&probe, &options(action(to.path())));
+        let calls = fail::disarm();
+        let Some((probe, to)) = linked() else { return };
+        fail::arm(usize::MAX, fail::Fault::Kill);
+        create(&probe.scratch("journal"), action(to.path()), &probe).unwrap();
+        (calls, fail::disarm().len())
+    };
+    let unlinks: Vec<usize> = (0..calls.len())
+        .filter(|at| calls[*at] == "unlink")
+        .collect();
+    assert_eq!(unlinks.len(), 4, "{calls:?}");
+    // Before the first original goes, before its copy's temporary name does, and after both.
+    for at in [unlinks[0], unlinks[1], unlinks[1] + 1, unlinks[2]] {
+        for journal in [true, false] {
+            let Some((tree, to)) = linked() else { return };
+            let name = format!("move:{}", to.path().display());
+            let mut child = super::crash::spawn(&tree, &name, at - begun);
+            assert_eq!(child.wait().unwrap().signal(), Some(9));
+            if at > unlinks[1] && at != unlinks[2] && !journal {
+                // Nothing tells of the first one any more.
+                continue;
+            }
+            let mut options = options(action(to.path()));
+            if journal {
+                options.earlier = vec![tree.scratch("journal")];
+            }
+            let (summary, lines) = run(&tree, &options);
+            let context = format!("killed at {at}, journal {journal}: {lines:?}");
+            assert!(summary.is_clean(), "{context}");
+            let names = ["b/two", "c/two-too"].map(|name| moved(to.path(), &tree, name));
+            assert!(
+                !tree.exists("b/two") && !tree.exists("c/two-too"),
+                "{context}"
+            );
+            if journal || at == unlinks[0] {
+                assert_eq!(inode(&names[0]), inode(&names[1]), "{context}");
+            }
+        }
+    }
+}
+
+/// One name cannot go where it should: that the other one leaves it is said, by
+/// the move and by undo.
+#[test]
+fn a_name_that_stays_where_another_goes_is_told() {
+    for stays in ["b", "c"] {
+        let Some((tree, to)) = linked() else { return };
+        let blocked = moved(to.path(), &tree, stays);
+        fs::create_dir_all(blocked.parent().unwrap()).unwrap();
+        fs::write(&blocked, "in the way").unwrap();
+        let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
+        let context = format!("{stays} stays: {lines:?}");
+        assert_eq!((summary.changed, summary.errors), (1, 1), "{context}");
+        // Which one stays is not known yet where it comes last.
+        if stays == "b" {
+            let told = "hard links: 1 other name of the file did not move";
+            assert!(lines.iter().any(|line| line.contains(told)), "{context}");
+        }
+        let (undone, lines) = undo_all(&tree);
+        let context = format!("{context}, then {lines:?}");
+        assert_eq!((undone.restored, undone.incomplete), (1, 1), "{context}");
+        let told = "hard links: 1 other name it had is no name of the restored file";
+        assert!(lines.iter().any(|line| line.contains(told)), "{context}");
+    }
+}
+
+/// After a copy of the whole tree files have other numbers: the name that a
+/// killed move left tells all the same, and what tells nothing is named.
+#[test]
+fn undo_knows_the_original_of_a_killed_move_in_a_copied_tree() {
+    for known in [true, false] {
+        for gone in [true, false] {
+            let Some((tree, to, left)) = super::lost::killed() else {
+                return;
+            };
+            let copied = left.with_extension("copied");
+            fs::copy(&left, &copied).unwrap();
+            let time = left.metadata().unwrap().modified().unwrap();
+            fs::remove_file(&left).unwrap();
+            let left = match known {
+                true => left,
+                false => left.with_file_name(".bc-dup.4194305.7.0.1-2-3.tmp"),
+            };
+            fs::rename(&copied, &left).unwrap();
+            let file = fs::File::options().append(true).open(&left).unwrap();
+            file.set_modified(time).unwrap();
+            drop(file);
+            // Events have paths as numbers.
+            let name = format!("{:?}", left.file_name().unwrap().as_bytes());
+            let name = name.trim_start_matches('[');
+            if gone {
+                fs::remove_dir_all(to.path().join("dev")).unwrap();
+                tree.remove("a/keep");
+            }
+            let (summary, lines) = undo_all(&tree);
+            let context = format!("known {known}, gone {gone}: {lines:?}");
+            assert_eq!(left.exists(), !known, "{context}");
+            assert_eq!(tree.exists("b/one"), known || !gone, "{context}");
+            assert_eq!(summary.failed > 0, !known, "{context}");
+            assert!(
+                known || lines.iter().any(|line| line.contains(name)),
+                "{context}"
+            );
+        }
+    }
+}
+
+/// The whole copy of a killed move that has lost its name, while all else that
+/// had its content was edited: it is the last to have that, and stays.
+#[test]
+fn undo_keeps_the_last_bearer_of_a_content() {
+    for last in [true, false] {
+        let Some((tree, to, left)) = super::lost::killed() else {
+            return;
+        };
+        fs::remove_file(moved(to.path(), &tree, "b/one")).unwrap();
+        let part = temporaries(to.path()).remove(0);
+        if last {
+            tree.write("a/keep", "other");
+            fs::write(&left, "edited").unwrap();
+        }
+        let (summary, lines) = undo_all(&tree);
+        let context = format!("last {last}: {lines:?}");
+        assert_eq!(part.exists(), last, "{context}");
+        assert_eq!(summary.failed > 0, last, "{context}");
+        let name = format!("{:?}", part.file_name().unwrap().as_bytes());
+        let named = lines
+            .iter()
+            .any(|line| line.contains(name.trim_start_matches('[')));
+        assert_eq!(named, last, "{context}");
+    }
+}

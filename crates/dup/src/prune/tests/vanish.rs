@@ -1,0 +1,66 @@
+//! What becomes of a file that moves to another file system while somebody
+//! else is at work with its copy: the copy goes, is moved away or is changed.
+
+use super::lost::{all, edit, is_edited, pair, somewhere};
+use super::moves::{action, moved};
+use super::*;
+use std::rc::Rc;
+
+type Race = (&'static str, fn(&Path) -> bool);
+
+const RACES: [Race; 4] = [
+    ("remove", |one| fs::remove_file(one).is_ok()),
+    ("rename", |one| {
+        fs::rename(one, one.with_extension("mine")).is_ok()
+    }),
+    ("remove all", |one| {
+        fs::remove_dir_all(one.parent().unwrap()).is_ok()
+    }),
+    ("edit", edit),
+];
+
+/// Before any call up to the one that removes the original: then that stays,
+/// and no copy is told of that is not there.
+#[test]
+fn the_original_stays_where_the_copy_does_not() {
+    // Each before other calls than the others: waits for the clock add up.
+    for (index, (what, race)) in RACES.into_iter().enumerate() {
+        for n in (index..).step_by(RACES.len()) {
+            let Some((tree, to)) = pair() else { return };
+            let one = moved(to.path(), &tree, "b/one");
+            let raced = Rc::new(std::cell::Cell::new(false));
+            let (there, original, note) = (one.clone(), tree.join("b/one"), Rc::clone(&raced));
+            let race = move || {
+                let parent = original.parent().unwrap().to_owned();
+                // The original is there, under its own name or the temporary one.
+                let stands = !files(&parent).is_empty();
+                note.set(stands && there.exists() && race(&there));
+            };
+            fail::arm(n, fail::Fault::Run(Box::new(race)));
+            let (summary, lines) = run(&tree, &options(action(to.path())));
+            let calls = fail::disarm();
+            if n >= calls.len() {
+                break;
+            }
+            let context = format!("{what} before {n} {:?}: {lines:?}", calls[n]);
+            // Right before the name goes, nobody can look any more.
+            let removed = calls.iter().position(|op| *op == "unlink") == Some(n);
+            // To be named moves the change time as well: what is done in that moment hides behind it.
+            let hidden = what == "edit" && n > 0 && calls[n - 1] == "name";
+            if !raced.get() || removed || hidden {
+                continue;
+            }
+            let paths = all(&tree, &to);
+            assert!(tree.exists("b/one"), "{context}");
+            assert_eq!(tree.read("b/one"), content(), "{context}");
+            assert_eq!((summary.changed, summary.errors), (0, 1), "{context}");
+            assert!(what != "edit" || somewhere(&paths, is_edited), "{context}");
+            let told = lines
+                .iter()
+                .any(|line| line.contains("a copy of it is now"));
+            assert_eq!(told, one.exists(), "{context}");
+            let left = [temporaries(tree.path()), temporaries(to.path())].concat();
+            assert!(left.is_empty(), "{context}: {left:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What undo tells of each name, and in all.
+
+use crate::prune::step::Skip;
+
+/// What became of one step of the journal.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UndoOutcome {
+    /// The file is a separate one again. What of its metadata could not be
+    /// given back is named.
+    Restored {
+        /// Owner, attribute … and the system's reason.
+        lost: Vec<String>,
+    },
+    /// A dry run: it would be restored.
+    Would,
+    /// There is nothing to undo: the name is a file of its own.
+    Unneeded,
+    /// It could not be restored.
+    Failed(Skip),
+}
+
+/// One name that undo dealt with.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct UndoEvent<'a> {
+    /// The name, absolute.
+    pub path: &'a [u8],
+    /// What prune had done to it: `hardlink`, `delete` …
+    pub action: &'a str,
+    /// What became of it now.
+    pub outcome: &'a UndoOutcome,
+}
+
+/// Totals.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct UndoSummary {
+    /// Names restored, or that a dry run would restore.
+    pub restored: u64,
+    /// Of those, how many did not get all their metadata back.
+    pub incomplete: u64,
+    /// Steps that needed nothing.
+    pub unneeded: u64,
+    /// Steps that could not be undone.
+    pub failed: u64,
+    /// Temporaries of killed runs that were removed.
+    pub leftovers: u64,
+    /// The numbers of lines of the journal that are damaged: what their steps
+    /// did is not undone.
+    pub damaged: Vec<u64>,
+}
