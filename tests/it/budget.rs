@@ -82,6 +82,16 @@ fn spill_directory(t: &TestTree) -> Option<PathBuf> {
     Some(rest.split(" at most").next().unwrap().into())
 }
 
+/// Many files and their manifest, where there is a disk for what has no room.
+fn recorded() -> Option<TestTree> {
+    let t = many();
+    spill_directory(&t)?;
+    t.bc_line("integrity manifest --algorithm=xxh128 --output=kept d")
+        .go()
+        .code(0);
+    Some(t)
+}
+
 /// Makes `OLD` from what it was, and removes what the last command wrote.
 fn afresh(t: &TestTree) {
     let _ = std::fs::remove_file(t.join("out"));
@@ -111,13 +121,9 @@ fn results(t: &TestTree, line: &str, ran: &Outcome) -> (Vec<Vec<u8>>, Option<i32
 
 #[test]
 fn results_within_the_least_budget_are_those_without_one() {
-    let t = many();
-    if spill_directory(&t).is_none() {
+    let Some(t) = recorded() else {
         return;
-    }
-    t.bc_line("integrity manifest --algorithm=xxh128 --output=kept d")
-        .go()
-        .code(0);
+    };
     // Something to update, and something damaged.
     t.write(format!("d/0/{}-0", "n".repeat(230)), "edited");
     for line in LINES {
@@ -146,13 +152,9 @@ fn results_within_the_least_budget_are_those_without_one() {
 fn a_run_needs_no_more_memory_than_its_budget() {
     const STEP: u64 = 64 << 10;
     const LITTLE: u64 = 512 << 10;
-    let t = many();
-    if spill_directory(&t).is_none() {
+    let Some(t) = recorded() else {
         return;
-    }
-    t.bc_line("integrity manifest --algorithm=xxh128 --output=kept d")
-        .go()
-        .code(0);
+    };
     let limited = |bytes: u64, line: &str| {
         let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
         let run = t.run("sh").args(["-c", &script, BC]);
