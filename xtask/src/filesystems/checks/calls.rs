@@ -13,8 +13,13 @@ use super::super::tree::{FEW, MANY};
 use super::Faults;
 use crate::sh;
 
-/// Failing calls for a hundred files.
-const PER_HUNDRED: usize = 1;
+/// Failing calls that [`MANY`] files may have more than [`FEW`]: one for a hundred files.
+const LIMIT: usize = (MANY - FEW) / 100;
+
+/// Runs of which the one with the fewest failing calls counts. A machine that proactively reclaims
+/// memory (`DAMON_RECLAIM`, a balloon) had over a hundred files of a cache that was warm a second ago fail
+/// in one run of three, and none in the others.
+const TRIES: usize = 10;
 
 pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
     if !sh::has("strace") {
@@ -26,43 +31,66 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
     let mut told = Vec::new();
     for words in [&["hash", "--type=sha256"][..], &["dup", "scan"]] {
         for &state in states {
-            // Starting and learning what the file system answers costs some calls as well:
-            // those are in both.
-            let mut of = |dir| {
-                match state {
-                    "cold" => place.remount()?,
-                    _ => drop(failing(place, words, dir)?),
+            let (mut failed, mut tries) = (more(place, words, state)?, 1);
+            // What the kernel has dropped from its cache in between is read again: a call failed for
+            // it, and rightly so. What a file system never answers fails every time.
+            while failed.sum > LIMIT && tries < TRIES {
+                let again = more(place, words, state)?;
+                if again.sum < failed.sum {
+                    failed = again;
                 }
-                failing(place, words, dir)
-            };
-            let (many, few) = (of("many")?, of("few")?);
-            let more: Vec<(&String, usize)> = many
-                .iter()
-                .map(|(call, count)| {
-                    (
-                        call,
-                        count.saturating_sub(few.get(call).copied().unwrap_or(0)),
-                    )
-                })
-                .collect();
-            let sum: usize = more.iter().map(|(_, count)| count).sum();
-            let most = more.iter().max_by_key(|(_, count)| *count);
-            let most = most.map_or_else(String::new, |(call, count)| format!(" ({count} {call})"));
-            faults.unless(sum * 100 <= (MANY - FEW) * PER_HUNDRED, || {
+                tries += 1;
+            }
+            let More { sum, most, all } = failed;
+            faults.unless(sum <= LIMIT, || {
                 format!(
-                    "{} {state}: {sum} calls more fail on {MANY} files than on {FEW}{most}",
+                    "{} {state}: {sum} calls more fail on {MANY} files than on {FEW}{most}, the \
+                     least of {tries} runs",
                     words[0]
                 )
             });
-            told.push(format!(
-                "{} {state} {}",
-                words[0],
-                many.values().sum::<usize>()
-            ));
+            told.push(format!("{} {state} {all}", words[0]));
         }
     }
     faults.result()?;
     Ok(Verdict::Ok(format!("of {MANY} files: {}", told.join(", "))))
+}
+
+/// Failing calls of one pair of runs.
+struct More {
+    /// How many more of them the larger tree has. Starting and learning what the file system
+    /// answers costs some as well: those are in both.
+    sum: usize,
+    /// The call that fails most often, in brackets.
+    most: String,
+    /// All of the larger tree.
+    all: usize,
+}
+
+fn more(place: &mut Place<'_>, words: &[&str], state: &str) -> Result<More> {
+    let mut of = |dir| {
+        match state {
+            "cold" => place.remount()?,
+            _ => drop(failing(place, words, dir)?),
+        }
+        failing(place, words, dir)
+    };
+    let (many, few) = (of("many")?, of("few")?);
+    let more: Vec<(&String, usize)> = many
+        .iter()
+        .map(|(call, count)| {
+            (
+                call,
+                count.saturating_sub(few.get(call).copied().unwrap_or(0)),
+            )
+        })
+        .collect();
+    let most = more.iter().max_by_key(|(_, count)| *count);
+    Ok(More {
+        sum: more.iter().map(|(_, count)| count).sum(),
+        most: most.map_or_else(String::new, |(call, count)| format!(" ({count} {call})")),
+        all: many.values().sum(),
+    })
 }
 
 /// Failing calls of a run over a directory beside the tree, by name.
