@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::idle::Idle;
+
 /// A read of this much and a nanosecond for each byte has waited. Copying a
 /// resident page takes under a microsecond, a disk or a network 60 at the
 /// least, and a thread that lost its CPU counts only once.
@@ -20,12 +22,16 @@ const PROBE: u8 = 16;
 pub(crate) struct Latency {
     score: u8,
     queued: u8,
+    idle: Idle,
 }
 
 impl Latency {
     /// Whether to queue the next call instead of waiting for it.
     pub(crate) fn queues(&mut self) -> bool {
         if self.score < ENOUGH {
+            return false;
+        }
+        if !self.idle.is_found() {
             return false;
         }
         self.queued = (self.queued + 1) % PROBE;
@@ -61,6 +67,7 @@ impl Latency {
             self.score = self.score.saturating_sub(1);
         } else {
             self.score -= ENOUGH;
+            self.idle.forget();
         }
     }
 }

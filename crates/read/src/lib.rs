@@ -90,6 +90,7 @@ mod buffer;
 mod close;
 pub mod dedupe;
 pub mod extents;
+mod idle;
 mod latency;
 mod open;
 pub mod order;

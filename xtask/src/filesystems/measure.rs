@@ -81,9 +81,6 @@ enum State {
     Cold,
 }
 
-/// The medians of one kind's programs in seconds: by state, job and program.
-type Medians = Vec<(State, &'static str, Vec<(&'static str, f64)>)>;
-
 impl Measure {
     pub(super) fn from_args(args: &mut Args) -> Result<Measure> {
         let corpus = args.option("--corpus")?.map(PathBuf::from);
@@ -99,7 +96,8 @@ impl Measure {
     }
 
     pub(super) fn run(&self, lab: &Lab, kinds: &[&'static Kind]) -> Result<ExitCode> {
-        let mut all = Vec::new();
+        // Row by row: what was measured before an interruption is not lost.
+        print!("{}", head());
         let mut left_out = Vec::new();
         for kind in kinds {
             eprintln!("xtask: {}", kind.name);
@@ -107,36 +105,32 @@ impl Measure {
                 Some(reason) => Err(anyhow::Error::msg(reason)),
                 None => self.one(lab, kind),
             };
-            match measured {
-                Ok(medians) => all.push((kind.name, medians)),
-                Err(error) => {
-                    left_out.push(format!("{}: {error:#}", kind.name));
-                    place::clear(&lab.scratch.join(kind.name))?;
-                }
+            if let Err(error) = measured {
+                left_out.push(format!("{}: {error:#}", kind.name));
+                place::clear(&lab.scratch.join(kind.name))?;
             }
         }
-        for (state, title) in [(State::Warm, "warm"), (State::Cold, "cold")] {
-            println!("{}", table(title, state, &all));
-        }
+        println!();
         for reason in left_out {
             println!("- not measured: {reason}");
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn one(&self, lab: &Lab, kind: &'static Kind) -> Result<Medians> {
+    /// Prints the rows of one kind: each with our time, and how many times as long each peer takes.
+    fn one(&self, lab: &Lab, kind: &'static Kind) -> Result<()> {
         let mut place = Place::new(lab, kind, &|dir| self.lay(dir))?;
-        let mut medians = Medians::new();
-        for state in [State::Warm, State::Cold] {
+        for (state, name) in [(State::Warm, "warm"), (State::Cold, "cold")] {
             if state == State::Cold && !kind.lasting {
                 continue;
             }
-            for job in JOBS {
-                medians.push((state, job.name, self.job(&mut place, job, state)?));
-            }
+            let cells: Vec<String> = JOBS
+                .iter()
+                .map(|job| Ok(cell(&self.job(&mut place, job, state)?)))
+                .collect::<Result<_>>()?;
+            println!("| {} | {name} | {} |", kind.name, cells.join(" | "));
         }
-        place.close()?;
-        Ok(medians)
+        place.close()
     }
 
     /// Every program in turn, the one that begins another each time.
@@ -240,28 +234,16 @@ fn time(place: &Place<'_>, text: &str) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
-fn table(title: &str, state: State, all: &[(&str, Medians)]) -> String {
-    let mut text = format!("| {title} |");
+fn head() -> String {
     let names: Vec<&str> = JOBS.iter().map(|job| job.name).collect();
-    for name in &names {
-        text.push_str(&format!(" {name} |"));
-    }
-    text.push_str(&format!("\n|---|{}\n", "---|".repeat(names.len())));
-    for (kind, medians) in all {
-        let of_state: Vec<_> = medians.iter().filter(|(s, _, _)| *s == state).collect();
-        if of_state.is_empty() {
-            continue;
-        }
-        text.push_str(&format!("| {kind} |"));
-        for (_, _, times) in of_state {
-            text.push_str(&format!(" {} |", cell(times)));
-        }
-        text.push('\n');
-    }
-    text
+    format!(
+        "| file system | cache | {} |\n|---|---|{}\n",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    )
 }
 
+/// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
 fn cell(times: &[(&str, f64)]) -> String {
     let Some(((_, ours), peers)) = times.split_first() else {
         return "-".to_owned();
