@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 
-use bc_integrity::Import;
+use bc_integrity::ImportOptions;
 use bc_manifest::compress::Compressor;
 
 use crate::exit::Exit;
@@ -73,7 +73,7 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let opened = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
     let input = opened.map_err(|text| session.fatal(&text))?;
     let input = BufReader::with_capacity(256 << 10, input.within(MOST));
-    let what = Import {
+    let what = ImportOptions {
         name: args.file.as_os_str().as_encoded_bytes(),
         algorithm: args.algorithm,
         strip_prefix: args.strip_prefix.as_encoded_bytes(),

@@ -1,6 +1,6 @@
 //! `bc integrity manifest`: record a tree.
 
-use bc_integrity::{Create, TreeOptions, Xattrs};
+use bc_integrity::{CreateOptions, TreeOptions, XattrPolicy};
 use bc_manifest::compress::Compressor;
 use bc_walk::{Entries, Metadata};
 
@@ -25,7 +25,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     // The trailer's digest is that of the bytes as they are written.
     let output = output.fixed_json();
     let leave_out = crate::output::replaced(args.output.as_deref());
-    let what = Create {
+    let what = CreateOptions {
         root: &args.root,
         tree,
         algorithm: args.algorithm,
@@ -117,9 +117,9 @@ fn tree_options(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> 
         ignore_files: walk.ignore_files,
         entries: Entries::All,
         xattrs: if args.xattrs {
-            Xattrs::Record
+            XattrPolicy::Record
         } else {
-            Xattrs::Skip
+            XattrPolicy::Skip
         },
     })
 }

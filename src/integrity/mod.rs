@@ -10,9 +10,9 @@ mod update;
 mod verdict;
 
 use bc_integrity::compare::Detail;
-use bc_integrity::fields::{Fields, Mode as EngineMode, Rules};
-use bc_integrity::report::Header;
-use bc_integrity::{Diff, Verify};
+use bc_integrity::fields::{CompareMode, CompareRules, Fields};
+use bc_integrity::report::ReportHeader;
+use bc_integrity::{DiffOptions, VerifyOptions};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
@@ -77,7 +77,7 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         args.output.as_deref(),
     )?;
     let manifest = open(&session, &args.manifest)?;
-    let rules = Rules {
+    let rules = CompareRules {
         mode: mode(args.mode),
         ignore: ignored(&session, &args.ignore)?,
     };
@@ -95,14 +95,14 @@ fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         _ => Detail::Changes,
     };
     let (trust, root_check) = trust(args.force);
-    let header = Header {
+    let header = ReportHeader {
         command: "verify",
         old: manifest.name(),
         new: args.root.as_encoded_bytes(),
         rules,
         algorithm: algorithm.name(),
     };
-    let what = Verify {
+    let what = VerifyOptions {
         root: &args.root,
         manifest: &manifest,
         rules,
@@ -150,8 +150,8 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     )?;
     let old = open(&session, &args.old)?;
     let new = open(&session, &args.new)?;
-    let rules = Rules {
-        mode: EngineMode::Strict,
+    let rules = CompareRules {
+        mode: CompareMode::Strict,
         ignore: ignored(&session, &args.ignore)?,
     };
     let algorithm = new
@@ -165,14 +165,14 @@ fn diff(args: &DiffArgs) -> Outcome<Exit> {
     } else {
         Detail::Changes
     };
-    let header = Header {
+    let header = ReportHeader {
         command: "diff",
         old: old.name(),
         new: new.name(),
         rules,
         algorithm: algorithm.name(),
     };
-    let what = Diff {
+    let what = DiffOptions {
         old: &old,
         new: &new,
         rules,
@@ -207,11 +207,11 @@ fn in_format(output: Output, format: Format) -> Output {
     }
 }
 
-fn mode(mode: Mode) -> EngineMode {
+fn mode(mode: Mode) -> CompareMode {
     match mode {
-        Mode::Strict => EngineMode::Strict,
-        Mode::Content => EngineMode::Content,
-        Mode::Meta => EngineMode::Meta,
+        Mode::Strict => CompareMode::Strict,
+        Mode::Content => CompareMode::Content,
+        Mode::Meta => CompareMode::Meta,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use bc_integrity::Summary;
+use bc_integrity::ComparisonSummary;
 use bc_integrity::change::Change;
-use bc_integrity::report::{Format as Lines, Header, Report};
+use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 
 use super::args::Format;
 use super::html::Differences;
@@ -13,7 +13,7 @@ use super::html::Differences;
 /// end: its figures stand first.
 pub enum Changes<'a, W> {
     /// Text and JSON.
-    Lines(Report<W>),
+    Lines(ChangeReport<W>),
     /// HTML.
     Page(Box<Differences<'a>>, W),
 }
@@ -22,14 +22,14 @@ impl<'a, W: Write> Changes<'a, W> {
     /// A report that has written nothing yet.
     pub fn new(out: W, format: Format) -> Changes<'a, W> {
         match format {
-            Format::Text => Changes::Lines(Report::new(out, Lines::Text)),
-            Format::Json => Changes::Lines(Report::new(out, Lines::Json)),
+            Format::Text => Changes::Lines(ChangeReport::new(out, ChangeFormat::Text)),
+            Format::Json => Changes::Lines(ChangeReport::new(out, ChangeFormat::Json)),
             Format::Html => Changes::Page(Box::default(), out),
         }
     }
 
     /// What is compared.
-    pub fn begin(&mut self, header: &Header<'a>) -> io::Result<()> {
+    pub fn begin(&mut self, header: &ReportHeader<'a>) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.begin(header),
             Changes::Page(page, _) => {
@@ -51,7 +51,7 @@ impl<'a, W: Write> Changes<'a, W> {
     }
 
     /// The totals, and what was passed over in a damaged manifest.
-    pub fn end(self, summary: &Summary, problems: &[String]) -> io::Result<()> {
+    pub fn end(self, summary: &ComparisonSummary, problems: &[String]) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.end(summary).map(drop),
             Changes::Page(page, mut out) => page.page(summary, problems).write(&mut out),

@@ -2,8 +2,8 @@
 
 use bc_integrity::change::{Change, Class};
 use bc_integrity::compare::Detail;
-use bc_integrity::report::{Format as ReportFormat, Report};
-use bc_integrity::{Damaged, ManifestFile, Reread, Update};
+use bc_integrity::report::{ChangeFormat, ChangeReport};
+use bc_integrity::{Damaged, ManifestFile, Reread, UpdateOptions};
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -34,10 +34,10 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
     let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let leave_out: Vec<_> = output.own_file().into_iter().collect();
-    let mut report = Report::new(&mut output, ReportFormat::Text);
+    let mut report = ChangeReport::new(&mut output, ChangeFormat::Text);
     let (trust, root_check) = trust(args.force);
     let origin = origin();
-    let what = Update {
+    let what = UpdateOptions {
         root: &args.root,
         manifest: &args.manifest,
         reread,

@@ -3,19 +3,23 @@
 use std::io::Write;
 
 use bc_integrity::change::Class;
-use bc_integrity::{Outcome as Verdict, Summary};
+use bc_integrity::{ComparisonSummary, Conclusion};
 
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::run::Session;
 
 /// Puts the output in place, says the totals and gives the exit code.
-pub fn conclude(mut session: Session, output: Output, summary: &Summary) -> Exit {
+pub fn conclude(mut session: Session, output: Output, summary: &ComparisonSummary) -> Exit {
     let exit = conclude_with(&mut session, output, summary);
     session.end(exit)
 }
 
-pub fn conclude_with(session: &mut Session, mut output: Output, summary: &Summary) -> Exit {
+pub fn conclude_with(
+    session: &mut Session,
+    mut output: Output,
+    summary: &ComparisonSummary,
+) -> Exit {
     // The lines before their totals; an error comes again in `finish`.
     let written = output.flush();
     let mut words = Vec::new();
@@ -33,10 +37,10 @@ pub fn conclude_with(session: &mut Session, mut output: Output, summary: &Summar
     } else {
         session.report.note(1, &words.join(", "));
     }
-    let exit = match summary.outcome() {
-        Verdict::Same => Exit::Done,
-        Verdict::Different => Exit::Differs,
-        Verdict::Damaged => Exit::Damage,
+    let exit = match summary.conclusion() {
+        Conclusion::Same => Exit::Done,
+        Conclusion::Different => Exit::Differs,
+        Conclusion::Damaged => Exit::Damage,
     };
     match output.finish(written) {
         Ok(Written::Whole | Written::ReaderLeft) => exit,

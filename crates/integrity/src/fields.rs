@@ -210,7 +210,7 @@ impl FromStr for Fields {
 
 /// How much of two entries is compared.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Mode {
+pub enum CompareMode {
     /// Content and every field that is not ignored.
     #[default]
     Strict,
@@ -220,28 +220,28 @@ pub enum Mode {
     Meta,
 }
 
-impl Mode {
+impl CompareMode {
     /// `strict`, `content` or `meta`.
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Strict => "strict",
-            Mode::Content => "content",
-            Mode::Meta => "meta",
+            CompareMode::Strict => "strict",
+            CompareMode::Content => "content",
+            CompareMode::Meta => "meta",
         }
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for CompareMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Mode {
+impl FromStr for CompareMode {
     type Err = UnknownMode;
 
-    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
-        [Mode::Strict, Mode::Content, Mode::Meta]
+    fn from_str(text: &str) -> Result<CompareMode, UnknownMode> {
+        [CompareMode::Strict, CompareMode::Content, CompareMode::Meta]
             .into_iter()
             .find(|mode| mode.name() == text)
             .ok_or_else(|| UnknownMode(text.to_string()))
@@ -266,23 +266,23 @@ impl std::error::Error for UnknownMode {}
 
 /// Which fields count as a difference.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Rules {
+pub struct CompareRules {
     /// The mode.
-    pub mode: Mode,
+    pub mode: CompareMode,
     /// Fields left out of the comparison.
     pub ignore: Fields,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            mode: Mode::Strict,
+impl Default for CompareRules {
+    fn default() -> CompareRules {
+        CompareRules {
+            mode: CompareMode::Strict,
             ignore: Fields::NOT_RESTORED,
         }
     }
 }
 
-impl Rules {
+impl CompareRules {
     /// Does a difference in `field` between two entries of this kind count?
     /// `Size` and `Nlink` stand for `DirSize` and `DirNlink` too.
     pub fn compares(&self, field: Field, kind: Kind) -> bool {
@@ -293,8 +293,8 @@ impl Rules {
         };
         let content = matches!(field, Field::Kind | Field::Digest | Field::Target);
         match self.mode {
-            Mode::Content if !content => false,
-            Mode::Meta if field == Field::Digest => false,
+            CompareMode::Content if !content => false,
+            CompareMode::Meta if field == Field::Digest => false,
             _ => !self.ignore.contains(field),
         }
     }
@@ -324,25 +324,25 @@ mod tests {
 
     #[test]
     fn modes_limit_what_is_compared() {
-        let strict = Rules::default();
+        let strict = CompareRules::default();
         assert!(strict.compares(Field::Size, Kind::File));
         assert!(!strict.compares(Field::Size, Kind::Dir));
         assert!(!strict.compares(Field::Ctime, Kind::File));
-        let explicit = Rules {
-            mode: Mode::Strict,
+        let explicit = CompareRules {
+            mode: CompareMode::Strict,
             ignore: Fields::NONE,
         };
         assert!(explicit.compares(Field::Ctime, Kind::File));
         assert!(explicit.compares(Field::Nlink, Kind::Dir));
-        let content = Rules {
-            mode: Mode::Content,
+        let content = CompareRules {
+            mode: CompareMode::Content,
             ..strict
         };
         assert!(content.compares(Field::Digest, Kind::File));
         assert!(content.compares(Field::Target, Kind::Symlink));
         assert!(!content.compares(Field::Mode, Kind::File));
-        let meta = Rules {
-            mode: Mode::Meta,
+        let meta = CompareRules {
+            mode: CompareMode::Meta,
             ..strict
         };
         assert!(!meta.compares(Field::Digest, Kind::File));

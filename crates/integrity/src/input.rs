@@ -18,7 +18,9 @@ use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
-use crate::old_side::{Ahead, BATCH, BATCHES, End, Lines, Message, OldSide, fill, problems};
+use crate::manifest_stream::{
+    BATCH, BATCHES, End, Lines, ManifestStream, Message, Prefetch, fill, problems,
+};
 
 /// What to do with a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -242,14 +244,14 @@ impl ManifestFile {
         lines.map_err(|error| self.unreadable(&error))
     }
 
-    /// The entries from the first on. [`OldSide::prove`] must be asked before
+    /// The entries from the first on. [`ManifestStream::prove`] must be asked before
     /// anything is done about them.
     ///
-    /// With `Ahead::Thread` the manifest is checked and taken apart by a thread
+    /// With `Prefetch::Thread` the manifest is checked and taken apart by a thread
     /// of its own, so that both cost no time while the caller walks a tree.
-    pub(crate) fn stream(&self, trust: Trust, ahead: Ahead) -> Result<OldSide, Error> {
-        if ahead == Ahead::Thread
-            && let Some(side) = self.stream_ahead(trust)?
+    pub(crate) fn stream(&self, trust: Trust, prefetch: Prefetch) -> Result<ManifestStream, Error> {
+        if prefetch == Prefetch::Thread
+            && let Some(side) = self.stream_prefetched(trust)?
         {
             return Ok(side);
         }
@@ -262,8 +264,8 @@ impl ManifestFile {
     }
 
     /// The entries once more, without another look at the SHA-256.
-    pub(crate) fn again(&self, trust: Trust) -> Result<OldSide, Error> {
-        Ok(OldSide::here(self.clone(), self.reader(trust)?))
+    pub(crate) fn again(&self, trust: Trust) -> Result<ManifestStream, Error> {
+        Ok(ManifestStream::direct(self.clone(), self.reader(trust)?))
     }
 
     pub(crate) fn reader(&self, trust: Trust) -> Result<Lines, Error> {
@@ -275,7 +277,7 @@ impl ManifestFile {
     }
 
     /// `None` where no thread is to be had.
-    fn stream_ahead(&self, trust: Trust) -> Result<Option<OldSide>, Error> {
+    fn stream_prefetched(&self, trust: Trust) -> Result<Option<ManifestStream>, Error> {
         let header = self.header()?;
         let (sender, receiver) = sync_channel(BATCHES);
         let (back, used) = channel();
@@ -292,7 +294,7 @@ impl ManifestFile {
         if thread.spawn(work).is_err() {
             return Ok(None);
         }
-        Ok(Some(OldSide::ahead(header, receiver, back)))
+        Ok(Some(ManifestStream::prefetched(header, receiver, back)))
     }
 
     fn send_all(

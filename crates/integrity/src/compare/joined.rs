@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::View;
+use super::EntryRef;
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::fields::{Field, Rules};
+use crate::fields::{CompareRules, Field};
 use crate::moves::Pair;
 use crate::spool::Spool;
 
@@ -24,7 +24,12 @@ pub(super) fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
 }
 
 /// One change out of a removal and an addition: moved, or moved and damaged.
-pub(super) fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
+pub(super) fn moved_change(
+    removed: Change,
+    added: Change,
+    class: Class,
+    rules: CompareRules,
+) -> Change {
     let mut change = Change::new(class, &removed.path, added.kind);
     // What both have is the sides of one name each, where names were swapped.
     if class == Class::Damaged {
@@ -107,7 +112,12 @@ pub(super) const IDENTITY: [Field; 5] = [
 ];
 
 /// With all values of these fields on either side, equal or not.
-pub(super) fn with(mut change: Change, old: &View<'_>, new: &View<'_>, fields: &[Field]) -> Change {
+pub(super) fn with(
+    mut change: Change,
+    old: &EntryRef<'_>,
+    new: &EntryRef<'_>,
+    fields: &[Field],
+) -> Change {
     change.differences.retain(|d| !fields.contains(&d.field));
     let values = fields.iter().map(|&field| Difference {
         field,
@@ -119,7 +129,7 @@ pub(super) fn with(mut change: Change, old: &View<'_>, new: &View<'_>, fields: &
 }
 
 /// What of that is a difference that counts.
-pub(super) fn without_identity(mut change: Change, rules: Rules) -> Change {
+pub(super) fn without_identity(mut change: Change, rules: CompareRules) -> Change {
     if matches!(
         change.class,
         Class::Modified | Class::Replaced | Class::Damaged

@@ -5,12 +5,12 @@ use bc_manifest::integrity::{Entry, Kind, Xattrs};
 use bc_manifest::time::is_beyond;
 
 use crate::change::{Class, Ctime, Difference, Value};
-use crate::fields::{Field, Rules};
+use crate::fields::{CompareRules, Field};
 
 /// What is known about one path; `None` where it is not known. Fields that
 /// either side does not know are not compared.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct EntryRef<'a> {
     /// File type.
     pub kind: Kind,
     /// Bytes.
@@ -50,10 +50,10 @@ pub struct View<'a> {
 /// is just no metadata to be had from another tool's file.
 pub(crate) const IMPORTED: &str = "import";
 
-impl<'a> From<&'a Entry> for View<'a> {
-    fn from(entry: &'a Entry) -> View<'a> {
+impl<'a> From<&'a Entry> for EntryRef<'a> {
+    fn from(entry: &'a Entry) -> EntryRef<'a> {
         let meta = entry.meta.as_ref();
-        View {
+        EntryRef {
             kind: entry.kind,
             size: entry.size(),
             mode: meta.map(|meta| meta.mode),
@@ -74,10 +74,10 @@ impl<'a> From<&'a Entry> for View<'a> {
     }
 }
 
-impl View<'_> {
+impl EntryRef<'_> {
     /// An entry of which only the kind is known.
-    pub const fn new(kind: Kind) -> View<'static> {
-        View {
+    pub const fn new(kind: Kind) -> EntryRef<'static> {
+        EntryRef {
             kind,
             size: None,
             mode: None,
@@ -132,18 +132,23 @@ fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
 
 /// Is the mtime known to be the same? Times that cannot be held all look alike: there the ctime,
 /// which every change of an mtime moves, has to say so.
-pub(crate) fn is_same_mtime(old: &View<'_>, new: &View<'_>) -> bool {
+pub(crate) fn is_same_mtime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     matches!((old.mtime_ns, new.mtime_ns), (Some(was), Some(is)) if was == is
         && (!is_beyond(is) || is_same_ctime(old, new)))
 }
 
 /// The same of the ctime, for which nothing else can speak.
-pub(crate) fn is_same_ctime(old: &View<'_>, new: &View<'_>) -> bool {
+pub(crate) fn is_same_ctime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
 }
 
 /// The fields that differ and count, the digest and the target included.
-fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: impl FnMut(Field)) {
+fn fields_that_differ(
+    old: &EntryRef<'_>,
+    new: &EntryRef<'_>,
+    rules: CompareRules,
+    mut found: impl FnMut(Field),
+) {
     let kind = new.kind;
     let mut check = |field, differs: bool| {
         if differs && rules.compares(field, kind) {
@@ -174,9 +179,9 @@ fn fields_that_differ(old: &View<'_>, new: &View<'_>, rules: Rules, mut found: i
 
 /// What two entries of one path are to each other. Never `Added`, `Removed`
 /// or `Moved`.
-pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
+pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Class {
     // Not even the kind is certain of what could not be stat'ed.
-    let unknown = |side: &View<'_>| side.mode.is_none() && side.error.is_some();
+    let unknown = |side: &EntryRef<'_>| side.mode.is_none() && side.error.is_some();
     if unknown(old) || unknown(new) {
         return Class::Unreadable;
     }
@@ -226,7 +231,7 @@ pub fn judge(old: &View<'_>, new: &View<'_>, rules: Rules) -> Class {
 
 /// Of content that differs: does nothing tell an edit from damage? So it is with what was imported
 /// from files that hold neither size nor time, and with times that cannot be held.
-pub(crate) fn is_undecided(old: &View<'_>, new: &View<'_>) -> bool {
+pub(crate) fn is_undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     // A size alone does not tell an edit from a file that was cut off.
     let no_edit_seen = !differ(old.mtime_ns, new.mtime_ns)
         && (!differ(old.size, new.size) || old.mtime_ns.is_none());
@@ -241,12 +246,12 @@ pub(crate) const UNDECIDED: &str = "content differs; nothing recorded tells an e
 
 /// A file that was read to its end and has an error all the same: its extended
 /// attributes could not be read.
-fn attributes_failed(file: &View<'_>) -> bool {
+fn attributes_failed(file: &EntryRef<'_>) -> bool {
     file.digest.is_some() && file.error.is_some()
 }
 
 /// The fields behind [`judge`]'s answer, with their values.
-pub fn differences(old: &View<'_>, new: &View<'_>, rules: Rules) -> Vec<Difference> {
+pub fn differences(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Vec<Difference> {
     let mut all = Vec::new();
     fields_that_differ(old, new, rules, |field| {
         all.push(Difference {
@@ -259,7 +264,7 @@ pub fn differences(old: &View<'_>, new: &View<'_>, rules: Rules) -> Vec<Differen
 }
 
 /// Which side lacks what the other has, as a reason.
-pub(crate) fn reason(old: &View<'_>, new: &View<'_>) -> String {
+pub(crate) fn reason(old: &EntryRef<'_>, new: &EntryRef<'_>) -> String {
     match (new.error, old.error) {
         (Some(error), _) => describe(error),
         (None, Some(error)) => format!("no content recorded: {}", describe(error)),
@@ -276,7 +281,7 @@ pub(crate) fn describe(error: &Failure) -> String {
 }
 
 /// What the ctimes of a damaged file say.
-pub(crate) fn ctime_hint(old: &View<'_>, new: &View<'_>) -> Ctime {
+pub(crate) fn ctime_hint(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Ctime {
     match (old.ctime_ns, new.ctime_ns) {
         (Some(_), Some(_)) if is_same_ctime(old, new) => Ctime::Same,
         (Some(was), Some(is)) if was != is => Ctime::Other,

@@ -17,9 +17,9 @@ use crate::input::ManifestFile;
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ahead {
+pub(crate) enum Prefetch {
     Thread,
-    Here,
+    Off,
 }
 
 /// Entries that a thread hands over at once.
@@ -84,7 +84,7 @@ pub(crate) enum Position {
 }
 
 /// Streams a manifest's entries beside another sorted side.
-pub(crate) struct OldSide {
+pub(crate) struct ManifestStream {
     header: Header,
     source: Stream,
     batch: Vec<Entry>,
@@ -96,31 +96,31 @@ pub(crate) struct OldSide {
 }
 
 enum Stream {
-    Here(Box<(ManifestFile, Lines)>),
-    Ahead {
+    Direct(Box<(ManifestFile, Lines)>),
+    Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
     },
 }
 
-impl OldSide {
+impl ManifestStream {
     /// Reads in the caller's thread, an entry at a time.
-    pub(crate) fn here(file: ManifestFile, lines: Lines) -> OldSide {
+    pub(crate) fn direct(file: ManifestFile, lines: Lines) -> ManifestStream {
         let header = lines.header().clone();
-        OldSide::new(header, Stream::Here(Box::new((file, lines))))
+        ManifestStream::new(header, Stream::Direct(Box::new((file, lines))))
     }
 
     /// Takes what a thread sends, and sends batches back.
-    pub(crate) fn ahead(
+    pub(crate) fn prefetched(
         header: Header,
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
-    ) -> OldSide {
-        OldSide::new(header, Stream::Ahead { receiver, back })
+    ) -> ManifestStream {
+        ManifestStream::new(header, Stream::Prefetched { receiver, back })
     }
 
-    fn new(header: Header, source: Stream) -> OldSide {
-        OldSide {
+    fn new(header: Header, source: Stream) -> ManifestStream {
+        ManifestStream {
             header,
             source,
             batch: Vec::new(),
@@ -137,7 +137,7 @@ impl OldSide {
 
     /// Waits until the manifest has been found unaltered.
     pub(crate) fn prove(&mut self) -> Result<(), Error> {
-        let Stream::Ahead { receiver, .. } = &self.source else {
+        let Stream::Prefetched { receiver, .. } = &self.source else {
             return Ok(());
         };
         match receiver.recv() {
@@ -153,8 +153,8 @@ impl OldSide {
             self.taken = 0;
             self.count = 0;
             match &mut self.source {
-                Stream::Here(here) => {
-                    let (file, lines) = &mut **here;
+                Stream::Direct(direct) => {
+                    let (file, lines) = &mut **direct;
                     let (count, end) = fill(lines, &mut self.batch, 1);
                     self.count = count;
                     match end {
@@ -166,7 +166,7 @@ impl OldSide {
                         End::Failed(error) => return Err(file.refused(&error)),
                     }
                 }
-                Stream::Ahead { receiver, back } => match receiver.recv() {
+                Stream::Prefetched { receiver, back } => match receiver.recv() {
                     Ok(Message::Proven) => {}
                     Ok(Message::Batch(batch, count)) => {
                         let used = std::mem::replace(&mut self.batch, batch);
@@ -301,8 +301,8 @@ mod tests {
     fn positions_of_entries_with_and_without_a_thread() {
         let all = paths();
         let file = manifest(&all);
-        for ahead in [Ahead::Here, Ahead::Thread] {
-            let mut old = file.stream(Trust::Checked, ahead).unwrap();
+        for prefetch in [Prefetch::Off, Prefetch::Thread] {
+            let mut old = file.stream(Trust::Checked, prefetch).unwrap();
             old.prove().unwrap();
             let mut found = Vec::new();
             // Every third is looked for.
@@ -321,7 +321,7 @@ mod tests {
             while let Some(entry) = old.take().unwrap() {
                 found.push(entry.path.clone());
             }
-            assert_eq!(found, all, "{ahead:?}");
+            assert_eq!(found, all, "{prefetch:?}");
         }
     }
 }
