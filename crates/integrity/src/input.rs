@@ -265,7 +265,9 @@ impl ManifestFile {
 
     /// The entries once more, without another look at the SHA-256.
     pub(crate) fn again(&self, trust: Trust) -> Result<ManifestStream, Error> {
-        Ok(ManifestStream::direct(self.clone(), self.reader(trust)?))
+        let (reader, file) = (self.reader(trust)?, self.clone());
+        let blame = move |error: &bc_manifest::Error| file.refused(error);
+        Ok(ManifestStream::direct(reader, Box::new(blame)))
     }
 
     pub(crate) fn reader(&self, trust: Trust) -> Result<Lines, Error> {

@@ -13,7 +13,6 @@ use std::sync::mpsc::{Receiver, Sender};
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
 use crate::error::{Error, ErrorKind};
-use crate::input::ManifestFile;
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -95,8 +94,11 @@ pub(crate) struct ManifestStream {
     problems: Vec<String>,
 }
 
+/// Says of an error of reading which manifest it is about, and what to make of it.
+pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
+
 enum Stream {
-    Direct(Box<(ManifestFile, Lines)>),
+    Direct(Box<Lines>, Blame),
     Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
@@ -105,9 +107,9 @@ enum Stream {
 
 impl ManifestStream {
     /// Reads in the caller's thread, an entry at a time.
-    pub(crate) fn direct(file: ManifestFile, lines: Lines) -> ManifestStream {
+    pub(crate) fn direct(lines: Lines, blame: Blame) -> ManifestStream {
         let header = lines.header().clone();
-        ManifestStream::new(header, Stream::Direct(Box::new((file, lines))))
+        ManifestStream::new(header, Stream::Direct(Box::new(lines), blame))
     }
 
     /// Takes what a thread sends, and sends batches back.
@@ -153,8 +155,7 @@ impl ManifestStream {
             self.taken = 0;
             self.count = 0;
             match &mut self.source {
-                Stream::Direct(direct) => {
-                    let (file, lines) = &mut **direct;
+                Stream::Direct(lines, blame) => {
                     let (count, end) = fill(lines, &mut self.batch, 1);
                     self.count = count;
                     match end {
@@ -163,7 +164,7 @@ impl ManifestStream {
                             self.over = true;
                             self.problems = problems(lines);
                         }
-                        End::Failed(error) => return Err(file.refused(&error)),
+                        End::Failed(error) => return Err(blame(&error)),
                     }
                 }
                 Stream::Prefetched { receiver, back } => match receiver.recv() {
@@ -251,7 +252,7 @@ mod tests {
     use bc_manifest::integrity::{Meta, Writer};
 
     use super::*;
-    use crate::input::Trust;
+    use crate::input::{ManifestFile, Trust};
 
     /// A manifest of directories at these paths.
     fn manifest(paths: &[Vec<u8>]) -> ManifestFile {

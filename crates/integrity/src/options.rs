@@ -20,6 +20,17 @@ pub enum XattrPolicy {
     Record,
 }
 
+/// Whether a root that looks like an unmounted disk is taken at its word.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RootCheck {
+    /// No: an empty root, or one on another device where nothing matches, is
+    /// refused.
+    #[default]
+    Careful,
+    /// Yes.
+    Forced,
+}
+
 /// Which entries a manifest holds: recorded in it, so that every later command
 /// looks at the same ones.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -14,7 +14,6 @@ use crate::error::{Error, ErrorKind};
 use crate::judge::EntryRef;
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
-use crate::place::uuid_at;
 
 /// What a symbolic link has to do with an entry, where links are followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -159,11 +158,9 @@ impl Tree {
             let Some((identity, mount)) = mounts.led_to(&at) else {
                 continue;
             };
-            let mounted = known.entry(mount.id()).or_insert_with(|| {
-                let point = Path::new(OsStr::from_bytes(&mount.point));
-                let uuid = uuid_at(point, Some(identity.dev), Some(&mount.source));
-                mount.recorded(uuid)
-            });
+            let mounted = known
+                .entry(mount.id())
+                .or_insert_with(|| mount.recorded(mount.uuid(identity.dev)));
             let identity = Some(identity);
             let mounted = mounted.clone();
             found.push((id, path, Found { mounted, identity }));
@@ -197,8 +194,7 @@ impl Tree {
             self.listing.kind(id),
             bc_walk::Kind::Dir | bc_walk::Kind::File
         );
-        let point = std::path::Path::new(OsStr::from_bytes(&mount.point));
-        let uuid = plain.then(|| uuid_at(point, Some(identity.dev), Some(&mount.source)));
+        let uuid = plain.then(|| mount.uuid(identity.dev));
         let found = Found {
             mounted: mount.recorded(uuid.flatten()),
             identity: Some(identity),

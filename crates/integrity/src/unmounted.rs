@@ -10,8 +10,8 @@
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
 use crate::entry_loader::LoadedEntry;
+use crate::options::RootCheck;
 use crate::tree::Link;
-use crate::verify::RootCheck;
 
 /// The mount points missed so far; entries come in path order.
 #[derive(Debug)]

@@ -17,22 +17,11 @@ use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::judge::{EntryRef, describe};
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
-use crate::options::{TreeOptions, Work};
+use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::{self, Lost, Unmounted};
-
-/// Whether a root that looks like an unmounted disk is taken at its word.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum RootCheck {
-    /// No: an empty root, or one on another device where nothing matches, is
-    /// refused.
-    #[default]
-    Careful,
-    /// Yes.
-    Forced,
-}
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
