@@ -10,8 +10,9 @@ use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
-use crate::judge::{self, EntryRef};
+use crate::judge;
 use crate::moves::{self, Candidate, Numbers, Pair, Side, pair};
 use crate::spool::Spool;
 use crate::summary::ComparisonSummary;
@@ -150,11 +151,11 @@ impl<'a> Comparison<'a> {
         }
         if self.detail != Detail::First {
             if self.may_be_swapped(class, old, new) {
-                self.spool.push(&with(change, old, new, &ALL_RECORDED));
+                self.spool.push(&with(change, old, new, ALL_RECORDED));
                 return Ok(class);
             }
             if self.may_be_renamed(&change, old, new, site) {
-                self.spool.push(&with(change, old, new, &IDENTITY));
+                self.spool.push(&with(change, old, new, IDENTITY));
                 return Ok(class);
             }
         }
@@ -330,7 +331,7 @@ impl<'a> Comparison<'a> {
         self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
         change.reason = entry.error.map(judge::describe);
-        for field in ALL_RECORDED {
+        for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
                 (value, Side::Added) => {

@@ -3,10 +3,10 @@
 use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
 use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::input::{ManifestFile, Trust};
-use crate::judge::EntryRef;
 use crate::manifest_stream::Prefetch;
 use crate::summary::ComparisonSummary;
 use crate::verify::report_failed;

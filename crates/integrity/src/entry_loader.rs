@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use crate::attributes;
 use crate::compare::Flow;
 use crate::devices::Devices;
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
-use crate::judge::EntryRef;
 use crate::options::{Work, XattrPolicy};
 use crate::tree::{Item, Link, Tree, failure};
 
@@ -117,7 +117,7 @@ impl<'a> EntryLoader<'a> {
     ) -> Result<Flow, Error> {
         let tree = self.tree;
         if self.xattrs == XattrPolicy::Record {
-            self.attributes = attributes::read(&tree.listing, &range, self.workers).into_iter();
+            self.attributes = attributes::read(&tree.listing, &range, self.workers)?.into_iter();
         }
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);

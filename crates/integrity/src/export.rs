@@ -24,6 +24,20 @@ pub enum Foreign {
     Mtree,
 }
 
+impl Foreign {
+    /// All of them.
+    pub const ALL: [Foreign; 3] = [Foreign::Gnu, Foreign::Hashdeep, Foreign::Mtree];
+
+    /// `gnu`, `hashdeep` or `mtree`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Foreign::Gnu => "gnu",
+            Foreign::Hashdeep => "hashdeep",
+            Foreign::Mtree => "mtree",
+        }
+    }
+}
+
 /// What was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]

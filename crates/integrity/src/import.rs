@@ -11,8 +11,8 @@ use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
 use bc_walk::Entries;
 
 use crate::create::writing;
+use crate::entry_ref::IMPORTED;
 use crate::error::{Error, ErrorKind};
-use crate::judge::IMPORTED;
 use crate::options::TreeOptions;
 
 /// What to import.

@@ -1,146 +1,13 @@
-//! An entry of either side, borrowed, and the judgement over two of them.
+//! The judgement over two entries of one path: the one place where damage is told from edits.
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Xattrs};
+use bc_manifest::integrity::Kind;
 use bc_manifest::time::is_beyond;
 
-use crate::change::{Class, Ctime, Difference, Value};
-use crate::fields::{CompareRules, Field};
-
-/// What is known about one path; `None` where it is not known. Fields that
-/// either side does not know are not compared.
-#[derive(Clone, Copy, Debug)]
-pub struct EntryRef<'a> {
-    /// File type.
-    pub kind: Kind,
-    /// Bytes.
-    pub size: Option<u64>,
-    /// Mode with type bits.
-    pub mode: Option<u32>,
-    /// Owner.
-    pub uid: Option<u32>,
-    /// Group.
-    pub gid: Option<u32>,
-    /// Nanoseconds since 1970.
-    pub mtime_ns: Option<i64>,
-    /// Nanoseconds since 1970.
-    pub ctime_ns: Option<i64>,
-    /// Inode number.
-    pub ino: Option<u64>,
-    /// Hard links.
-    pub nlink: Option<u64>,
-    /// Device; known of the root only.
-    pub dev: Option<u64>,
-    /// Device that the entry is on, of what is there; not compared, since it changes from boot to
-    /// boot.
-    pub device: Option<u64>,
-    /// Device number of a device node.
-    pub rdev: Option<u64>,
-    /// Digest of a file.
-    pub digest: Option<&'a [u8]>,
-    /// Target of a link.
-    pub target: Option<&'a [u8]>,
-    /// Extended attributes; `None` if they were not asked for.
-    pub xattrs: Option<&'a Xattrs>,
-    /// Why something of this entry is missing.
-    pub error: Option<&'a Failure>,
-}
-
-/// The operation that an imported entry's error names: nothing failed, there
-/// is just no metadata to be had from another tool's file.
-pub(crate) const IMPORTED: &str = "import";
-
-impl<'a> From<&'a Entry> for EntryRef<'a> {
-    fn from(entry: &'a Entry) -> EntryRef<'a> {
-        let meta = entry.meta.as_ref();
-        EntryRef {
-            kind: entry.kind,
-            size: entry.size(),
-            mode: meta.map(|meta| meta.mode),
-            uid: meta.map(|meta| meta.uid),
-            gid: meta.map(|meta| meta.gid),
-            mtime_ns: meta.map(|meta| meta.mtime_ns),
-            ctime_ns: meta.map(|meta| meta.ctime_ns),
-            ino: meta.map(|meta| meta.ino),
-            nlink: meta.map(|meta| meta.nlink),
-            dev: None,
-            device: None,
-            rdev: entry.rdev,
-            digest: entry.digest.as_ref().map(|digest| digest.as_bytes()),
-            target: entry.target.as_deref(),
-            xattrs: entry.xattrs.as_ref(),
-            error: entry.error.as_ref().filter(|error| error.op != IMPORTED),
-        }
-    }
-}
-
-impl EntryRef<'_> {
-    /// An entry of which only the kind is known.
-    pub const fn new(kind: Kind) -> EntryRef<'static> {
-        EntryRef {
-            kind,
-            size: None,
-            mode: None,
-            uid: None,
-            gid: None,
-            mtime_ns: None,
-            ctime_ns: None,
-            ino: None,
-            nlink: None,
-            dev: None,
-            device: None,
-            rdev: None,
-            digest: None,
-            target: None,
-            xattrs: None,
-            error: None,
-        }
-    }
-
-    /// The value of `field`.
-    pub fn value(&self, field: Field) -> Value {
-        let number = |value: Option<u64>| value.map_or(Value::None, Value::Number);
-        match field {
-            Field::Kind => Value::Kind(self.kind),
-            Field::Size | Field::DirSize => number(self.size),
-            Field::Mode => self.mode.map_or(Value::None, Value::Mode),
-            Field::Uid => number(self.uid.map(u64::from)),
-            Field::Gid => number(self.gid.map(u64::from)),
-            Field::Mtime => self.mtime_ns.map_or(Value::None, Value::Time),
-            Field::Ctime => self.ctime_ns.map_or(Value::None, Value::Time),
-            Field::Ino => number(self.ino),
-            Field::Nlink | Field::DirNlink => number(self.nlink),
-            Field::Dev => number(self.dev),
-            Field::Rdev => number(self.rdev),
-            Field::Digest => self
-                .digest
-                .map_or(Value::None, |d| Value::Digest(d.to_vec())),
-            Field::Target => self
-                .target
-                .map_or(Value::None, |t| Value::Bytes(t.to_vec())),
-            Field::Xattrs => self
-                .xattrs
-                .map_or(Value::None, |x| Value::Xattrs(x.clone())),
-        }
-    }
-}
-
-/// Do both sides know the value, and is it another one?
-fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
-    matches!((old, new), (Some(old), Some(new)) if old != new)
-}
-
-/// Is the mtime known to be the same? Times that cannot be held all look alike: there the ctime,
-/// which every change of an mtime moves, has to say so.
-pub(crate) fn is_same_mtime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    matches!((old.mtime_ns, new.mtime_ns), (Some(was), Some(is)) if was == is
-        && (!is_beyond(is) || is_same_ctime(old, new)))
-}
-
-/// The same of the ctime, for which nothing else can speak.
-pub(crate) fn is_same_ctime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
-}
+use crate::change::{Class, Ctime, Difference};
+use crate::entry_ref::{EntryRef, differ, is_same_ctime, is_same_mtime};
+use crate::field::{Field, each_difference};
+use crate::fields::CompareRules;
 
 /// The fields that differ and count, the digest and the target included.
 fn fields_that_differ(
@@ -149,32 +16,11 @@ fn fields_that_differ(
     rules: CompareRules,
     mut found: impl FnMut(Field),
 ) {
-    let kind = new.kind;
-    let mut check = |field, differs: bool| {
-        if differs && rules.compares(field, kind) {
+    each_difference(old, new, |field| {
+        if rules.compares(field, new.kind) {
             found(field);
         }
-    };
-    check(Field::Kind, old.kind != new.kind);
-    check(Field::Size, differ(old.size, new.size));
-    check(Field::Mode, differ(old.mode, new.mode));
-    check(Field::Uid, differ(old.uid, new.uid));
-    check(Field::Gid, differ(old.gid, new.gid));
-    check(
-        Field::Mtime,
-        old.mtime_ns.is_some() && new.mtime_ns.is_some() && !is_same_mtime(old, new),
-    );
-    check(
-        Field::Ctime,
-        old.ctime_ns.is_some() && new.ctime_ns.is_some() && !is_same_ctime(old, new),
-    );
-    check(Field::Ino, differ(old.ino, new.ino));
-    check(Field::Nlink, differ(old.nlink, new.nlink));
-    check(Field::Dev, differ(old.dev, new.dev));
-    check(Field::Rdev, differ(old.rdev, new.rdev));
-    check(Field::Digest, differ(old.digest, new.digest));
-    check(Field::Target, differ(old.target, new.target));
-    check(Field::Xattrs, differ(old.xattrs, new.xattrs));
+    });
 }
 
 /// What two entries of one path are to each other. Never `Added`, `Removed`

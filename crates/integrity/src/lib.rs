@@ -96,8 +96,10 @@ mod create;
 mod devices;
 mod diff;
 mod entry_loader;
+pub mod entry_ref;
 mod error;
 mod export;
+mod field;
 pub mod fields;
 mod hashing;
 mod hint;
@@ -117,6 +119,7 @@ mod swaps;
 mod tree;
 mod unmounted;
 mod update;
+mod value;
 mod verify;
 
 pub use create::{CreateOptions, Created, OnFailure, create};

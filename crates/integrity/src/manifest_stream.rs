@@ -13,12 +13,23 @@ use std::sync::mpsc::{Receiver, Sender};
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
 use crate::error::{Error, ErrorKind};
+use crate::options::Work;
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Prefetch {
     Thread,
     Off,
+}
+
+impl Prefetch {
+    /// A thread, where the walk beside it may have several as well.
+    pub(crate) fn beside(work: &Work<'_>) -> Prefetch {
+        match work.walk_workers.usual() {
+            0 | 1 => Prefetch::Off,
+            _ => Prefetch::Thread,
+        }
+    }
 }
 
 /// Entries that a thread hands over at once.

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bc_manifest::time::is_beyond;
 
-use crate::judge::EntryRef;
+use crate::entry_ref::EntryRef;
 
 /// One side of a possible move. 40 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]

@@ -1,17 +1,15 @@
 //! Counts of a comparison, which add up on both sides.
 
-use std::fmt;
-
 use crate::change::Class;
 
 /// How a comparison ended.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Conclusion {
-    /// Nothing differs: exit status 0.
+    /// Nothing differs.
     Same,
-    /// Something differs or could not be read: 1.
+    /// Something differs or could not be read.
     Different,
-    /// Something is damaged, whatever else differs: 3.
+    /// Something is damaged, whatever else differs.
     Damaged,
 }
 
@@ -22,15 +20,6 @@ impl Conclusion {
             Conclusion::Same => "same",
             Conclusion::Different => "different",
             Conclusion::Damaged => "damaged",
-        }
-    }
-
-    /// The status to exit with.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Conclusion::Same => 0,
-            Conclusion::Different => 1,
-            Conclusion::Damaged => 3,
         }
     }
 }
@@ -138,20 +127,5 @@ impl ComparisonSummary {
             () if self.any() => Conclusion::Different,
             () => Conclusion::Same,
         }
-    }
-}
-
-impl fmt::Display for ComparisonSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for class in Class::ALL {
-            if class == Class::Ok || self.count(class) > 0 {
-                let comma = if class == Class::Ok { "" } else { ", " };
-                write!(f, "{comma}{} {}", self.count(class), class.name())?;
-            }
-        }
-        if !self.complete {
-            f.write_str(" (stopped at the first difference)")?;
-        }
-        Ok(())
     }
 }

@@ -10,8 +10,8 @@ use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, Mounted, ROOT, path_order};
 use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, OwnFile, Symlinks};
 
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
-use crate::judge::EntryRef;
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
 

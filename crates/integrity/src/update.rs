@@ -142,12 +142,7 @@ pub fn update(
             "not a file that could be replaced",
         ));
     };
-    let prefetch = if work.walk_workers.usual() > 1 {
-        Prefetch::Thread
-    } else {
-        Prefetch::Off
-    };
-    let mut old = manifest.stream(what.trust, prefetch)?;
+    let mut old = manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
     refuse_part(&manifest, &header)?;

@@ -10,12 +10,13 @@ use bc_walk::{FileStats, OwnFile, Skipped};
 use crate::compare::{Comparison, Detail, Flow, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::{EntryLoader, LoadedEntry};
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::judge::{EntryRef, describe};
+use crate::judge::describe;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
@@ -69,12 +70,7 @@ pub fn verify(
     work: &Work<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Verified, Error> {
-    let prefetch = if work.walk_workers.usual() > 1 {
-        Prefetch::Thread
-    } else {
-        Prefetch::Off
-    };
-    let mut old = what.manifest.stream(what.trust, prefetch)?;
+    let mut old = what.manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
     refuse_part(what.manifest, &header)?;

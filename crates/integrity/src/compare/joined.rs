@@ -4,7 +4,7 @@ use std::io;
 
 use super::EntryRef;
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::fields::{CompareRules, Field};
+use crate::fields::{CompareRules, Field, Fields};
 use crate::moves::Pair;
 use crate::spool::Spool;
 
@@ -87,39 +87,29 @@ fn ctime_of(was: &Change, is: &Change) -> Ctime {
 }
 
 /// All that is recorded of an entry beside its kind.
-pub(super) const ALL_RECORDED: [Field; 12] = [
-    Field::Size,
-    Field::Mode,
-    Field::Uid,
-    Field::Gid,
-    Field::Mtime,
-    Field::Ctime,
-    Field::Ino,
-    Field::Nlink,
-    Field::Rdev,
-    Field::Digest,
-    Field::Target,
-    Field::Xattrs,
-];
+pub(super) const ALL_RECORDED: Fields = Fields::ALL
+    .without(Field::Kind)
+    .without(Field::Dev)
+    .without(Field::DirSize)
+    .without(Field::DirNlink);
 
 /// What tells one file from another, and its digest.
-pub(super) const IDENTITY: [Field; 5] = [
-    Field::Size,
-    Field::Mtime,
-    Field::Ctime,
-    Field::Ino,
-    Field::Digest,
-];
+pub(super) const IDENTITY: Fields = Fields::NONE
+    .with(Field::Size)
+    .with(Field::Mtime)
+    .with(Field::Ctime)
+    .with(Field::Ino)
+    .with(Field::Digest);
 
 /// With all values of these fields on either side, equal or not.
 pub(super) fn with(
     mut change: Change,
     old: &EntryRef<'_>,
     new: &EntryRef<'_>,
-    fields: &[Field],
+    fields: Fields,
 ) -> Change {
-    change.differences.retain(|d| !fields.contains(&d.field));
-    let values = fields.iter().map(|&field| Difference {
+    change.differences.retain(|d| !fields.contains(d.field));
+    let values = fields.iter().map(|field| Difference {
         field,
         old: old.value(field),
         new: new.value(field),

@@ -215,12 +215,12 @@ fn every_class_in_every_mode() {
                 ..CompareRules::default()
             };
             let class = judge(old, new, rules);
-            assert_eq!(class, *expected, "{name}, {mode}");
+            assert_eq!(class, *expected, "{name}, {mode:?}");
             let differences = differences(old, new, rules);
             match class {
-                Ok => assert!(differences.is_empty(), "{name}, {mode}: {differences:?}"),
+                Ok => assert!(differences.is_empty(), "{name}, {mode:?}: {differences:?}"),
                 Unreadable => {}
-                _ => assert!(!differences.is_empty(), "{name}, {mode}"),
+                _ => assert!(!differences.is_empty(), "{name}, {mode:?}"),
             }
         }
     }

@@ -5,13 +5,10 @@ mod json;
 mod text;
 
 use std::io::{self, Write};
-use std::str::FromStr;
 
 use crate::change::Change;
 use crate::fields::CompareRules;
 use crate::summary::ComparisonSummary;
-
-pub use bc_fs::escape as escaped;
 
 /// How changes are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -23,30 +20,6 @@ pub enum ChangeFormat {
     /// A header, a line per change and a summary, each a JSON object.
     Json,
 }
-
-impl FromStr for ChangeFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<ChangeFormat, UnknownFormat> {
-        match text {
-            "text" => Ok(ChangeFormat::Text),
-            "json" => Ok(ChangeFormat::Json),
-            _ => Err(UnknownFormat(text.to_string())),
-        }
-    }
-}
-
-/// A name that is no format's.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnknownFormat(String);
-
-impl std::fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "unknown format '{}'; formats are text, json", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
 
 /// What a JSON report begins with.
 #[derive(Clone, Copy, Debug)]

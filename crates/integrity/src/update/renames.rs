@@ -9,8 +9,8 @@ use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
+use crate::entry_ref::EntryRef;
 use crate::error::Error;
-use crate::judge::EntryRef;
 use crate::manifest_stream::ManifestStream;
 use crate::swaps::{Renamed, rings};
 

@@ -4,7 +4,7 @@ use bc_fs::mount::{Ctime, Inodes, Mounts, Traits};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
-use crate::judge::{EntryRef, is_same_ctime, is_same_mtime};
+use crate::entry_ref::{EntryRef, is_same_ctime, is_same_mtime};
 use crate::tree::Tree;
 
 /// What `stat` says of a file's content.

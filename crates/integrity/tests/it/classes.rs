@@ -252,16 +252,21 @@ fn a_tree_against_its_manifest() {
                 assert_eq!(
                     sorted(&without_link_times(&text)),
                     sorted(expected),
-                    "{}, {mode_of}",
+                    "{}, {mode_of:?}",
                     case.name
                 );
-                assert!(in_path_order(&text), "{}, {mode_of}: {text}", case.name);
+                assert!(in_path_order(&text), "{}, {mode_of:?}: {text}", case.name);
                 let conclusion = match () {
                     () if text.contains("!! ") => Conclusion::Damaged,
                     () if text.is_empty() => Conclusion::Same,
                     () => Conclusion::Different,
                 };
-                assert_eq!(summary.conclusion(), conclusion, "{}, {mode_of}", case.name);
+                assert_eq!(
+                    summary.conclusion(),
+                    conclusion,
+                    "{}, {mode_of:?}",
+                    case.name
+                );
             }
         }
     }
@@ -277,7 +282,7 @@ fn json_says_the_same_as_text() {
         let old = lines(&std::fs::read(&manifest).unwrap()).len() as u64 - 2;
         let new = lines(&manifest_of(tree.path())).len() as u64 - 2;
         for mode_of in MODES {
-            let name = format!("{}, {mode_of}", case.name);
+            let name = format!("{}, {mode_of:?}", case.name);
             let how = How {
                 detail: Detail::All,
                 ..mode(mode_of)

@@ -193,7 +193,7 @@ fn an_import_verifies_and_an_update_completes_it() {
     std::fs::write(&path, &manifest).unwrap();
     for mode_of in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta] {
         let (text, _) = verified(tree.path(), &path, mode(mode_of));
-        assert_eq!(text, "", "{mode_of}");
+        assert_eq!(text, "", "{mode_of:?}");
     }
     tree.write("sp ace", "xx").write("more", "8");
     let (text, _) = verified(tree.path(), &path, How::default());
@@ -339,7 +339,7 @@ fn sizes_of_an_imported_list_are_kept() {
     std::fs::write(&path, &manifest).unwrap();
     for mode_of in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta] {
         let (text, _) = verified(tree.path(), &path, mode(mode_of));
-        assert_eq!(text, "", "{mode_of}");
+        assert_eq!(text, "", "{mode_of:?}");
     }
     tree.write("sp ace", "grown");
     let (text, _) = verified(tree.path(), &path, mode(CompareMode::Meta));
