@@ -65,11 +65,6 @@ const TOLERATED: &[Tolerated] = &[
         ],
         reason: "to open: options and results are types of their own, without the engine",
     },
-    Tolerated {
-        files: &["src/"],
-        reason: "to open: the table of applets holds no dispatch, complaints about settings are \
-                 reporting, and the cache's directory is no setting",
-    },
 ];
 
 /// A circle as it was found.
