@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
-use bc_digest::{Algorithm, Digest, Hasher};
+use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, Trailer};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
 
@@ -329,45 +329,7 @@ impl ManifestFile {
     /// # Errors
     /// If they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
-        let mut input = self.lines()?;
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        // The last line so far: it may be the trailer, which is not hashed.
-        let mut held: Vec<u8> = Vec::new();
-        loop {
-            let chunk = match input.fill_buf() {
-                Ok([]) => break,
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(self.unreadable(&error)),
-            };
-            let len = chunk.len();
-            match chunk[..len - 1].iter().rposition(|&byte| byte == b'\n') {
-                Some(newline) => {
-                    hasher.update(&held);
-                    hasher.update(&chunk[..=newline]);
-                    held.clear();
-                    held.extend_from_slice(&chunk[newline + 1..]);
-                }
-                None => {
-                    if held.last() == Some(&b'\n') || held.len() > bc_manifest::MAX_LINE {
-                        hasher.update(&held);
-                        held.clear();
-                    }
-                    held.extend_from_slice(chunk);
-                }
-            }
-            input.consume(len);
-        }
-        let line = held.strip_suffix(b"\n");
-        let Some(line) = line.filter(|line| line.starts_with(b"{\"type\":\"trailer\"")) else {
-            return Err(self.bad("truncated: no complete trailer"));
-        };
-        // Keys of a later version may follow, so it is looked for by name.
-        let sha256 = Trailer::sha256_in(line);
-        if sha256.map(|bytes| Digest::new(&bytes)) != Some(hasher.finalize()) {
-            return Err(self.bad("altered: the SHA-256 in the trailer does not match"));
-        }
-        Ok(())
+        check_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
     pub(crate) fn bad(&self, message: impl Into<String>) -> Error {
