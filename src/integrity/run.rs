@@ -77,7 +77,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     };
     warn(&session, &verified.problems);
-    count_read(&mut session, &verified.totals);
+    count_read(&mut session, &verified.totals, "Files read.");
     let exit = conclude(&mut session, output, &verified.summary);
     Ok(session.end(exit))
 }
@@ -219,9 +219,9 @@ fn warn(session: &Session, problems: &[String]) {
     }
 }
 
-fn count_read(session: &mut Session, totals: &Totals) {
+fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
     let (files, bytes) = (totals.read.files as f64, totals.read.bytes as f64);
-    session.metrics.set("files", "Files read.", files);
+    session.metrics.set("files", help, files);
     session.metrics.set("read_bytes", "Bytes read.", bytes);
 }
 
@@ -239,7 +239,7 @@ fn tell_created(session: &mut Session, created: &Created) {
     session.report.note(1, &text);
     let entries = trailer.entries as f64;
     session.metrics.set("entries", "Entries recorded.", entries);
-    count_read(session, &created.totals);
+    count_read(session, &created.totals, "Files hashed.");
 }
 
 fn tell_updated(session: &mut Session, updated: &Updated) {
@@ -255,7 +255,7 @@ fn tell_updated(session: &mut Session, updated: &Updated) {
         None => "nothing changed; the manifest was left as it is",
     };
     session.report.note(1, text);
-    count_read(session, &updated.totals);
+    count_read(session, &updated.totals, "Files read.");
 }
 
 fn tell_exported(session: &Session, exported: &Exported) {

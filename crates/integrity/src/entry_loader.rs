@@ -53,7 +53,7 @@ impl<'a> LoadedEntry<'a> {
     }
 }
 
-/// Looks at entries in order.
+/// Loads the entries of a tree in path order, and tells what the walk left open.
 pub(crate) struct EntryLoader<'a> {
     pub(crate) tree: &'a Tree,
     xattrs: XattrPolicy,
