@@ -8,8 +8,8 @@ mod laid;
 use std::io::sink;
 
 use bc_digest::{Algorithm, CpuFeatures};
-use bc_integrity::fields::{Mode, Rules};
-use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
+use bc_integrity::fields::{CompareMode, CompareRules};
+use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -32,7 +32,7 @@ fn bench(c: &mut Criterion) {
         shows_bytes: false,
         progress: &progress,
     };
-    let what = Create {
+    let what = CreateOptions {
         root: tree.path().as_os_str(),
         tree: Default::default(),
         algorithm: Algorithm::Xxh128,
@@ -46,16 +46,19 @@ fn bench(c: &mut Criterion) {
         b.iter(|| create(&what, &work, sink(), &mut |_, _| {}).expect("a manifest"));
     });
     let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {}).expect("a manifest");
-    for (name, mode) in [("verify, metadata", Mode::Meta), ("verify", Mode::Strict)] {
+    for (name, mode) in [
+        ("verify, metadata", CompareMode::Meta),
+        ("verify", CompareMode::Strict),
+    ] {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let manifest = ManifestFile::from_reader(b"memory", &bytes[..]).expect("readable");
-                let what = Verify {
+                let what = VerifyOptions {
                     root: tree.path().as_os_str(),
                     manifest: &manifest,
-                    rules: Rules {
+                    rules: CompareRules {
                         mode,
-                        ..Rules::default()
+                        ..CompareRules::default()
                     },
                     detail: Default::default(),
                     trust: Default::default(),

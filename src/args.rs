@@ -6,10 +6,20 @@ use std::path::{Path, PathBuf};
 
 use bc_fs::Size;
 use bc_pool::dispatch::Threads;
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use bc_read::Choice as Reader;
+use clap::builder::{ArgExt, OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args, ValueEnum};
 
-use crate::config::Configurable;
+/// The mark of an option that a file or the environment may set.
+#[derive(Clone, Copy, Debug)]
+pub struct Configurable;
+
+impl ArgExt for Configurable {}
+
+/// Does the option carry the mark?
+pub fn is_configurable(arg: &Arg) -> bool {
+    arg.get::<Configurable>().is_some()
+}
 
 /// A three-way switch whose `auto` looks at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,17 +41,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Reader backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Io {
-    /// By what the data needs: plain calls when cached, io_uring when not
-    Auto,
-    /// Plain system calls
-    Sync,
-    /// io_uring; an error where the kernel refuses it
-    Uring,
-}
-
 /// Options that every subcommand understands.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Common options")]
@@ -60,12 +59,12 @@ pub struct Common {
     #[arg(
         add = Configurable,
         long,
-        value_enum,
         value_name = "WHICH",
         default_value = "auto",
+        value_parser = one_of(Reader::ALL, Reader::name),
         hide_possible_values = true
     )]
-    pub io: Io,
+    pub io: Reader,
     /// Most memory for buffers and per-file state, e.g. 256M
     ///
     /// What of the files' state has no room lies in nameless files in $TMPDIR, /var/tmp, the cache
@@ -239,7 +238,7 @@ pub fn misspelt<'a>(
 
 /// Index of the first argument that is neither an option nor an option's value.
 fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
-    let takes_value = |test: &dyn Fn(&clap::Arg) -> bool| {
+    let takes_value = |test: &dyn Fn(&Arg) -> bool| {
         command
             .get_subcommands()
             .flat_map(|c| c.get_arguments())
@@ -277,7 +276,7 @@ fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize>
 }
 
 /// An option whose value is optional takes it only as `--name=VALUE`.
-fn takes_equals_only(arg: &clap::Arg) -> bool {
+fn takes_equals_only(arg: &Arg) -> bool {
     arg.is_require_equals_set()
 }
 
@@ -311,6 +310,20 @@ pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
 fn pattern() -> impl TypedValueParser<Value = OsString> {
     OsStringValueParser::new().try_map(|pattern| {
         bc_walk::Globs::new(&[pattern.as_encoded_bytes().to_vec()]).map(|_| pattern.clone())
+    })
+}
+
+/// One of the values that an engine has a name for.
+pub fn one_of<T, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.map(name)).try_map(move |given| {
+        let found = all.into_iter().find(|one| name(*one) == given);
+        found.ok_or("no such value")
     })
 }
 

@@ -30,7 +30,7 @@ fn directories() -> Vec<PathBuf> {
     let named = named.filter(|path| path.is_absolute());
     let mut all: Vec<PathBuf> = named.into_iter().collect();
     all.push("/var/tmp".into());
-    all.extend(crate::config::cache_dir());
+    all.extend(crate::dirs::cache_dir());
     all.push("/tmp".into());
     all
 }

@@ -71,7 +71,7 @@ fn argument(arg: &clap::Arg) -> Value {
         "value_name": arg.get_value_names().filter(|_| takes_value || arg.is_positional()).and_then(|n| n.first()).map(|n| n.to_string()),
         "repeatable": matches!(arg.get_action(), clap::ArgAction::Append | clap::ArgAction::Count),
         "required": arg.is_required_set(),
-        "configurable": crate::config::is_configurable(arg),
+        "configurable": crate::args::is_configurable(arg),
         "default": if takes_value { defaults } else { Vec::new() },
         "allowed": allowed,
         "help": arg.get_help().map(|h| h.to_string()),

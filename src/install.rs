@@ -43,7 +43,7 @@ pub fn command() -> clap::Command {
 pub fn run(argv: &[OsString]) -> Exit {
     let args = match Args::try_parse_from(argv) {
         Ok(args) => args,
-        Err(error) => return crate::config::usage(error),
+        Err(error) => return report::usage(error),
     };
     let binary = match std::env::current_exe() {
         Ok(path) => path,

@@ -11,6 +11,8 @@ mod args;
 mod budget;
 mod config;
 mod describe;
+mod dirs;
+mod dispatch;
 mod dup;
 mod exit;
 mod hash;
@@ -38,8 +40,8 @@ static ALLOCATOR: bc_fs::spill::Allocator = bc_fs::spill::Allocator;
 
 fn main() -> ExitCode {
     panics::report_as_errors();
-    let exit = panics::caught(|| applet::dispatch(std::env::args_os().collect()));
-    let exit = run::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
+    let exit = panics::caught(|| dispatch::run(std::env::args_os().collect()));
+    let exit = signals::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
         // Ends the process by the signal itself, so that shells and `timeout`
         // see what happened; comes back only if that fails.

@@ -223,7 +223,7 @@ fn open_special(place: &Place) -> io::Result<File> {
         // Without waiting in the kernel, where no signal would be noticed.
         match place.open(place.name(), OFlags::WRONLY | OFlags::NOCTTY) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                if crate::run::interrupted().is_some() {
+                if crate::signals::interrupted().is_some() {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));

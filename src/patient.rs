@@ -45,7 +45,7 @@ impl Write for Patient {
         if bytes.len() <= PIPE_BUF && self.is_ready() {
             return self.to.write(bytes);
         }
-        if crate::run::interrupted().is_some() {
+        if crate::signals::interrupted().is_some() {
             // What would have to wait is not to be told any more.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -72,7 +72,7 @@ fn watched() -> Arc<AtomicU64> {
         let mut last = 0;
         while Arc::strong_count(&watch) > 1 {
             let now = watch.load(Ordering::Relaxed);
-            if let Some(signal) = crate::run::interrupted()
+            if let Some(signal) = crate::signals::interrupted()
                 && now % 2 == 1
                 && now == last
             {

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::{escape, safe};
+use clap::error::ContextValue;
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::exit::Exit;
@@ -209,9 +210,26 @@ pub fn fatal(who: &str, text: &str) -> Exit {
     Exit::Fatal
 }
 
-/// Prints what clap says of wrong arguments, `error: ` and the rest, and gives exit code 2.
-pub fn usage(text: &str) -> Exit {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
+/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
+pub fn usage(error: clap::Error) -> Exit {
+    let mut text = error.render().to_string();
+    if !error.use_stderr() {
+        // Between options clap puts lines of blanks.
+        let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
+        return print(&lines.collect::<String>());
+    }
+    // The message has lines of its own; those in an argument must not look like them.
+    for (_, value) in error.context() {
+        let arguments = match value {
+            ContextValue::String(argument) => std::slice::from_ref(argument),
+            ContextValue::Strings(arguments) => arguments,
+            _ => &[],
+        };
+        for argument in arguments.iter().filter(|a| a.contains('\n')) {
+            text = text.replace(argument, &safe::line(argument));
+        }
+    }
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
     let (format, color) = style();
     if format == LogFormat::Json {
         return fatal("bc", text.trim_end());

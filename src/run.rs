@@ -12,15 +12,17 @@ use std::time::Instant;
 use bc_fs::Size;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
+use bc_read::Choice as Reader;
 use bc_walk::{Listing, Metadata, OwnFile, Workers};
 use signal_hook::consts::SIGXFSZ;
 
-use crate::args::{Common, Io, WalkArgs};
+use crate::args::{Common, WalkArgs};
 use crate::budget::{self, Kept};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
 use crate::report::Report;
+use crate::signals;
 
 /// One run of one subcommand.
 pub struct Session {
@@ -39,19 +41,6 @@ pub struct Session {
     named_bytes: OnceLock<u64>,
 }
 
-/// The flag that signals set, for those who wait without a session at hand.
-static CANCEL: OnceLock<Cancel> = OnceLock::new();
-
-/// The signal that asked for the end of the run, if one did.
-pub fn interrupted() -> Option<i32> {
-    signal(CANCEL.get()?)
-}
-
-fn signal(cancel: &Cancel) -> Option<i32> {
-    let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
-    reason.map(|signal| signal as i32)
-}
-
 /// A fatal end that was already reported.
 pub type Outcome<T> = Result<T, Exit>;
 
@@ -68,7 +57,7 @@ impl Session {
     ) -> Outcome<Session> {
         let session = Session {
             report: Report::new(applet, common),
-            cancel: CANCEL.get_or_init(Cancel::new).clone(),
+            cancel: signals::flag(),
             common: common.clone(),
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
@@ -76,7 +65,7 @@ impl Session {
             named_bytes: OnceLock::new(),
         };
         session.spare(read, written)?;
-        for signal in crate::signals::heeded() {
+        for signal in signals::heeded() {
             let flag = session.cancel.flag();
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
                 session
@@ -92,14 +81,14 @@ impl Session {
             budget::begin(budget, &session.cancel);
         }
         match common.io {
-            Io::Uring => {
+            Reader::Uring => {
                 if let Err(error) = bc_read::uring_available() {
                     return Err(
                         session.fatal(&format!("--io=uring: io_uring_setup: {}", error.message()))
                     );
                 }
             }
-            Io::Auto if session.report.shows(1) => {
+            Reader::Auto if session.report.shows(1) => {
                 if let Err(error) = bc_read::uring_available() {
                     session
                         .report
@@ -134,7 +123,7 @@ impl Session {
 
     /// The signal that asked for the end of this run, if one did.
     pub fn signal(&self) -> Option<i32> {
-        signal(&self.cancel)
+        signals::behind(&self.cancel)
     }
 
     /// A worker panicked: a defect of ours, which was reported when it happened.
@@ -325,11 +314,7 @@ impl Session {
         state: Kept,
     ) -> Result<bc_read::Options, String> {
         let mut options = bc_read::Options {
-            backend: match self.common.io {
-                Io::Auto => bc_read::Choice::Auto,
-                Io::Sync => bc_read::Choice::Sync,
-                Io::Uring => bc_read::Choice::Uring,
-            },
+            backend: self.common.io,
             ..bc_read::Options::default()
         };
         if let Some(Size(budget)) = self.common.memory_budget {
@@ -406,7 +391,7 @@ fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                if let Some(signal) = signal(cancel) {
+                if let Some(signal) = signals::behind(cancel) {
                     crate::progress::clear_for_good();
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }

@@ -1,6 +1,30 @@
-//! Which signals end a run.
+//! Which signals end a run, and which one did.
 
+use std::sync::OnceLock;
+
+use bc_pool::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::budget;
+
+/// The flag that signals set, for those who wait without a session at hand.
+static CANCEL: OnceLock<Cancel> = OnceLock::new();
+
+/// The flag that signals set once they are [`heeded`].
+pub fn flag() -> Cancel {
+    CANCEL.get_or_init(Cancel::new).clone()
+}
+
+/// The signal that asked for the end of the run, if one did.
+pub fn interrupted() -> Option<i32> {
+    behind(CANCEL.get()?)
+}
+
+/// The signal that set this flag, if one did.
+pub fn behind(cancel: &Cancel) -> Option<i32> {
+    let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
+    reason.map(|signal| signal as i32)
+}
 
 /// SIGINT and SIGTERM, but for those that whoever started the program has it ignore: a shell does
 /// so for a job in the background, which Ctrl-C is not meant for.

@@ -8,6 +8,8 @@ use clap::Command;
 use toml::de::{DeTable, DeValue};
 
 use super::{Origin, Setting, is_absent, standing};
+use crate::applet::APPLETS;
+use crate::dirs::config_file;
 use crate::report;
 
 /// A file of settings is a page or two; what is larger is none.
@@ -20,7 +22,7 @@ pub fn load(
     command: &Command,
 ) -> Result<Vec<Setting>, String> {
     let must_exist = named.is_some();
-    let Some(path) = named.or_else(default_path) else {
+    let Some(path) = named.or_else(config_file) else {
         return Ok(Vec::new());
     };
     let shown = bc_fs::escape(path.as_os_str().as_encoded_bytes());
@@ -61,14 +63,6 @@ fn in_file(mut settings: Vec<Setting>, file: &str) -> Vec<Setting> {
     settings
 }
 
-/// `$XDG_CONFIG_HOME/bc/config.toml`, else `~/.config/bc/config.toml`.
-pub fn default_path() -> Option<PathBuf> {
-    let base = super::env_path("XDG_CONFIG_HOME")
-        .filter(|p| p.is_absolute())
-        .or_else(|| Some(super::env_path("HOME")?.join(".config")))?;
-    Some(base.join("bc/config.toml"))
-}
-
 /// Reads the settings that concern `applet`; errors are `LINE: text`.
 fn settings(text: &str, applet: &str, command: &Command) -> Result<Vec<Setting>, String> {
     let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
@@ -82,17 +76,15 @@ fn settings(text: &str, applet: &str, command: &Command) -> Result<Vec<Setting>,
         let line = line_of(key.span().start);
         let DeValue::Table(inner) = value.get_ref() else {
             // For whichever applet knows it.
-            let whole = crate::applet::whole();
-            let everywhere: Vec<&Command> = std::iter::once(command)
-                .chain(whole.get_subcommands())
-                .collect();
+            let all: Vec<Command> = APPLETS.iter().map(|applet| (applet.command)()).collect();
+            let everywhere: Vec<&Command> = std::iter::once(command).chain(&all).collect();
             let setting = one(name, value.get_ref(), line, &everywhere)?;
             if !settings.iter().any(|s| s.long == setting.long) {
                 settings.push(setting);
             }
             continue;
         };
-        let known = crate::applet::APPLETS.iter().find(|a| a.name == name);
+        let known = APPLETS.iter().find(|a| a.name == name);
         let Some(owner) = known else {
             return Err(format!("{line}: unknown table '{name}'"));
         };

@@ -1,6 +1,6 @@
 //! Layers below the command line: built-in < configuration file < `BC_*`
 //! environment < command line. A layer can set the options that carry the mark
-//! [`Configurable`]: those that say how to work. What says *what* to work on,
+//! [`Configurable`](crate::args::Configurable): those that say how to work. What says *what* to work on,
 //! changes the meaning of a check or weakens a guard carries none.
 //!
 //! Whatever is wrong with a setting is blamed on its line of the file or on
@@ -12,29 +12,20 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use clap::builder::ArgExt;
-use clap::error::ContextValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// The mark of an option that a file or the environment may set.
-#[derive(Clone, Copy, Debug)]
-pub struct Configurable;
-
-impl ArgExt for Configurable {}
-
-/// Does the option carry the mark?
-pub fn is_configurable(arg: &Arg) -> bool {
-    arg.get::<Configurable>().is_some()
-}
-
+use crate::args::is_configurable;
+use crate::dirs::{config_file, named};
 use crate::exit::Exit;
 use crate::report;
 
 /// Parses `argv` with the lower layers filled in; prints help, version and
 /// usage errors itself.
 pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
-    let matches = command.try_get_matches_from_mut(&argv).map_err(usage)?;
+    let matches = command
+        .try_get_matches_from_mut(&argv)
+        .map_err(report::usage)?;
     let Some((name, sub)) = matches.subcommand() else {
         return Ok(matches);
     };
@@ -56,7 +47,9 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
             .cloned()
             .chain(extra)
             .chain(tail.iter().cloned());
-        command.try_get_matches_from_mut(full).map_err(usage)?
+        command
+            .try_get_matches_from_mut(full)
+            .map_err(report::usage)?
     };
     // Thousands of small strings: freeing them would be a twelfth of the work
     // of hashing one small file.
@@ -71,7 +64,7 @@ pub fn may_apply() -> bool {
             .map_or_else(|e| !is_absent(&e), |_| true)
     };
     std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
-        || file::default_path().is_some_and(is_there)
+        || config_file().is_some_and(is_there)
 }
 
 /// No such file; nor can there be one where HOME is no directory, as for many service accounts.
@@ -80,32 +73,6 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
-pub fn usage(error: clap::Error) -> Exit {
-    let mut text = error.render().to_string();
-    if error.use_stderr() {
-        // The message has lines of its own; those in an argument must not look like them.
-        for (_, value) in error.context() {
-            let arguments = match value {
-                ContextValue::String(argument) => std::slice::from_ref(argument),
-                ContextValue::Strings(arguments) => arguments,
-                _ => &[],
-            };
-            for argument in arguments.iter().filter(|a| a.contains('\n')) {
-                text = text.replace(argument, &bc_fs::safe::line(argument));
-            }
-        }
-        report::usage(&text)
-    } else {
-        // Between options clap puts lines of blanks.
-        let lines: String = text
-            .lines()
-            .map(|line| format!("{}\n", line.trim_end()))
-            .collect();
-        report::print(&lines)
-    }
 }
 
 /// One setting of a lower layer and where it came from.
@@ -129,7 +96,7 @@ struct Layers {
 
 impl Layers {
     fn load(explicit: Option<PathBuf>, applet: &str, command: &Command) -> Result<Layers, String> {
-        let named = explicit.or_else(|| env_path("BC_CONFIG"));
+        let named = explicit.or_else(|| named("BC_CONFIG"));
         let mut settings = file::load(named, applet, command)?;
         for setting in from_environment(command)? {
             settings.retain(|s| s.long != setting.long);
@@ -276,26 +243,4 @@ fn standing(long: &str, commands: &[&Command]) -> Option<bool> {
         }
     }
     known
-}
-
-fn env_path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .filter(|v| !v.is_empty())
-        .map(PathBuf::from)
-}
-
-/// The value of an environment variable as a path (used for caches as well).
-pub fn cache_dir() -> Option<PathBuf> {
-    let base = env_path("XDG_CACHE_HOME")
-        .filter(|p| p.is_absolute())
-        .or_else(|| Some(env_path("HOME")?.join(".cache")))?;
-    Some(base.join("bc"))
-}
-
-/// Where what must outlast a cleaned cache is kept: the journals of prune.
-pub fn state_dir() -> Option<PathBuf> {
-    let base = env_path("XDG_STATE_HOME")
-        .filter(|p| p.is_absolute())
-        .or_else(|| Some(env_path("HOME")?.join(".local/state")))?;
-    Some(base.join("bc"))
 }

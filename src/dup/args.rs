@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::args::{Common, WalkArgs};
-use crate::config::Configurable;
+use crate::args::{Common, Configurable, WalkArgs};
 use bc_fs::Size;
 
 const AFTER: &str = "\

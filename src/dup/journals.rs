@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use bc_dup::prune::{Group, Journal};
 
-use crate::config::state_dir;
+use crate::dirs::state_dir;
 use crate::run::{Outcome, Session};
 
 use super::args::PruneArgs;

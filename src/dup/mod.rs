@@ -50,7 +50,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::config::usage(error),
+        Err(error) => return crate::report::usage(error),
     };
     let exit = match &cli.command {
         DupCommand::Scan(args) => scan(args),
@@ -243,7 +243,7 @@ fn search(
 /// The cache asked for: at its path, or at the usual place if it is empty.
 fn open_cache(session: &Session, path: Option<&Path>) -> Outcome<Option<Cache>> {
     let Some(path) = path else { return Ok(None) };
-    let usual = match crate::config::cache_dir() {
+    let usual = match crate::dirs::cache_dir() {
         _ if !path.as_os_str().is_empty() => None,
         Some(dir) => Some(dir.join("dup.redb")),
         None => {

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use bc_digest::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::args::{Common, WalkArgs};
-use crate::config::Configurable;
+use crate::args::{Common, Configurable, WalkArgs};
 
 /// Examples and exit codes, and the algorithms as bc-digest's table has them.
 fn after() -> String {

@@ -45,7 +45,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::config::usage(error),
+        Err(error) => return crate::report::usage(error),
     };
     let exit = match &cli.command {
         HashCommand::Hash(args) => hash(args),

@@ -41,21 +41,44 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
         let html = format!("<p class=note>{heading}: all of it in {place}.</p>\n");
         return (html, String::new());
     }
-    let (mut html, mut style) = (String::new(), String::new());
     let mut leaves = Vec::new();
     leaves_of(root, &mut leaves);
+    let mut html = format!(
+        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}</p>\n\
+         <div class=map id=map role=group aria-labelledby=map-title>\n",
+        Text(words.heading),
+        Text(words.caption),
+        match &root.path[..] {
+            b"" => String::new(),
+            path => format!(" All of it is in {}.", name(path)),
+        },
+    );
+    areas(&mut html, &leaves, root, words);
+    html.push_str("</div>\n<p id=map-info class=note aria-hidden=true>&nbsp;</p>\n");
+    let style = places(root, leaves.len());
+    leaves.sort_by(|a, b| {
+        b.amount
+            .value
+            .cmp(&a.amount.value)
+            .then_with(|| a.path.cmp(&b.path))
+    });
+    table(&mut html, &leaves, words);
+    html.push_str("</section>\n");
+    (html, style)
+}
+
+/// The style sheet: where each of the leaves lies on wide and on narrow screens.
+fn places(root: &Cell, leaves: usize) -> String {
+    let mut style = String::new();
     for (size, start, end) in [(WIDE, "", ""), (NARROW, "@media(max-width:40rem){", "}")] {
-        let mut rects = Vec::with_capacity(leaves.len());
-        place(
-            root,
-            Rect {
-                x: 0.0,
-                y: 0.0,
-                w: size.0,
-                h: size.1,
-            },
-            &mut rects,
-        );
+        let mut rects = Vec::with_capacity(leaves);
+        let area = Rect {
+            x: 0.0,
+            y: 0.0,
+            w: size.0,
+            h: size.1,
+        };
+        place(root, area, &mut rects);
         style.push_str(start);
         for (number, rect) in rects.iter().enumerate() {
             let percent = |part: f64, whole: f64| format!("{:.3}%", part / whole * 100.0);
@@ -72,17 +95,10 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
         style.push_str(end);
         style.push('\n');
     }
-    let _ = write!(
-        html,
-        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}</p>\n\
-         <div class=map id=map role=group aria-labelledby=map-title>\n",
-        Text(words.heading),
-        Text(words.caption),
-        match &root.path[..] {
-            b"" => String::new(),
-            path => format!(" All of it is in {}.", name(path)),
-        },
-    );
+    style
+}
+
+fn areas(html: &mut String, leaves: &[&Cell], root: &Cell, words: &Words<'_>) {
     let whole = root.amount.value as f64;
     for (number, cell) in leaves.iter().enumerate() {
         let key = if cell.what == What::Own {
@@ -104,20 +120,16 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
             place_of(cell, root),
         );
     }
+}
+
+fn table(html: &mut String, leaves: &[&Cell], words: &Words<'_>) {
     html.push_str(
-        "</div>\n<p id=map-info class=note aria-hidden=true>&nbsp;</p>\n\
-         <details><summary>The same as a table</summary>\n<table class=dirs>\n<thead><tr>",
+        "<details><summary>The same as a table</summary>\n<table class=dirs>\n<thead><tr>",
     );
     for heading in words.value.iter().chain([&words.count]) {
         let _ = write!(html, "<th scope=col class=num>{}", Text(heading));
     }
     html.push_str("<th scope=col>Directory</thead>\n<tbody>\n");
-    leaves.sort_by(|a, b| {
-        b.amount
-            .value
-            .cmp(&a.amount.value)
-            .then_with(|| a.path.cmp(&b.path))
-    });
     for cell in leaves {
         html.push_str("<tr>");
         if words.value.is_some() {
@@ -131,8 +143,7 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
             Text(&suffix(cell.what)),
         );
     }
-    html.push_str("</table></details>\n</section>\n");
-    (html, style)
+    html.push_str("</table></details>\n");
 }
 
 fn leaves_of<'a>(cell: &'a Cell, out: &mut Vec<&'a Cell>) {

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bc_digest::Algorithm;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use bc_integrity::Foreign;
+use bc_integrity::fields::CompareMode;
+use clap::{Args, Parser, Subcommand};
 
-use crate::args::{Common, WalkArgs};
-use crate::config::Configurable;
+use super::output::Format;
+use crate::args::{Common, Configurable, WalkArgs, one_of};
 
 const AFTER: &str = "\
 Examples:
@@ -70,28 +72,6 @@ pub struct ManifestArgs {
     pub common: Common,
 }
 
-/// How much is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
-    /// Content and all fields
-    Strict,
-    /// Kind, content and link targets only
-    Content,
-    /// Everything but content, which is not read
-    Meta,
-}
-
-/// Output of verify and diff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A line per difference
-    Text,
-    /// JSON lines: header, changes, summary
-    Json,
-    /// A page to read in a browser: verdict, totals, table
-    Html,
-}
-
 /// Arguments of `bc integrity verify`.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -110,18 +90,18 @@ pub struct VerifyArgs {
     /// link targets; meta: everything but content, which is not read.
     #[arg(
         long,
-        value_enum,
         value_name = "MODE",
         default_value = "strict",
+        value_parser = one_of(CompareMode::ALL, CompareMode::name),
         hide_possible_values = true
     )]
-    pub mode: Mode,
+    pub mode: CompareMode,
     /// text, json or html
     #[arg(
         long,
-        value_enum,
         value_name = "FORMAT",
         default_value = "text",
+        value_parser = one_of(Format::ALL, Format::name),
         hide_possible_values = true
     )]
     pub format: Format,
@@ -156,9 +136,9 @@ pub struct DiffArgs {
     /// text, json or html
     #[arg(
         long,
-        value_enum,
         value_name = "FORMAT",
         default_value = "text",
+        value_parser = one_of(Format::ALL, Format::name),
         hide_possible_values = true
     )]
     pub format: Format,
@@ -215,17 +195,6 @@ pub struct UpdateArgs {
     pub common: Common,
 }
 
-/// Formats of other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Foreign {
-    /// For sha256sum -c and its kin
-    Gnu,
-    /// For hashdeep -a -k
-    Hashdeep,
-    /// For mtree -p
-    Mtree,
-}
-
 /// Arguments of `bc integrity export`.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -234,7 +203,12 @@ Examples:
   bc integrity export --format=mtree srv.jsonl > srv.mtree; mtree -p /srv -f srv.mtree")]
 pub struct ExportArgs {
     /// gnu, hashdeep or mtree
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = one_of(Foreign::ALL, Foreign::name),
+        hide_possible_values = true
+    )]
     pub format: Foreign,
     /// Read a truncated or altered manifest with a warning
     #[arg(long)]

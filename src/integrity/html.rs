@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
 use bc_integrity::fields::Field;
-use bc_integrity::report::Header;
-use bc_integrity::{Outcome, Summary};
+use bc_integrity::report::ReportHeader;
+use bc_integrity::{ComparisonSummary, Conclusion};
 use bc_manifest::integrity::Kind;
 
 use crate::html::dirs::{Amount, Dirs, parent};
@@ -33,7 +33,7 @@ const LISTED: usize = 1000;
 #[derive(Default)]
 pub struct Differences<'a> {
     /// What is compared.
-    pub header: Option<Header<'a>>,
+    pub header: Option<ReportHeader<'a>>,
     rows: [Vec<Change>; GRAVEST.len()],
     dirs: Dirs,
 }
@@ -64,7 +64,7 @@ impl Differences<'_> {
     }
 
     /// The page.
-    pub fn page(&self, summary: &Summary, problems: &[String]) -> Page {
+    pub fn page(&self, summary: &ComparisonSummary, problems: &[String]) -> Page {
         let header = self.header.as_ref();
         let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
         let (title, words) = verdict(summary, content);
@@ -110,7 +110,7 @@ impl Differences<'_> {
         page
     }
 
-    fn table(&self, body: &mut String, summary: &Summary, command: &str) {
+    fn table(&self, body: &mut String, summary: &ComparisonSummary, command: &str) {
         if self.rows.iter().all(Vec::is_empty) {
             return;
         }
@@ -172,26 +172,26 @@ impl Differences<'_> {
 
 /// The heading and what it means. Content that nobody compared is not called
 /// undamaged.
-fn verdict(summary: &Summary, content: bool) -> (&'static str, String) {
+fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String) {
     let unread = summary.count(Class::Unreadable) > 0;
-    let (title, words) = match (summary.outcome(), content) {
-        (Outcome::Damaged, _) => (
+    let (title, words) = match (summary.conclusion(), content) {
+        (Conclusion::Damaged, _) => (
             "Damage suspected",
             "Damaged are files whose content differs while size and modification time do not: \
              the disk or the way to it changed them, or a program wrote to them and put the time \
              back. Restore them from a copy that verifies.",
         ),
-        (Outcome::Different, true) if unread => (
+        (Conclusion::Different, true) if unread => (
             "Differences, some unreadable",
             "No damage was seen; what could not be read may hide some.",
         ),
-        (Outcome::Different, true) if summary.complete => (
+        (Conclusion::Different, true) if summary.complete => (
             "Differences, no damage",
             "Every file that has other content shows it in its size or modification time, as an \
              edit does.",
         ),
-        (Outcome::Different, _) => ("Differences", ""),
-        (Outcome::Same, _) => (
+        (Conclusion::Different, _) => ("Differences", ""),
+        (Conclusion::Same, _) => (
             "Nothing differs",
             "All that was compared is as the manifest says.",
         ),
@@ -205,7 +205,7 @@ fn verdict(summary: &Summary, content: bool) -> (&'static str, String) {
     (title, words)
 }
 
-fn subject(header: &Header<'_>) -> String {
+fn subject(header: &ReportHeader<'_>) -> String {
     let (new, old) = match header.command {
         "diff" => ("new", "old"),
         _ => ("tree", "manifest"),
@@ -231,7 +231,7 @@ fn subject(header: &Header<'_>) -> String {
     )
 }
 
-fn figures(summary: &Summary, words: &str, content: bool) -> String {
+fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
     let mut all = Vec::new();
     for class in GRAVEST {
         let count = summary.count(class);

@@ -1,6 +1,5 @@
 //! What every command of the applet does the same way.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::Progress;
 use bc_integrity::change::Change;
-use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, RootCheck, Trust, Work};
+use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, Work};
 
 use crate::budget::Kept;
 use crate::exit::Exit;
@@ -30,6 +29,12 @@ impl Stop {
             Stop::Write(error) => Some(error.kind()),
         };
         kind == Some(io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Write(error)
     }
 }
 
@@ -128,17 +133,10 @@ pub fn until_cancelled<'a>(
     }
 }
 
-pub fn trust(force: bool) -> (Trust, RootCheck) {
-    if force {
-        (Trust::Forced, RootCheck::Forced)
-    } else {
-        (Trust::Checked, RootCheck::Careful)
-    }
-}
-
-/// Does this name ask for compression?
-pub fn is_compressed(path: Option<&Path>) -> bool {
-    path.is_some_and(|path| path.extension() == Some(OsStr::new("zst")))
+/// The algorithm of the manifest's digests.
+pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
+    let algorithm = manifest.algorithm();
+    algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
 }
 
 /// Nanoseconds since 1970.

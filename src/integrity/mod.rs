@@ -1,29 +1,16 @@
 //! `bc integrity`: record trees, verify them, tell decay from edits.
 
 mod args;
-mod foreign;
 mod html;
 mod job;
-mod manifest;
 mod output;
-mod update;
-mod verdict;
+mod plan;
+mod run;
 
-use bc_integrity::compare::Detail;
-use bc_integrity::fields::{Fields, Mode as EngineMode, Rules};
-use bc_integrity::report::Header;
-use bc_integrity::{Diff, Verify};
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::run::{Outcome, Session};
-use args::{DiffArgs, Format, IntegrityCli, IntegrityCommand, Mode, VerifyArgs};
-use job::{Stop, done_or, open, stopped, trust, until_cancelled, working};
-use manifest::manifest;
-use output::Changes;
-use update::update;
-use verdict::conclude;
+use args::{IntegrityCli, IntegrityCommand};
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
@@ -55,173 +42,15 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match IntegrityCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::config::usage(error),
+        Err(error) => return crate::report::usage(error),
     };
     let exit = match &cli.command {
-        IntegrityCommand::Manifest(args) => manifest(args),
-        IntegrityCommand::Verify(args) => verify(args),
-        IntegrityCommand::Diff(args) => diff(args),
-        IntegrityCommand::Update(args) => update(args),
-        IntegrityCommand::Export(args) => foreign::export(args),
-        IntegrityCommand::Import(args) => foreign::import(args),
+        IntegrityCommand::Manifest(args) => run::manifest(args),
+        IntegrityCommand::Verify(args) => run::verify(args),
+        IntegrityCommand::Diff(args) => run::diff(args),
+        IntegrityCommand::Update(args) => run::update(args),
+        IntegrityCommand::Export(args) => run::export(args),
+        IntegrityCommand::Import(args) => run::import(args),
     };
     exit.unwrap_or_else(|fatal| fatal)
-}
-
-fn verify(args: &VerifyArgs) -> Outcome<Exit> {
-    let mut session = Session::start(
-        "integrity",
-        "verify",
-        &args.common,
-        &[args.manifest.as_os_str()],
-        args.output.as_deref(),
-    )?;
-    let manifest = open(&session, &args.manifest)?;
-    let rules = Rules {
-        mode: mode(args.mode),
-        ignore: ignored(&session, &args.ignore)?,
-    };
-    let algorithm = manifest
-        .algorithm()
-        .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut output = in_format(output, args.format);
-    let replaced = crate::output::replaced(args.output.as_deref());
-    let leave_out: Vec<_> = replaced.into_iter().chain(output.own_file()).collect();
-    let mut report = Changes::new(&mut output, args.format);
-    let detail = match (args.fail_fast, session.report.shows(1)) {
-        (true, _) => Detail::First,
-        (_, true) => Detail::All,
-        _ => Detail::Changes,
-    };
-    let (trust, root_check) = trust(args.force);
-    let header = Header {
-        command: "verify",
-        old: manifest.name(),
-        new: args.root.as_encoded_bytes(),
-        rules,
-        algorithm: algorithm.name(),
-    };
-    let what = Verify {
-        root: &args.root,
-        manifest: &manifest,
-        rules,
-        detail,
-        trust,
-        root_check,
-        leave_out: &leave_out,
-    };
-    let verified = working(&session, Some(algorithm), "verify", |work| {
-        report.begin(&header).map_err(Stop::Write)?;
-        let verified = bc_integrity::verify(
-            &what,
-            work,
-            &mut until_cancelled(&session, |change| report.change(change)),
-        )?;
-        report
-            .end(&verified.summary, &verified.problems)
-            .map_err(Stop::Write)?;
-        Ok(verified)
-    })?;
-    let Some(verified) = verified else {
-        return Ok(session.end(Exit::Done));
-    };
-    for problem in &verified.problems {
-        session.report.warning(problem);
-    }
-    session
-        .metrics
-        .set("files", "Files read.", verified.totals.read.files as f64);
-    session.metrics.set(
-        "read_bytes",
-        "Bytes read.",
-        verified.totals.read.bytes as f64,
-    );
-    Ok(conclude(session, output, &verified.summary))
-}
-
-fn diff(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start(
-        "integrity",
-        "diff",
-        &args.common,
-        &[args.old.as_os_str(), args.new.as_os_str()],
-        args.output.as_deref(),
-    )?;
-    let old = open(&session, &args.old)?;
-    let new = open(&session, &args.new)?;
-    let rules = Rules {
-        mode: EngineMode::Strict,
-        ignore: ignored(&session, &args.ignore)?,
-    };
-    let algorithm = new
-        .algorithm()
-        .map_err(|error| stopped(&session, &Stop::Engine(error)))?;
-    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let mut output = in_format(output, args.format);
-    let mut report = Changes::new(&mut output, args.format);
-    let detail = if session.report.shows(1) {
-        Detail::All
-    } else {
-        Detail::Changes
-    };
-    let header = Header {
-        command: "diff",
-        old: old.name(),
-        new: new.name(),
-        rules,
-        algorithm: algorithm.name(),
-    };
-    let what = Diff {
-        old: &old,
-        new: &new,
-        rules,
-        detail,
-        trust: trust(args.force).0,
-    };
-    let compared = (|| {
-        report.begin(&header).map_err(Stop::Write)?;
-        let diffed = bc_integrity::diff(
-            &what,
-            &mut until_cancelled(&session, |change| report.change(change)),
-        )?;
-        report
-            .end(&diffed.summary, &diffed.problems)
-            .map_err(Stop::Write)?;
-        Ok(diffed)
-    })();
-    let diffed = match compared {
-        Ok(diffed) => diffed,
-        Err(stop) => return done_or(session, stop),
-    };
-    for problem in &diffed.problems {
-        session.report.warning(problem);
-    }
-    Ok(conclude(session, output, &diffed.summary))
-}
-
-fn in_format(output: Output, format: Format) -> Output {
-    match format {
-        Format::Json => output.json(),
-        Format::Text | Format::Html => output,
-    }
-}
-
-fn mode(mode: Mode) -> EngineMode {
-    match mode {
-        Mode::Strict => EngineMode::Strict,
-        Mode::Content => EngineMode::Content,
-        Mode::Meta => EngineMode::Meta,
-    }
-}
-
-/// Without `--ignore`, what cannot survive a restore.
-fn ignored(session: &Session, names: &[String]) -> Outcome<Fields> {
-    if names.is_empty() {
-        return Ok(Fields::NOT_RESTORED);
-    }
-    names
-        .join(",")
-        .parse()
-        .map_err(|error| session.fatal(&format!("--ignore: {error}")))
 }

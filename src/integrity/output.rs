@@ -1,19 +1,57 @@
-//! The report of verify and diff, in the format that was asked for.
+//! What the commands write: manifests, and reports in the format that was asked for with the
+//! totals, metrics and exit code at their end.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use bc_integrity::Summary;
-use bc_integrity::change::Change;
-use bc_integrity::report::{Format as Lines, Header, Report};
+use bc_integrity::change::{Change, Class};
+use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
+use bc_integrity::{ComparisonSummary, Conclusion};
+use bc_manifest::compress::Compressor;
+use bc_walk::OwnFile;
 
-use super::args::Format;
 use super::html::Differences;
+use super::job::Stop;
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::run::Session;
+
+/// How verify and diff write what they find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A line per difference.
+    Text,
+    /// JSON lines: header, changes, summary.
+    Json,
+    /// A page to read in a browser: verdict, totals, table.
+    Html,
+}
+
+impl Format {
+    pub const ALL: [Format; 3] = [Format::Text, Format::Json, Format::Html];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Json => "json",
+            Format::Html => "html",
+        }
+    }
+
+    /// The output, told what is written to it.
+    pub fn of(self, output: Output) -> Output {
+        match self {
+            Format::Json => output.json(),
+            Format::Text | Format::Html => output,
+        }
+    }
+}
 
 /// Takes changes as they are found. Lines are written at once, a page at the
 /// end: its figures stand first.
 pub enum Changes<'a, W> {
     /// Text and JSON.
-    Lines(Report<W>),
+    Lines(ChangeReport<W>),
     /// HTML.
     Page(Box<Differences<'a>>, W),
 }
@@ -22,14 +60,14 @@ impl<'a, W: Write> Changes<'a, W> {
     /// A report that has written nothing yet.
     pub fn new(out: W, format: Format) -> Changes<'a, W> {
         match format {
-            Format::Text => Changes::Lines(Report::new(out, Lines::Text)),
-            Format::Json => Changes::Lines(Report::new(out, Lines::Json)),
+            Format::Text => Changes::Lines(ChangeReport::new(out, ChangeFormat::Text)),
+            Format::Json => Changes::Lines(ChangeReport::new(out, ChangeFormat::Json)),
             Format::Html => Changes::Page(Box::default(), out),
         }
     }
 
     /// What is compared.
-    pub fn begin(&mut self, header: &Header<'a>) -> io::Result<()> {
+    pub fn begin(&mut self, header: &ReportHeader<'a>) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.begin(header),
             Changes::Page(page, _) => {
@@ -51,10 +89,76 @@ impl<'a, W: Write> Changes<'a, W> {
     }
 
     /// The totals, and what was passed over in a damaged manifest.
-    pub fn end(self, summary: &Summary, problems: &[String]) -> io::Result<()> {
+    pub fn end(self, summary: &ComparisonSummary, problems: &[String]) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.end(summary).map(drop),
             Changes::Page(page, mut out) => page.page(summary, problems).write(&mut out),
         }
+    }
+}
+
+/// Has a manifest written to the output, compressed if the name of the file asks for it.
+pub fn write_manifest<T>(
+    output: &mut Output,
+    file: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, Stop>,
+) -> Result<T, Stop> {
+    let compressed = file.is_some_and(|file| file.extension().is_some_and(|end| end == "zst"));
+    if !compressed {
+        return write(output);
+    }
+    let mut to = Compressor::new(output)?;
+    let written = write(&mut to)?;
+    to.finish()?;
+    Ok(written)
+}
+
+/// The file that is written and the one that it will replace: a walk says nothing of them.
+pub fn own_files(file: Option<&Path>, output: &Output) -> Vec<OwnFile> {
+    let replaced = crate::output::replaced(file);
+    replaced.into_iter().chain(output.own_file()).collect()
+}
+
+/// Puts the report in place, says the totals and gives the exit code.
+pub fn conclude(session: &mut Session, mut output: Output, summary: &ComparisonSummary) -> Exit {
+    // The lines before their totals; an error comes again in `finish`.
+    let written = output.flush();
+    let mut words = Vec::new();
+    for class in Class::ALL {
+        let count = summary.count(class);
+        session
+            .metrics
+            .set(metric(class), "Entries of this class.", count as f64);
+        if count > 0 {
+            words.push(format!("{count} {}", class.name()));
+        }
+    }
+    if summary.any() {
+        session.report.summary(&words.join(", "));
+    } else {
+        session.report.note(1, &words.join(", "));
+    }
+    let exit = match summary.conclusion() {
+        Conclusion::Same => Exit::Done,
+        Conclusion::Different => Exit::Differs,
+        Conclusion::Damaged => Exit::Damage,
+    };
+    match output.finish(written) {
+        Ok(Written::Whole | Written::ReaderLeft) => exit,
+        Err(text) => exit.worst(session.fatal(&text)),
+    }
+}
+
+fn metric(class: Class) -> &'static str {
+    match class {
+        Class::Ok => "entries_ok",
+        Class::Added => "entries_added",
+        Class::Removed => "entries_removed",
+        Class::Moved => "entries_moved",
+        Class::Meta => "entries_meta",
+        Class::Modified => "entries_modified",
+        Class::Damaged => "entries_damaged",
+        Class::Unreadable => "entries_unreadable",
+        Class::Replaced => "entries_replaced",
     }
 }

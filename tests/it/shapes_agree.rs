@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_dup::scan;
 use bc_hash::check::{Verdict, Wanted, check};
-use bc_integrity::report::{Format, Report};
-use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
+use bc_integrity::report::{ChangeFormat, ChangeReport};
+use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
 use bc_pool::dispatch::Start;
 use bc_testkit::reference::{self, Links};
@@ -201,7 +201,7 @@ impl Shape {
     }
 
     fn manifest(&self, way: Way) -> Vec<u8> {
-        let what = Create {
+        let what = CreateOptions {
             root: self.tree.path().as_os_str(),
             tree: Default::default(),
             algorithm: Algorithm::Sha256,
@@ -240,7 +240,7 @@ impl Shape {
     /// Verifies the tree, in which these files differ and no others.
     fn verify(&self, manifest: &[u8], changed: &[Vec<u8>], way: Way) {
         let manifest = ManifestFile::from_reader(b"memory", manifest).unwrap();
-        let what = Verify {
+        let what = VerifyOptions {
             root: self.tree.path().as_os_str(),
             manifest: &manifest,
             rules: Default::default(),
@@ -249,7 +249,7 @@ impl Shape {
             root_check: Default::default(),
             leave_out: &[],
         };
-        let mut report = Report::new(Vec::new(), Format::Text);
+        let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
         let verified = with_work(way, |work| {
             verify(&what, work, &mut |change| report.change(change))
         });

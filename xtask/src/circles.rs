@@ -65,32 +65,6 @@ const TOLERATED: &[Tolerated] = &[
         ],
         reason: "to open: options and results are types of their own, without the engine",
     },
-    Tolerated {
-        files: &[
-            "crates/integrity/src/input.rs",
-            "crates/integrity/src/old_side.rs",
-        ],
-        reason: "to open: the reader of the old side needs a way to blame errors, not the file",
-    },
-    Tolerated {
-        files: &[
-            "crates/integrity/src/place.rs",
-            "crates/integrity/src/tree.rs",
-        ],
-        reason: "to open: what a place is, and the tree that lies there, apart",
-    },
-    Tolerated {
-        files: &[
-            "crates/integrity/src/unmounted.rs",
-            "crates/integrity/src/verify.rs",
-        ],
-        reason: "to open: the counts of a verification are a type of their own",
-    },
-    Tolerated {
-        files: &["src/"],
-        reason: "to open: the table of applets holds no dispatch, complaints about settings are \
-                 reporting, and the cache's directory is no setting",
-    },
 ];
 
 /// A circle as it was found.

@@ -6,8 +6,8 @@ use std::error::Error;
 use std::io::Write;
 
 use bc_digest::{Algorithm, CpuFeatures};
-use bc_integrity::report::{Format, Report};
-use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
+use bc_integrity::report::{ChangeFormat, ChangeReport};
+use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = std::env::args_os()
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         shows_bytes: false,
         progress: &progress,
     };
-    let what = Create {
+    let what = CreateOptions {
         root: &root,
         tree: Default::default(),
         algorithm: Algorithm::Blake3,
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::io::stdin().read_line(&mut String::new())?;
 
     let manifest = ManifestFile::from_reader(b"memory", &manifest[..])?;
-    let what = Verify {
+    let what = VerifyOptions {
         root: &root,
         manifest: &manifest,
         rules: Default::default(),
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         root_check: Default::default(),
         leave_out: &[],
     };
-    let mut report = Report::new(std::io::stdout(), Format::Text);
+    let mut report = ChangeReport::new(std::io::stdout(), ChangeFormat::Text);
     let done = verify(&what, &work, &mut |change| report.change(change))?;
     report.end(&done.summary)?;
     Ok(())

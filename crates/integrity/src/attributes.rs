@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bc_manifest::integrity::Xattrs;
+use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, Kind, Listing};
 use rustix::io::Errno;
 
@@ -16,54 +16,29 @@ use rustix::io::Errno;
 const XATTR_MAX: usize = 64 << 10;
 
 /// Entries a thread takes at once: neighbours share a directory.
-const STEP: u32 = 64;
+const STEP: usize = 64;
 
 /// The attributes of all entries of `range`, in order.
 pub(crate) fn read(
     listing: &Listing,
     range: &Range<u32>,
     workers: usize,
-) -> Vec<Result<Xattrs, Error>> {
-    let next = AtomicU32::new(range.start);
-    let work = || {
+) -> Result<Vec<Result<Xattrs, Error>>, WorkerPanic> {
+    let workers = workers.min(range.len().div_ceil(STEP));
+    let cursor = Cursor::with_batch(range.len(), workers, STEP, STEP);
+    let found = bc_pool::run(workers, |_| {
         let mut reader = Reader::new(listing);
         let mut found = Vec::new();
-        loop {
-            let start = next.fetch_add(STEP, Ordering::Relaxed);
-            if start >= range.end {
-                return found;
-            }
-            let ids = start..range.end.min(start + STEP);
-            found.push((
-                start,
-                ids.map(|id| reader.attributes(EntryId(id))).collect(),
-            ));
+        while let Some(batch) = cursor.next() {
+            let ids = batch.clone().map(|at| EntryId(range.start + at as u32));
+            let read: Vec<_> = ids.map(|id| reader.attributes(id)).collect();
+            found.push((batch.start, read));
         }
-    };
-    let steps = range.len().div_ceil(STEP as usize);
-    let mut all: Vec<(u32, Vec<_>)> = if workers.min(steps) <= 1 {
-        work()
-    } else {
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..workers.min(steps))
-                .filter_map(|_| {
-                    let thread = std::thread::Builder::new().name("xattrs".into());
-                    // Where no thread is to be had, this one does it.
-                    thread.spawn_scoped(scope, work).ok()
-                })
-                .collect();
-            let mut all = work();
-            for other in others {
-                match other.join() {
-                    Ok(found) => all.extend(found),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            all
-        })
-    };
+        found
+    })?;
+    let mut all: Vec<_> = found.into_iter().flatten().collect();
     all.sort_unstable_by_key(|(start, _)| *start);
-    all.into_iter().flat_map(|(_, found)| found).collect()
+    Ok(all.into_iter().flat_map(|(_, found)| found).collect())
 }
 
 /// What one thread needs.

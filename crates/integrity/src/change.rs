@@ -1,8 +1,9 @@
 //! What a comparison says about one path.
 
-use bc_manifest::integrity::{Kind, Xattrs};
+use bc_manifest::integrity::Kind;
 
-use crate::fields::Field;
+use crate::field::Field;
+pub use crate::value::Value;
 
 /// The one class each path of either side falls into.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -58,28 +59,6 @@ impl Class {
             Class::Replaced => "replaced",
         }
     }
-}
-
-/// A value of a field.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Value {
-    /// Not recorded, or not to be had.
-    None,
-    /// A plain number.
-    Number(u64),
-    /// Mode bits.
-    Mode(u32),
-    /// Nanoseconds since 1970.
-    Time(i64),
-    /// Kind of a file.
-    Kind(Kind),
-    /// A digest's raw bytes.
-    Digest(Vec<u8>),
-    /// A link's target.
-    Bytes(Vec<u8>),
-    /// Extended attributes by name.
-    Xattrs(Xattrs),
 }
 
 /// A field with its value on both sides.

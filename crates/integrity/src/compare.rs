@@ -10,12 +10,13 @@ use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::fields::{Field, Rules};
+use crate::entry_ref::EntryRef;
+use crate::fields::{CompareRules, Field};
+use crate::judge;
 use crate::moves::{self, Candidate, Numbers, Pair, Side, pair};
 use crate::spool::Spool;
-use crate::summary::Summary;
+use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
-use crate::view::{self, View};
 use joined::{
     ALL_RECORDED, IDENTITY, is_confirmed, moved_change, renamed_change, with, without_identity,
 };
@@ -73,7 +74,7 @@ impl Site for Offline {
 
 /// The comparison of two sorted sides.
 pub(crate) struct Comparison<'a> {
-    rules: Rules,
+    rules: CompareRules,
     detail: Detail,
     sink: &'a mut Sink<'a>,
     /// Report nothing before something is found that matches.
@@ -85,11 +86,15 @@ pub(crate) struct Comparison<'a> {
     candidates: Vec<Candidate>,
     /// What looks damaged and is perhaps another of them under its name.
     swaps: Vec<Renamed<[u8; 16]>>,
-    summary: Summary,
+    summary: ComparisonSummary,
 }
 
 impl<'a> Comparison<'a> {
-    pub(crate) fn new(rules: Rules, detail: Detail, sink: &'a mut Sink<'a>) -> Comparison<'a> {
+    pub(crate) fn new(
+        rules: CompareRules,
+        detail: Detail,
+        sink: &'a mut Sink<'a>,
+    ) -> Comparison<'a> {
         Comparison {
             rules,
             detail,
@@ -99,7 +104,7 @@ impl<'a> Comparison<'a> {
             spool: Spool::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
-            summary: Summary::default(),
+            summary: ComparisonSummary::default(),
         }
     }
 
@@ -112,13 +117,13 @@ impl<'a> Comparison<'a> {
     pub(crate) fn both(
         &mut self,
         path: &[u8],
-        old: &View<'_>,
-        new: &View<'_>,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
         mut site: impl Site,
     ) -> io::Result<Class> {
         self.summary.old += 1;
         self.summary.new += 1;
-        let class = view::judge(old, new, self.rules);
+        let class = judge::judge(old, new, self.rules);
         self.summary.add(class);
         if matches!(class, Class::Ok | Class::Meta)
             && matches!(new.kind, Kind::File | Kind::Symlink)
@@ -133,24 +138,24 @@ impl<'a> Comparison<'a> {
             Class::Ok => {}
             Class::Unreadable => {
                 self.summary.readable_now += u64::from(new.error.is_none());
-                change.reason = Some(view::reason(old, new));
+                change.reason = Some(judge::reason(old, new));
             }
-            _ => change.differences = view::differences(old, new, self.rules),
+            _ => change.differences = judge::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
-            change.ctime = Some(site.ctime(view::ctime_hint(old, new)));
+            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
         }
-        if class == Class::Modified && view::is_undecided(old, new) {
-            change.reason = Some(view::UNDECIDED.to_string());
+        if class == Class::Modified && judge::is_undecided(old, new) {
+            change.reason = Some(judge::UNDECIDED.to_string());
             self.summary.undecided += 1;
         }
         if self.detail != Detail::First {
             if self.may_be_swapped(class, old, new) {
-                self.spool.push(&with(change, old, new, &ALL_RECORDED));
+                self.spool.push(&with(change, old, new, ALL_RECORDED));
                 return Ok(class);
             }
             if self.may_be_renamed(&change, old, new, site) {
-                self.spool.push(&with(change, old, new, &IDENTITY));
+                self.spool.push(&with(change, old, new, IDENTITY));
                 return Ok(class);
             }
         }
@@ -161,8 +166,8 @@ impl<'a> Comparison<'a> {
     pub(crate) fn known(
         &mut self,
         path: &[u8],
-        old: &View<'_>,
-        new: &View<'_>,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
         (found, at): (Found, Option<i64>),
         mut site: impl Site,
     ) -> io::Result<()> {
@@ -176,7 +181,7 @@ impl<'a> Comparison<'a> {
         let mut change = Change::new(class, path, new.kind);
         change.reason = Some(found_at(at));
         if class == Class::Damaged {
-            change.ctime = Some(site.ctime(view::ctime_hint(old, new)));
+            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
         }
         self.report(change)
     }
@@ -185,7 +190,7 @@ impl<'a> Comparison<'a> {
     pub(crate) fn known_added(
         &mut self,
         path: &[u8],
-        new: &View<'_>,
+        new: &EntryRef<'_>,
         at: Option<i64>,
     ) -> io::Result<()> {
         self.summary.new += 1;
@@ -197,20 +202,30 @@ impl<'a> Comparison<'a> {
     }
 
     /// A path of the old side only.
-    pub(crate) fn removed(&mut self, path: &[u8], old: &View<'_>) -> io::Result<()> {
+    pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
         // The new side tells whether the number counts.
         self.one_sided(Side::Removed, path, old, Offline)
     }
 
     /// A path of the new side only.
-    pub(crate) fn added(&mut self, path: &[u8], new: &View<'_>, site: impl Site) -> io::Result<()> {
+    pub(crate) fn added(
+        &mut self,
+        path: &[u8],
+        new: &EntryRef<'_>,
+        site: impl Site,
+    ) -> io::Result<()> {
         self.summary.new += 1;
         self.one_sided(Side::Added, path, new, site)
     }
 
     /// A path of the old side that the new side could not look at.
-    pub(crate) fn unseen(&mut self, path: &[u8], old: &View<'_>, reason: &str) -> io::Result<()> {
+    pub(crate) fn unseen(
+        &mut self,
+        path: &[u8],
+        old: &EntryRef<'_>,
+        reason: &str,
+    ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
@@ -256,12 +271,12 @@ impl<'a> Comparison<'a> {
     }
 
     /// May what looks damaged be another undamaged file of this size and time?
-    fn may_be_swapped(&mut self, class: Class, old: &View<'_>, new: &View<'_>) -> bool {
+    fn may_be_swapped(&mut self, class: Class, old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
         let in_place = old.ino.is_some() && old.ino == new.ino;
         if class != Class::Damaged || in_place {
             return false;
         }
-        let key = |side: &View<'_>| moves::key(side.digest?, side.size?);
+        let key = |side: &EntryRef<'_>| moves::key(side.digest?, side.size?);
         let (Some(was), Some(is)) = (key(old), key(new)) else {
             return false;
         };
@@ -275,8 +290,8 @@ impl<'a> Comparison<'a> {
     fn may_be_renamed(
         &mut self,
         change: &Change,
-        old: &View<'_>,
-        new: &View<'_>,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
         mut site: impl Site,
     ) -> bool {
         if !matches!(change.class, Class::Modified | Class::Replaced)
@@ -304,7 +319,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         side: Side,
         path: &[u8],
-        entry: &View<'_>,
+        entry: &EntryRef<'_>,
         mut site: impl Site,
     ) -> io::Result<()> {
         let class = if side == Side::Added {
@@ -315,8 +330,8 @@ impl<'a> Comparison<'a> {
         self.summary.add(class);
         self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
-        change.reason = entry.error.map(view::describe);
-        for field in ALL_RECORDED {
+        change.reason = entry.error.map(judge::describe);
+        for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
                 (value, Side::Added) => {
@@ -391,7 +406,10 @@ impl<'a> Comparison<'a> {
 
     /// Pairs moves, reports what waits, and sums up. `hint` says what the ctimes of what was moved
     /// and damaged come to where it lies now.
-    pub(crate) fn finish(mut self, hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<Summary> {
+    pub(crate) fn finish(
+        mut self,
+        hint: impl FnMut(&[u8], Ctime) -> Ctime,
+    ) -> io::Result<ComparisonSummary> {
         self.summary.complete = self.flow() == Flow::Continue;
         self.flush(hint)?;
         Ok(self.summary)

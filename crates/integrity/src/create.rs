@@ -12,16 +12,16 @@ use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::compare::Flow;
 use crate::devices::Devices;
+use crate::entry_loader::{EntryLoader, to_entry};
 use crate::error::{Error, ErrorKind};
 use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
 use crate::place::{self, Origin};
-use crate::present::{Looker, to_entry};
 use crate::tree::Tree;
 
 /// What to write down.
 #[derive(Clone, Debug)]
-pub struct Create<'a> {
+pub struct CreateOptions<'a> {
     /// The root directory (or a single file).
     pub root: &'a OsStr,
     /// Which entries, and what of them.
@@ -61,7 +61,7 @@ pub type OnFailure<'a> = dyn FnMut(&[u8], &Failure) + 'a;
 /// A missing root, a failed write, a cancellation: `out` then holds half a
 /// manifest, which has no trailer.
 pub fn create<W: Write>(
-    what: &Create<'_>,
+    what: &CreateOptions<'_>,
     work: &Work<'_>,
     out: W,
     on_failure: &mut OnFailure<'_>,
@@ -78,7 +78,7 @@ pub fn create<W: Write>(
     let options = hash_options(&tree, is_file, what.algorithm, work)?;
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     let mut devices = Devices::new(tree.root_dev());
-    let mut looker = Looker::new(&tree, what.tree.xattrs, None, work);
+    let mut loader = EntryLoader::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,
         is_file,
@@ -86,7 +86,7 @@ pub fn create<W: Write>(
         work.cancel,
         work.progress,
         |range, window| {
-            looker.each(range, Some(window), |present| {
+            loader.each(range, Some(window), |present| {
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
                 }

@@ -3,23 +3,23 @@
 use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
 use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
-use crate::fields::{Field, Rules};
+use crate::fields::{CompareRules, Field};
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::Ahead;
-use crate::summary::Summary;
+use crate::manifest_stream::Prefetch;
+use crate::summary::ComparisonSummary;
 use crate::verify::report_failed;
-use crate::view::View;
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
-pub struct Diff<'a> {
+pub struct DiffOptions<'a> {
     /// The older manifest.
     pub old: &'a ManifestFile,
     /// The newer one.
     pub new: &'a ManifestFile,
     /// What counts as a difference.
-    pub rules: Rules,
+    pub rules: CompareRules,
     /// Which changes to report.
     pub detail: Detail,
     /// What to do with damaged manifests.
@@ -31,7 +31,7 @@ pub struct Diff<'a> {
 #[non_exhaustive]
 pub struct Diffed {
     /// The counts.
-    pub summary: Summary,
+    pub summary: ComparisonSummary,
     /// What was passed over in damaged manifests, and options that the two
     /// were not both made with, in words.
     pub problems: Vec<String>,
@@ -42,9 +42,9 @@ pub struct Diffed {
 /// # Errors
 /// Manifests that cannot be trusted, or whose digests are of different
 /// algorithms while digests are compared; a failed write.
-pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
-    let mut old = what.old.stream(what.trust, Ahead::Thread)?;
-    let mut new = what.new.stream(what.trust, Ahead::Thread)?;
+pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
+    let mut old = what.old.stream(what.trust, Prefetch::Thread)?;
+    let mut new = what.new.stream(what.trust, Prefetch::Thread)?;
     old.prove()?;
     new.prove()?;
     let (old_dev, new_dev) = (old.header().root_dev, new.header().root_dev);
@@ -72,7 +72,7 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
         let after = if order.is_ge() { new.take()? } else { None };
         let reported = match (before, after) {
             (Some(before), Some(after)) => {
-                let (mut one, mut other) = (View::from(before), View::from(after));
+                let (mut one, mut other) = (EntryRef::from(before), EntryRef::from(after));
                 if before.path == ROOT {
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
@@ -87,11 +87,11 @@ pub fn diff(what: &Diff<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
                         .map(drop),
                 }
             }
-            (Some(before), None) => comparison.removed(&before.path, &View::from(before)),
+            (Some(before), None) => comparison.removed(&before.path, &EntryRef::from(before)),
             (None, Some(after)) if after.found == Some(Found::Damaged) => {
-                comparison.known_added(&after.path, &View::from(after), after.tried_at)
+                comparison.known_added(&after.path, &EntryRef::from(after), after.tried_at)
             }
-            (None, Some(after)) => comparison.added(&after.path, &View::from(after), Offline),
+            (None, Some(after)) => comparison.added(&after.path, &EntryRef::from(after), Offline),
             (None, None) => Ok(()),
         };
         reported.map_err(|error| report_failed(&error))?;

@@ -100,7 +100,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            write!(f, "{}: ", crate::report::escaped(path))?;
+            write!(f, "{}: ", bc_fs::escape(path))?;
         }
         f.write_str(&self.message)
     }

@@ -9,7 +9,7 @@ use bc_walk::Entries;
 
 use crate::error::{Error, ErrorKind};
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::Ahead;
+use crate::manifest_stream::Prefetch;
 use crate::verify::tree_options;
 
 /// Formats of other tools.
@@ -22,6 +22,20 @@ pub enum Foreign {
     Hashdeep,
     /// `mtree -p ROOT -f FILE` (that of NetBSD).
     Mtree,
+}
+
+impl Foreign {
+    /// All of them.
+    pub const ALL: [Foreign; 3] = [Foreign::Gnu, Foreign::Hashdeep, Foreign::Mtree];
+
+    /// `gnu`, `hashdeep` or `mtree`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Foreign::Gnu => "gnu",
+            Foreign::Hashdeep => "hashdeep",
+            Foreign::Mtree => "mtree",
+        }
+    }
 }
 
 /// What was written.
@@ -49,7 +63,7 @@ pub fn export<W: Write>(
     trust: Trust,
     mut out: W,
 ) -> Result<(W, Exported), Error> {
-    let mut entries = manifest.stream(trust, Ahead::Here)?;
+    let mut entries = manifest.stream(trust, Prefetch::Off)?;
     let header = entries.header();
     let algorithm = header.algorithm.clone();
     let known: &[&str] = match format {

@@ -1,109 +1,11 @@
-//! The fields of an entry, and sets of them as `--ignore` names them.
+//! Sets of fields as `--ignore` names them, and what is compared.
 
 use std::fmt;
 use std::str::FromStr;
 
 use bc_manifest::integrity::Kind;
 
-/// What an entry records beside its path.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Field {
-    /// File type. Always compared.
-    Kind,
-    /// Bytes; of a link the length of its target.
-    Size,
-    /// Permission bits with the type bits above them.
-    Mode,
-    /// Owner.
-    Uid,
-    /// Group.
-    Gid,
-    /// Time of the last change of content, nanoseconds.
-    Mtime,
-    /// Time of the last change of the inode, nanoseconds.
-    Ctime,
-    /// Inode number.
-    Ino,
-    /// Number of hard links.
-    Nlink,
-    /// Device of the root.
-    Dev,
-    /// Device number of a device node.
-    Rdev,
-    /// Digest of a file's content.
-    Digest,
-    /// Target of a symbolic link.
-    Target,
-    /// Extended attributes, ACLs and capabilities among them.
-    Xattrs,
-    /// Size of a directory, which depends on the file system.
-    DirSize,
-    /// Links of a directory, which depend on the file system.
-    DirNlink,
-}
-
-impl Field {
-    /// All of them, in the order in which differences are reported.
-    pub const ALL: [Field; 16] = [
-        Field::Kind,
-        Field::Size,
-        Field::Mode,
-        Field::Uid,
-        Field::Gid,
-        Field::Mtime,
-        Field::Ctime,
-        Field::Ino,
-        Field::Nlink,
-        Field::Dev,
-        Field::Rdev,
-        Field::Digest,
-        Field::Target,
-        Field::Xattrs,
-        Field::DirSize,
-        Field::DirNlink,
-    ];
-
-    /// As options name it: `mode`, `mtime`, `dir-size`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Field::Kind => "kind",
-            Field::Size => "size",
-            Field::Mode => "mode",
-            Field::Uid => "uid",
-            Field::Gid => "gid",
-            Field::Mtime => "mtime",
-            Field::Ctime => "ctime",
-            Field::Ino => "ino",
-            Field::Nlink => "nlink",
-            Field::Dev => "dev",
-            Field::Rdev => "rdev",
-            Field::Digest => "digest",
-            Field::Target => "target",
-            Field::Xattrs => "xattrs",
-            Field::DirSize => "dir-size",
-            Field::DirNlink => "dir-nlink",
-        }
-    }
-
-    /// The key of the field in manifests and reports: `mtime_ns`, `size`.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Field::Mtime => "mtime_ns",
-            Field::Ctime => "ctime_ns",
-            Field::DirSize => "size",
-            Field::DirNlink => "nlink",
-            _ => self.name(),
-        }
-    }
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use crate::field::Field;
 
 /// A set of fields. Parsed from names with commas between them; the empty
 /// text is the empty set.
@@ -114,14 +16,22 @@ impl Fields {
     /// No fields.
     pub const NONE: Fields = Fields(0);
 
+    /// All fields.
+    pub const ALL: Fields = Fields((1 << Field::ALL.len()) - 1);
+
     /// What a restore from a backup cannot bring back: not compared unless
     /// fields to ignore are given explicitly.
-    pub const NOT_RESTORED: Fields = Fields::NONE
-        .with(Field::Ino)
-        .with(Field::Ctime)
-        .with(Field::Dev)
-        .with(Field::DirSize)
-        .with(Field::DirNlink);
+    pub const NOT_RESTORED: Fields = {
+        let mut fields = Fields::ALL;
+        let mut nth = 0;
+        while nth < Field::ALL.len() {
+            if Field::ALL[nth].is_restored() {
+                fields = fields.without(Field::ALL[nth]);
+            }
+            nth += 1;
+        }
+        fields
+    };
 
     /// This set and `field`.
     #[must_use]
@@ -129,14 +39,15 @@ impl Fields {
         Fields(self.0 | 1 << field as u8)
     }
 
+    /// This set but for `field`.
+    #[must_use]
+    pub const fn without(self, field: Field) -> Fields {
+        Fields(self.0 & !(1 << field as u8))
+    }
+
     /// Is `field` in the set?
     pub const fn contains(self, field: Field) -> bool {
         self.0 & (1 << field as u8) != 0
-    }
-
-    /// Is the set empty?
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
     }
 
     /// The fields, in order.
@@ -210,7 +121,7 @@ impl FromStr for Fields {
 
 /// How much of two entries is compared.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Mode {
+pub enum CompareMode {
     /// Content and every field that is not ignored.
     #[default]
     Strict,
@@ -220,69 +131,40 @@ pub enum Mode {
     Meta,
 }
 
-impl Mode {
+impl CompareMode {
+    /// All of them.
+    pub const ALL: [CompareMode; 3] =
+        [CompareMode::Strict, CompareMode::Content, CompareMode::Meta];
+
     /// `strict`, `content` or `meta`.
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Strict => "strict",
-            Mode::Content => "content",
-            Mode::Meta => "meta",
+            CompareMode::Strict => "strict",
+            CompareMode::Content => "content",
+            CompareMode::Meta => "meta",
         }
     }
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = UnknownMode;
-
-    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
-        [Mode::Strict, Mode::Content, Mode::Meta]
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| UnknownMode(text.to_string()))
-    }
-}
-
-/// A name that is no mode's.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnknownMode(String);
-
-impl fmt::Display for UnknownMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "unknown mode '{}'; modes are strict, content, meta",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownMode {}
-
 /// Which fields count as a difference.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Rules {
+pub struct CompareRules {
     /// The mode.
-    pub mode: Mode,
+    pub mode: CompareMode,
     /// Fields left out of the comparison.
     pub ignore: Fields,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            mode: Mode::Strict,
+impl Default for CompareRules {
+    fn default() -> CompareRules {
+        CompareRules {
+            mode: CompareMode::Strict,
             ignore: Fields::NOT_RESTORED,
         }
     }
 }
 
-impl Rules {
+impl CompareRules {
     /// Does a difference in `field` between two entries of this kind count?
     /// `Size` and `Nlink` stand for `DirSize` and `DirNlink` too.
     pub fn compares(&self, field: Field, kind: Kind) -> bool {
@@ -293,8 +175,8 @@ impl Rules {
         };
         let content = matches!(field, Field::Kind | Field::Digest | Field::Target);
         match self.mode {
-            Mode::Content if !content => false,
-            Mode::Meta if field == Field::Digest => false,
+            CompareMode::Content if !content => false,
+            CompareMode::Meta if field == Field::Digest => false,
             _ => !self.ignore.contains(field),
         }
     }
@@ -324,25 +206,25 @@ mod tests {
 
     #[test]
     fn modes_limit_what_is_compared() {
-        let strict = Rules::default();
+        let strict = CompareRules::default();
         assert!(strict.compares(Field::Size, Kind::File));
         assert!(!strict.compares(Field::Size, Kind::Dir));
         assert!(!strict.compares(Field::Ctime, Kind::File));
-        let explicit = Rules {
-            mode: Mode::Strict,
+        let explicit = CompareRules {
+            mode: CompareMode::Strict,
             ignore: Fields::NONE,
         };
         assert!(explicit.compares(Field::Ctime, Kind::File));
         assert!(explicit.compares(Field::Nlink, Kind::Dir));
-        let content = Rules {
-            mode: Mode::Content,
+        let content = CompareRules {
+            mode: CompareMode::Content,
             ..strict
         };
         assert!(content.compares(Field::Digest, Kind::File));
         assert!(content.compares(Field::Target, Kind::Symlink));
         assert!(!content.compares(Field::Mode, Kind::File));
-        let meta = Rules {
-            mode: Mode::Meta,
+        let meta = CompareRules {
+            mode: CompareMode::Meta,
             ..strict
         };
         assert!(!meta.compares(Field::Digest, Kind::File));

@@ -11,13 +11,13 @@ use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
 use bc_walk::Entries;
 
 use crate::create::writing;
+use crate::entry_ref::IMPORTED;
 use crate::error::{Error, ErrorKind};
 use crate::options::TreeOptions;
-use crate::view::IMPORTED;
 
 /// What to import.
 #[derive(Clone, Copy, Debug)]
-pub struct Import<'a> {
+pub struct ImportOptions<'a> {
     /// The file's name, for messages.
     pub name: &'a [u8],
     /// Algorithm of the digests, or which of several to take. By default what
@@ -41,7 +41,7 @@ type Lines = Vec<(Vec<u8>, Digest, Option<u64>)>;
 /// A line that cannot be understood, a path that leaves the root, two digests
 /// for one path, an algorithm that cannot be told, a failed read or write.
 pub fn import<W: Write>(
-    what: &Import<'_>,
+    what: &ImportOptions<'_>,
     mut input: impl BufRead,
     out: W,
 ) -> Result<(W, Trailer), Error> {
@@ -89,16 +89,16 @@ pub fn import<W: Write>(
     writer.finish().map_err(writing)
 }
 
-fn bad(what: &Import<'_>, message: impl Into<String>) -> Error {
+fn bad(what: &ImportOptions<'_>, message: impl Into<String>) -> Error {
     Error::at(ErrorKind::Manifest, what.name, message)
 }
 
-fn at_line(what: &Import<'_>, line: u64, message: &str) -> Error {
+fn at_line(what: &ImportOptions<'_>, line: u64, message: &str) -> Error {
     bad(what, format!("line {line}: {message}"))
 }
 
 /// A path as an entry has it.
-fn path(what: &Import<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
+fn path(what: &ImportOptions<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
     let refused = |why: &str| {
         let path = bc_fs::escape(path);
         at_line(what, line, &format!("{why}: {path}"))
@@ -159,7 +159,7 @@ fn meaningful(mut path: &[u8]) -> &[u8] {
     }
 }
 
-fn checksums(what: &Import<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
+fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
     let mut options = Options::default();
     if let Some(algorithm) = what.algorithm {
         options.lengths = vec![algorithm.digest_len()];
@@ -229,7 +229,10 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 
 /// `%%%% size,md5,sha256,filename` names the columns; lines with `##` are
 /// comments; names run to the end of the line as they are.
-fn hashdeep(what: &Import<'_>, mut input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
+fn hashdeep(
+    what: &ImportOptions<'_>,
+    mut input: impl BufRead,
+) -> Result<(Algorithm, Lines), Error> {
     let mut column: Option<(usize, Algorithm)> = None;
     let mut columns = 0;
     let mut lines = Lines::new();

@@ -11,14 +11,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
-use bc_digest::{Algorithm, Digest, Hasher};
+use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, Trailer};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
-use crate::old_side::{Ahead, BATCH, BATCHES, End, Lines, Message, OldSide, fill, problems};
+use crate::manifest_stream::{
+    BATCH, BATCHES, End, Lines, ManifestStream, Message, Prefetch, fill, problems,
+};
 
 /// What to do with a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -242,14 +244,14 @@ impl ManifestFile {
         lines.map_err(|error| self.unreadable(&error))
     }
 
-    /// The entries from the first on. [`OldSide::prove`] must be asked before
+    /// The entries from the first on. [`ManifestStream::prove`] must be asked before
     /// anything is done about them.
     ///
-    /// With `Ahead::Thread` the manifest is checked and taken apart by a thread
+    /// With `Prefetch::Thread` the manifest is checked and taken apart by a thread
     /// of its own, so that both cost no time while the caller walks a tree.
-    pub(crate) fn stream(&self, trust: Trust, ahead: Ahead) -> Result<OldSide, Error> {
-        if ahead == Ahead::Thread
-            && let Some(side) = self.stream_ahead(trust)?
+    pub(crate) fn stream(&self, trust: Trust, prefetch: Prefetch) -> Result<ManifestStream, Error> {
+        if prefetch == Prefetch::Thread
+            && let Some(side) = self.stream_prefetched(trust)?
         {
             return Ok(side);
         }
@@ -262,8 +264,10 @@ impl ManifestFile {
     }
 
     /// The entries once more, without another look at the SHA-256.
-    pub(crate) fn again(&self, trust: Trust) -> Result<OldSide, Error> {
-        Ok(OldSide::here(self.clone(), self.reader(trust)?))
+    pub(crate) fn again(&self, trust: Trust) -> Result<ManifestStream, Error> {
+        let (reader, file) = (self.reader(trust)?, self.clone());
+        let blame = move |error: &bc_manifest::Error| file.refused(error);
+        Ok(ManifestStream::direct(reader, Box::new(blame)))
     }
 
     pub(crate) fn reader(&self, trust: Trust) -> Result<Lines, Error> {
@@ -275,7 +279,7 @@ impl ManifestFile {
     }
 
     /// `None` where no thread is to be had.
-    fn stream_ahead(&self, trust: Trust) -> Result<Option<OldSide>, Error> {
+    fn stream_prefetched(&self, trust: Trust) -> Result<Option<ManifestStream>, Error> {
         let header = self.header()?;
         let (sender, receiver) = sync_channel(BATCHES);
         let (back, used) = channel();
@@ -292,7 +296,7 @@ impl ManifestFile {
         if thread.spawn(work).is_err() {
             return Ok(None);
         }
-        Ok(Some(OldSide::ahead(header, receiver, back)))
+        Ok(Some(ManifestStream::prefetched(header, receiver, back)))
     }
 
     fn send_all(
@@ -325,45 +329,7 @@ impl ManifestFile {
     /// # Errors
     /// If they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
-        let mut input = self.lines()?;
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        // The last line so far: it may be the trailer, which is not hashed.
-        let mut held: Vec<u8> = Vec::new();
-        loop {
-            let chunk = match input.fill_buf() {
-                Ok([]) => break,
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(self.unreadable(&error)),
-            };
-            let len = chunk.len();
-            match chunk[..len - 1].iter().rposition(|&byte| byte == b'\n') {
-                Some(newline) => {
-                    hasher.update(&held);
-                    hasher.update(&chunk[..=newline]);
-                    held.clear();
-                    held.extend_from_slice(&chunk[newline + 1..]);
-                }
-                None => {
-                    if held.last() == Some(&b'\n') || held.len() > bc_manifest::MAX_LINE {
-                        hasher.update(&held);
-                        held.clear();
-                    }
-                    held.extend_from_slice(chunk);
-                }
-            }
-            input.consume(len);
-        }
-        let line = held.strip_suffix(b"\n");
-        let Some(line) = line.filter(|line| line.starts_with(b"{\"type\":\"trailer\"")) else {
-            return Err(self.bad("truncated: no complete trailer"));
-        };
-        // Keys of a later version may follow, so it is looked for by name.
-        let sha256 = Trailer::sha256_in(line);
-        if sha256.map(|bytes| Digest::new(&bytes)) != Some(hasher.finalize()) {
-            return Err(self.bad("altered: the SHA-256 in the trailer does not match"));
-        }
-        Ok(())
+        check_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
     pub(crate) fn bad(&self, message: impl Into<String>) -> Error {

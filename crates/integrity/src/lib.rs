@@ -6,20 +6,20 @@
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
-//!   and returns a [`Summary`]; [`report::Report`] turns changes into lines of
+//!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
 //!   text or JSON.
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
 //! How it flows: `tree` walks; `hashing` reads all files through one plan and
 //! hands digests back in path order, window by window, while reading goes on;
-//! `present` joins stat, digest, link target and attributes of each entry;
-//! `input` and `old_side` stream the old manifest beside it; `view` judges two entries of
-//! one path; `compare` reports in order and finds moves.
+//! `entry_loader` joins stat, digest, link target and attributes of each entry;
+//! `input` and `manifest_stream` stream the old manifest beside it; `judge` judges
+//! two entries of one path; `compare` reports in order and finds moves.
 //!
 //! Invariants:
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
-//!   [`Summary::reconciles`] holds for every run.
+//!   [`ComparisonSummary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
 //!   file read ahead; and 40 bytes for each file that only one side has, for
@@ -34,8 +34,9 @@
 //!
 //! ```
 //! use bc_digest::{Algorithm, CpuFeatures};
-//! use bc_integrity::{Create, ManifestFile, Outcome, Reading, Verify, Work, create, verify};
-//! use bc_integrity::report::{Format, Report};
+//! use bc_integrity::{Conclusion, CreateOptions, ManifestFile, Reading, VerifyOptions, Work};
+//! use bc_integrity::{create, verify};
+//! use bc_integrity::report::{ChangeFormat, ChangeReport};
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let root = dir.path().join("tree");
@@ -57,7 +58,7 @@
 //!     shows_bytes: false,
 //!     progress: &progress,
 //! };
-//! let what = Create {
+//! let what = CreateOptions {
 //!     root: root.as_os_str(),
 //!     tree: Default::default(),
 //!     algorithm: Algorithm::Sha256,
@@ -69,7 +70,7 @@
 //!
 //! std::fs::write(root.join("b"), "more")?;
 //! let manifest = ManifestFile::from_reader(b"memory", &bytes[..])?;
-//! let what = Verify {
+//! let what = VerifyOptions {
 //!     root: root.as_os_str(),
 //!     manifest: &manifest,
 //!     rules: Default::default(),
@@ -78,11 +79,11 @@
 //!     root_check: Default::default(),
 //!     leave_out: &[],
 //! };
-//! let mut report = Report::new(Vec::new(), Format::Text);
+//! let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
 //! let done = verify(&what, &work, &mut |change| report.change(change))?;
 //! let text = String::from_utf8(report.end(&done.summary)?)?;
 //! assert!(text.ends_with("+ b\n"));
-//! assert_eq!(done.summary.outcome(), Outcome::Different);
+//! assert_eq!(done.summary.conclusion(), Conclusion::Different);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -94,19 +95,22 @@ pub mod compare;
 mod create;
 mod devices;
 mod diff;
+mod entry_loader;
+pub mod entry_ref;
 mod error;
 mod export;
+mod field;
 pub mod fields;
 mod hashing;
 mod hint;
 mod import;
 mod input;
+pub mod judge;
+mod manifest_stream;
 mod mounts;
 mod moves;
-mod old_side;
 mod options;
 mod place;
-mod present;
 pub mod report;
 mod reread;
 mod spool;
@@ -115,18 +119,18 @@ mod swaps;
 mod tree;
 mod unmounted;
 mod update;
+mod value;
 mod verify;
-pub mod view;
 
-pub use create::{Create, Created, OnFailure, create};
-pub use diff::{Diff, Diffed, diff};
+pub use create::{CreateOptions, Created, OnFailure, create};
+pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
-pub use import::{Import, import};
+pub use import::{ImportOptions, import};
 pub use input::{ManifestFile, Trust};
-pub use options::{Job, Reading, TreeOptions, Work, Xattrs};
+pub use options::{Job, Reading, RootCheck, TreeOptions, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
-pub use summary::{Outcome, Summary};
-pub use update::{Damaged, Update, Updated, update};
-pub use verify::{RootCheck, Verified, Verify, verify};
+pub use summary::{ComparisonSummary, Conclusion};
+pub use update::{Damaged, UpdateOptions, Updated, update};
+pub use verify::{Verified, VerifyOptions, verify};

@@ -1,7 +1,9 @@
 //! Where file systems and files are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use bc_manifest::integrity::Mounted;
@@ -100,6 +102,12 @@ impl Mount {
         self.id
     }
 
+    /// The UUID of what is mounted, which has this device number.
+    pub(crate) fn uuid(&self, dev: u64) -> Option<String> {
+        let point = Path::new(OsStr::from_bytes(&self.point));
+        uuid_at(point, Some(dev), Some(&self.source))
+    }
+
     /// What a manifest says of it.
     pub(crate) fn recorded(&self, fs_uuid: Option<String>) -> Mounted {
         Mounted {
@@ -109,6 +117,27 @@ impl Mount {
             subvolid: self.subvolid,
         }
     }
+}
+
+/// The UUID of the file system that `path`, a directory or a regular file with the device number
+/// `dev`, is on: from the kernel, or by the links that udev keeps.
+pub(crate) fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
+    if let Some(uuid) = File::open(path).ok().and_then(bc_fs::file_system_uuid) {
+        return Some(uuid);
+    }
+    // The device itself, or, on btrfs, that of the mount.
+    let of_source = source
+        .filter(|source| source.starts_with('/'))
+        .and_then(|source| std::fs::metadata(source).ok())
+        .filter(|meta| meta.file_type().is_block_device())
+        .map(|meta| meta.rdev());
+    let devices = [dev, of_source];
+    let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
+    let found = links.into_iter().find(|link| {
+        let device = std::fs::metadata(link.path());
+        device.is_ok_and(|meta| devices.contains(&Some(meta.rdev())))
+    })?;
+    found.file_name().into_string().ok()
 }
 
 /// What is at `path`, and the number of the mount it is on where the kernel tells (Linux 5.8).

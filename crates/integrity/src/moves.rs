@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bc_manifest::time::is_beyond;
 
-use crate::view::View;
+use crate::entry_ref::EntryRef;
 
 /// One side of a possible move. 40 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Candidate {
     pub(crate) fn new(
         side: Side,
         path: &[u8],
-        file: &View<'_>,
+        file: &EntryRef<'_>,
         numbers: Numbers,
         record: u64,
     ) -> Option<Candidate> {
@@ -216,12 +216,12 @@ mod tests {
         (ino, size, mtime): (u64, u64, i64),
         record: u64,
     ) -> Option<Candidate> {
-        let view = View {
+        let view = EntryRef {
             digest: Some(digest),
             ino: Some(ino),
             size: Some(size),
             mtime_ns: Some(mtime),
-            ..View::new(bc_manifest::integrity::Kind::File)
+            ..EntryRef::new(bc_manifest::integrity::Kind::File)
         };
         Candidate::new(side, path.as_bytes(), &view, Numbers::Stable, record)
     }
@@ -277,12 +277,12 @@ mod tests {
     #[test]
     fn numbers_that_move_tell_nothing() {
         let of = |side, digest: &'static [u8], numbers, record| {
-            let view = View {
+            let view = EntryRef {
                 digest: Some(digest),
                 ino: Some(5),
                 size: Some(9),
                 mtime_ns: Some(7),
-                ..View::new(bc_manifest::integrity::Kind::File)
+                ..EntryRef::new(bc_manifest::integrity::Kind::File)
             };
             Candidate::new(side, b"p", &view, numbers, record).unwrap()
         };

@@ -12,12 +12,23 @@ use crate::error::{Error, ErrorKind};
 
 /// Whether extended attributes are recorded.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Xattrs {
+pub enum XattrPolicy {
     /// No.
     #[default]
     Skip,
     /// All that can be seen: user attributes, ACLs, capabilities, labels.
     Record,
+}
+
+/// Whether a root that looks like an unmounted disk is taken at its word.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RootCheck {
+    /// No: an empty root, or one on another device where nothing matches, is
+    /// refused.
+    #[default]
+    Careful,
+    /// Yes.
+    Forced,
 }
 
 /// Which entries a manifest holds: recorded in it, so that every later command
@@ -45,7 +56,7 @@ pub struct TreeOptions {
     /// Files only (as imported manifests have it), or everything.
     pub entries: Entries,
     /// Extended attributes.
-    pub xattrs: Xattrs,
+    pub xattrs: XattrPolicy,
 }
 
 impl Default for TreeOptions {
@@ -61,7 +72,7 @@ impl Default for TreeOptions {
             max_size: None,
             ignore_files: IgnoreFiles::Off,
             entries: Entries::All,
-            xattrs: Xattrs::Skip,
+            xattrs: XattrPolicy::Skip,
         }
     }
 }
@@ -114,7 +125,7 @@ impl TreeOptions {
             "max_size": self.max_size,
             "ignore_files": self.ignore_files == IgnoreFiles::Honour,
             "entries": if self.entries == Entries::All { "all" } else { "files" },
-            "xattrs": self.xattrs == Xattrs::Record,
+            "xattrs": self.xattrs == XattrPolicy::Record,
         });
         match options {
             Value::Object(map) => map,
@@ -181,7 +192,7 @@ impl TreeOptions {
                     _ => return None,
                 };
             }
-            "xattrs" => self.xattrs = pick(value, Xattrs::Record, Xattrs::Skip)?,
+            "xattrs" => self.xattrs = pick(value, XattrPolicy::Record, XattrPolicy::Skip)?,
             _ => return None,
         }
         Some(())
@@ -245,7 +256,7 @@ mod tests {
             max_size: Some(u64::MAX),
             ignore_files: IgnoreFiles::Honour,
             entries: Entries::Files,
-            xattrs: Xattrs::Record,
+            xattrs: XattrPolicy::Record,
         };
         assert_eq!(TreeOptions::from_json(&options.to_json()).unwrap(), options);
         let default = TreeOptions::default();

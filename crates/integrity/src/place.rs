@@ -1,14 +1,12 @@
 //! Where a tree lies: what a manifest's header says of it beyond the name of the host.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use bc_manifest::integrity::Header;
 
-use crate::mounts::Mounts;
+use crate::mounts::{Mounts, uuid_at};
 use crate::tree::Tree;
 
 /// Who writes a manifest: for its header. What is `None` is not known.
@@ -40,34 +38,13 @@ pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Or
 }
 
 /// The UUID of the root's file system.
-pub(crate) fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
+fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
     let real = tree.real.as_deref()?;
     uuid_at(
         &directory(real),
         tree.root().map(|stat| stat.id.dev),
         source,
     )
-}
-
-/// The UUID of the file system that `path`, a directory or a regular file with the device number
-/// `dev`, is on: from the kernel, or by the links that udev keeps.
-pub(crate) fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
-    if let Some(uuid) = File::open(path).ok().and_then(bc_fs::file_system_uuid) {
-        return Some(uuid);
-    }
-    // The device itself, or, on btrfs, that of the mount.
-    let of_source = source
-        .filter(|source| source.starts_with('/'))
-        .and_then(|source| std::fs::metadata(source).ok())
-        .filter(|meta| meta.file_type().is_block_device())
-        .map(|meta| meta.rdev());
-    let devices = [dev, of_source];
-    let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
-    let found = links.into_iter().find(|link| {
-        let device = std::fs::metadata(link.path());
-        device.is_ok_and(|meta| devices.contains(&Some(meta.rdev())))
-    })?;
-    found.file_name().into_string().ok()
 }
 
 /// A root that is a file is never opened for this: it may be no regular one.

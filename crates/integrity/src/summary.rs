@@ -1,36 +1,25 @@
 //! Counts of a comparison, which add up on both sides.
 
-use std::fmt;
-
 use crate::change::Class;
 
 /// How a comparison ended.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Outcome {
-    /// Nothing differs: exit status 0.
+pub enum Conclusion {
+    /// Nothing differs.
     Same,
-    /// Something differs or could not be read: 1.
+    /// Something differs or could not be read.
     Different,
-    /// Something is damaged, whatever else differs: 3.
+    /// Something is damaged, whatever else differs.
     Damaged,
 }
 
-impl Outcome {
+impl Conclusion {
     /// `same`, `different` or `damaged`.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Same => "same",
-            Outcome::Different => "different",
-            Outcome::Damaged => "damaged",
-        }
-    }
-
-    /// The status to exit with.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Outcome::Same => 0,
-            Outcome::Different => 1,
-            Outcome::Damaged => 3,
+            Conclusion::Same => "same",
+            Conclusion::Different => "different",
+            Conclusion::Damaged => "damaged",
         }
     }
 }
@@ -43,7 +32,7 @@ impl Outcome {
 /// does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Summary {
+pub struct ComparisonSummary {
     counts: [u64; Class::ALL.len()],
     /// Entries of the manifest, or of the older one.
     pub old: u64,
@@ -68,18 +57,18 @@ pub struct Summary {
     pub complete: bool,
 }
 
-impl Summary {
+impl ComparisonSummary {
     pub(crate) fn add(&mut self, class: Class) {
         self.counts[class as usize] += 1;
     }
 
     /// The summary of two sides of so many entries without any difference.
-    pub(crate) fn all_ok(entries: u64) -> Summary {
-        let mut summary = Summary {
+    pub(crate) fn all_ok(entries: u64) -> ComparisonSummary {
+        let mut summary = ComparisonSummary {
             old: entries,
             new: entries,
             complete: true,
-            ..Summary::default()
+            ..ComparisonSummary::default()
         };
         summary.counts[Class::Ok as usize] = entries;
         summary
@@ -132,26 +121,11 @@ impl Summary {
     }
 
     /// The verdict.
-    pub fn outcome(&self) -> Outcome {
+    pub fn conclusion(&self) -> Conclusion {
         match () {
-            () if self.count(Class::Damaged) > 0 => Outcome::Damaged,
-            () if self.any() => Outcome::Different,
-            () => Outcome::Same,
+            () if self.count(Class::Damaged) > 0 => Conclusion::Damaged,
+            () if self.any() => Conclusion::Different,
+            () => Conclusion::Same,
         }
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for class in Class::ALL {
-            if class == Class::Ok || self.count(class) > 0 {
-                let comma = if class == Class::Ok { "" } else { ", " };
-                write!(f, "{comma}{} {}", self.count(class), class.name())?;
-            }
-        }
-        if !self.complete {
-            f.write_str(" (stopped at the first difference)")?;
-        }
-        Ok(())
     }
 }

@@ -10,11 +10,10 @@ use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, Mounted, ROOT, path_order};
 use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, OwnFile, Symlinks};
 
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
-use crate::place::uuid_at;
-use crate::view::View;
 
 /// What a symbolic link has to do with an entry, where links are followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,10 +45,10 @@ pub(crate) struct Tree {
     /// Entries whose directory could not be read, and why.
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
-    strays: Vec<Stray>,
+    unlisted: Vec<Unlisted>,
     /// What may be a directory and could not be read, each with a closing
     /// slash: everything below is unknown.
-    unlisted: Vec<(Vec<u8>, Failure)>,
+    unread_dirs: Vec<(Vec<u8>, Failure)>,
 }
 
 /// What is mounted somewhere, and which file or directory that is, if it is known.
@@ -59,7 +58,7 @@ struct Found {
 }
 
 /// A path of which nothing is known but that it is there.
-pub(crate) struct Stray {
+pub(crate) struct Unlisted {
     pub(crate) path: Vec<u8>,
     pub(crate) failure: Failure,
     /// The entry it comes before.
@@ -70,7 +69,7 @@ pub(crate) struct Stray {
 #[derive(Clone, Copy)]
 pub(crate) enum Item<'a> {
     Entry(EntryId),
-    Stray(&'a Stray),
+    Unlisted(&'a Unlisted),
 }
 
 impl Tree {
@@ -95,8 +94,8 @@ impl Tree {
         }
         let mut tree = Tree {
             failures: BTreeMap::new(),
-            strays: Vec::new(),
             unlisted: Vec::new(),
+            unread_dirs: Vec::new(),
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: Mounts::read(),
@@ -159,11 +158,9 @@ impl Tree {
             let Some((identity, mount)) = mounts.led_to(&at) else {
                 continue;
             };
-            let mounted = known.entry(mount.id()).or_insert_with(|| {
-                let point = Path::new(OsStr::from_bytes(&mount.point));
-                let uuid = uuid_at(point, Some(identity.dev), Some(&mount.source));
-                mount.recorded(uuid)
-            });
+            let mounted = known
+                .entry(mount.id())
+                .or_insert_with(|| mount.recorded(mount.uuid(identity.dev)));
             let identity = Some(identity);
             let mounted = mounted.clone();
             found.push((id, path, Found { mounted, identity }));
@@ -197,8 +194,7 @@ impl Tree {
             self.listing.kind(id),
             bc_walk::Kind::Dir | bc_walk::Kind::File
         );
-        let point = std::path::Path::new(OsStr::from_bytes(&mount.point));
-        let uuid = plain.then(|| uuid_at(point, Some(identity.dev), Some(&mount.source)));
+        let uuid = plain.then(|| mount.uuid(identity.dev));
         let found = Found {
             mounted: mount.recorded(uuid.flatten()),
             identity: Some(identity),
@@ -268,7 +264,7 @@ impl Tree {
     }
 
     /// The same of an entry that was found to be `now` when it was looked at last.
-    pub(crate) fn mount_of(&self, id: EntryId, now: &View<'_>) -> Option<&Mounted> {
+    pub(crate) fn mount_of(&self, id: EntryId, now: &EntryRef<'_>) -> Option<&Mounted> {
         let found = self.mounted.get(&id)?;
         let now = now.device.zip(now.ino);
         let same = found
@@ -299,40 +295,44 @@ impl Tree {
             let failure = failure(error);
             let mut below = relative.to_vec();
             below.push(b'/');
-            self.unlisted.push((below, failure.clone()));
+            self.unread_dirs.push((below, failure.clone()));
             if path == relative {
                 self.failures.entry(EntryId(at)).or_insert(failure);
-            } else if self.strays.last().is_none_or(|last| last.path != relative) {
-                self.strays.push(Stray {
+            } else if self
+                .unlisted
+                .last()
+                .is_none_or(|last| last.path != relative)
+            {
+                self.unlisted.push(Unlisted {
                     path: relative.to_vec(),
                     failure,
                     before: at,
                 });
             }
         }
-        self.strays.sort_by(|a, b| path_order(&a.path, &b.path));
-        self.strays.dedup_by(|a, b| a.path == b.path);
-        self.unlisted.sort_by(|a, b| a.0.cmp(&b.0));
+        self.unlisted.sort_by(|a, b| path_order(&a.path, &b.path));
+        self.unlisted.dedup_by(|a, b| a.path == b.path);
+        self.unread_dirs.sort_by(|a, b| a.0.cmp(&b.0));
     }
 
-    /// The paths of a range of entries, strays before each included; those
+    /// The paths of a range of entries, unlisted ones before each included; those
     /// behind the last entry of all come with the range that ends there.
     pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
         let from = self
-            .strays
-            .partition_point(|stray| stray.before < range.start);
+            .unlisted
+            .partition_point(|unlisted| unlisted.before < range.start);
         let end = range.end;
         let is_last = end as usize == self.listing.len();
-        let mut strays = self.strays[from..].iter().peekable();
+        let mut unlisted = self.unlisted[from..].iter().peekable();
         let mut ids = range.peekable();
         std::iter::from_fn(move || {
             let next = ids.peek().copied();
-            let due = |stray: &&Stray| match next {
-                Some(id) => stray.before <= id,
+            let due = |unlisted: &&Unlisted| match next {
+                Some(id) => unlisted.before <= id,
                 None => is_last,
             };
-            match strays.next_if(due) {
-                Some(stray) => Some(Item::Stray(stray)),
+            match unlisted.next_if(due) {
+                Some(unlisted) => Some(Item::Unlisted(unlisted)),
                 None => ids.next().map(|id| Item::Entry(EntryId(id))),
             }
         })
@@ -340,7 +340,7 @@ impl Tree {
 
     /// What the walk knows of an entry; `stat` is the newer one of the
     /// descriptor that was read, if it differs.
-    pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> View<'_> {
+    pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> EntryRef<'_> {
         let walked;
         let stat = match stat {
             Some(stat) => stat,
@@ -349,10 +349,10 @@ impl Tree {
                     walked = stat;
                     &walked
                 }
-                None => return View::new(kind(self.listing.kind(id))),
+                None => return EntryRef::new(kind(self.listing.kind(id))),
             },
         };
-        let mut view = View {
+        let mut view = EntryRef {
             error: self.failures.get(&id),
             ..stat_view(stat)
         };
@@ -377,7 +377,7 @@ impl Tree {
     /// directory above it that could not be read.
     pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
         let above = |(below, _): &&(Vec<u8>, Failure)| below == b"./" || path.starts_with(below);
-        let (below, failure) = self.unlisted.iter().find(above)?;
+        let (below, failure) = self.unread_dirs.iter().find(above)?;
         Some((failure, &below[..below.len() - 1]))
     }
 
@@ -408,14 +408,14 @@ impl Tree {
     /// Is there nothing but the root itself?
     pub(crate) fn is_empty(&self) -> bool {
         let entries = self.listing.len() - usize::from(self.root().is_some());
-        entries == 0 && self.strays.is_empty() && self.failures.is_empty()
+        entries == 0 && self.unlisted.is_empty() && self.failures.is_empty()
     }
 }
 
 /// The view of what `stat` says.
-pub(crate) fn stat_view(stat: &FileStat) -> View<'static> {
+pub(crate) fn stat_view(stat: &FileStat) -> EntryRef<'static> {
     let kind = kind(stat.kind());
-    View {
+    EntryRef {
         size: Some(stat.stamp.size),
         mode: Some(stat.mode),
         uid: Some(stat.uid),
@@ -426,7 +426,7 @@ pub(crate) fn stat_view(stat: &FileStat) -> View<'static> {
         nlink: Some(stat.nlink),
         device: Some(stat.id.dev),
         rdev: matches!(kind, Kind::Block | Kind::Char).then_some(stat.rdev),
-        ..View::new(kind)
+        ..EntryRef::new(kind)
     }
 }
 

@@ -9,9 +9,9 @@
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
-use crate::present::Present;
+use crate::entry_loader::LoadedEntry;
+use crate::options::RootCheck;
 use crate::tree::Link;
-use crate::verify::RootCheck;
 
 /// The mount points missed so far; entries come in path order.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Unmounted {
     }
 
     /// Looks at the next entry of the manifest and at what is at its path now.
-    pub(crate) fn see(&mut self, old: &Entry, new: Option<&Present<'_>>) -> Lost {
+    pub(crate) fn see(&mut self, old: &Entry, new: Option<&LoadedEntry<'_>>) -> Lost {
         if self.covers(&old.path) {
             return Lost::Below;
         }

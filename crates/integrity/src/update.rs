@@ -25,20 +25,20 @@ use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 use crate::compare::{Comparison, Detail, Flow, Sink};
 use crate::create::hash_options;
 use crate::devices::Devices;
+use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
-use crate::fields::{Fields, Mode, Rules};
+use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::Ahead;
-use crate::options::{TreeOptions, Work};
+use crate::manifest_stream::Prefetch;
+use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
-use crate::present::Looker;
 use crate::reread::{Reread, choose};
-use crate::summary::Summary;
+use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
-use crate::verify::{RootCheck, refuse_part, refuse_root, refused, report_failed, tree_options};
+use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
 use merge::Merge;
 use output::Output;
@@ -56,7 +56,7 @@ pub enum Damaged {
 
 /// What to update.
 #[derive(Clone, Copy, Debug)]
-pub struct Update<'a> {
+pub struct UpdateOptions<'a> {
     /// The root directory.
     pub root: &'a OsStr,
     /// Its manifest, which is replaced.
@@ -84,7 +84,7 @@ pub struct Update<'a> {
 #[non_exhaustive]
 pub struct Updated {
     /// What had changed since.
-    pub summary: Summary,
+    pub summary: ComparisonSummary,
     /// The new manifest's counts; `None` if there was nothing to write.
     pub written: Option<Trailer>,
     /// What was passed over in a damaged manifest, in words.
@@ -102,8 +102,8 @@ pub struct Updated {
 }
 
 /// Every field but the digest: whether there is anything to write at all.
-const EVERYTHING: Rules = Rules {
-    mode: Mode::Meta,
+const EVERYTHING: CompareRules = CompareRules {
+    mode: CompareMode::Meta,
     ignore: Fields::NONE,
 };
 
@@ -116,7 +116,11 @@ const EVERYTHING: Rules = Rules {
 /// # Errors
 /// As [`verify`](crate::verify()), or if another update of the same manifest is
 /// running. The old manifest is then as it was.
-pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Updated, Error> {
+pub fn update(
+    what: &UpdateOptions<'_>,
+    work: &Work<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
@@ -138,12 +142,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             "not a file that could be replaced",
         ));
     };
-    let ahead = if work.walk_workers.usual() > 1 {
-        Ahead::Thread
-    } else {
-        Ahead::Here
-    };
-    let mut old = manifest.stream(what.trust, ahead)?;
+    let mut old = manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
     refuse_part(&manifest, &header)?;
@@ -196,7 +195,7 @@ pub fn update(what: &Update<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
     }
     if !plan.differs && !plan.tell && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
-        let summary = Summary::all_ok(plan.seen);
+        let summary = ComparisonSummary::all_ok(plan.seen);
         let (problems, totals) = (plan.problems, Totals::default());
         return Ok(Updated {
             summary,
@@ -219,7 +218,7 @@ struct Scrubbed {
 }
 
 struct Updater<'a> {
-    what: &'a Update<'a>,
+    what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
     tree: &'a Tree,
     options: TreeOptions,
@@ -295,14 +294,14 @@ impl Updater<'_> {
             plan,
             scrubbed,
             was_on,
-            comparison: Comparison::new(Rules::default(), what.detail, sink),
+            comparison: Comparison::new(CompareRules::default(), what.detail, sink),
             output: Output::create(what.manifest, self.manifest, &self.header, plan.differs)?,
             devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
         };
         let mut old = self.manifest.again(what.trust)?;
-        let mut looker = Looker::new(
+        let mut loader = EntryLoader::new(
             self.tree,
             self.options.xattrs,
             self.manifest.directory(),
@@ -317,7 +316,7 @@ impl Updater<'_> {
             work.cancel,
             work.progress,
             |range, window| {
-                looker.each(range, Some(window), |new| {
+                loader.each(range, Some(window), |new| {
                     merge.present(new, &mut old)?;
                     Ok(Flow::Continue)
                 })

@@ -9,40 +9,30 @@ use bc_walk::{FileStats, OwnFile, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Here, Sink};
 use crate::create::{hash_options, is_read};
+use crate::entry_loader::{EntryLoader, LoadedEntry};
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
-use crate::fields::{Field, Rules};
+use crate::fields::{CompareRules, Field};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::old_side::{Ahead, OldSide, Position};
-use crate::options::{TreeOptions, Work};
+use crate::judge::describe;
+use crate::manifest_stream::{ManifestStream, Position, Prefetch};
+use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
-use crate::present::{Looker, Present};
-use crate::summary::Summary;
+use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::{self, Lost, Unmounted};
-use crate::view::{View, describe};
-
-/// Whether a root that looks like an unmounted disk is taken at its word.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum RootCheck {
-    /// No: an empty root, or one on another device where nothing matches, is
-    /// refused.
-    #[default]
-    Careful,
-    /// Yes.
-    Forced,
-}
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
-pub struct Verify<'a> {
+pub struct VerifyOptions<'a> {
     /// The root directory.
     pub root: &'a OsStr,
     /// Its manifest.
     pub manifest: &'a ManifestFile,
     /// What counts as a difference.
-    pub rules: Rules,
+    pub rules: CompareRules,
     /// Which changes to report.
     pub detail: Detail,
     /// What to do with a damaged manifest.
@@ -58,7 +48,7 @@ pub struct Verify<'a> {
 #[non_exhaustive]
 pub struct Verified {
     /// The counts.
-    pub summary: Summary,
+    pub summary: ComparisonSummary,
     /// What was passed over in a damaged manifest, in words.
     pub problems: Vec<String>,
     /// What filters left out of the tree.
@@ -75,13 +65,12 @@ pub struct Verified {
 /// # Errors
 /// A manifest that cannot be trusted, a root that looks unmounted, a failed
 /// write, a cancellation.
-pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result<Verified, Error> {
-    let ahead = if work.walk_workers.usual() > 1 {
-        Ahead::Thread
-    } else {
-        Ahead::Here
-    };
-    let mut old = what.manifest.stream(what.trust, ahead)?;
+pub fn verify(
+    what: &VerifyOptions<'_>,
+    work: &Work<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Verified, Error> {
+    let mut old = what.manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
     refuse_part(what.manifest, &header)?;
@@ -115,7 +104,7 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
         unmounted: Unmounted::new(what.root_check),
         hints: Hints::new(&tree, is_elsewhere),
     };
-    let mut looker = Looker::new(&tree, options.xattrs, what.manifest.directory(), work);
+    let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
     if reads {
@@ -128,12 +117,12 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             work.cancel,
             work.progress,
             |range, window| {
-                flow = looker.each(range, Some(window), |present| merge.present(present))?;
+                flow = loader.each(range, Some(window), |present| merge.present(present))?;
                 Ok(flow)
             },
         )?;
     } else {
-        flow = looker.all(work.cancel, |present| merge.present(present))?;
+        flow = loader.all(work.cancel, |present| merge.present(present))?;
     }
     if flow == Flow::Continue {
         merge.rest()?;
@@ -211,7 +200,7 @@ pub(crate) fn refuse_root(
 
 /// Whether the recorded root was a directory, where that is certain, and past it: a file that was
 /// the root is listed alone under its name. Lists of other tools may name one file of a directory.
-fn recorded_shape(old: &mut OldSide) -> Result<Option<&'static str>, Error> {
+fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Error> {
     if old.take_at(ROOT)?.is_some() {
         return Ok(Some("a directory"));
     }
@@ -235,7 +224,7 @@ pub(crate) fn report_failed(error: &std::io::Error) -> Error {
 /// The two sides side by side.
 struct Merge<'a, 's> {
     tree: &'a Tree,
-    old: OldSide,
+    old: ManifestStream,
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
     unmounted: Unmounted,
@@ -243,7 +232,7 @@ struct Merge<'a, 's> {
 }
 
 impl Merge<'_, '_> {
-    fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
+    fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error> {
         let entry = loop {
             match self.old.take_up_to(new.path)? {
                 Some((Position::Before, entry)) => {
@@ -258,7 +247,7 @@ impl Merge<'_, '_> {
         };
         let reported = match entry {
             Some(entry) => {
-                let mut old = View::from(entry);
+                let mut old = EntryRef::from(entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
                 }
@@ -299,7 +288,7 @@ fn gone(
     unmounted: &mut Unmounted,
     entry: &Entry,
 ) -> Result<(), Error> {
-    let view = View::from(entry);
+    let view = EntryRef::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
         Some((failure, above)) => {
             let above = bc_fs::escape(above);

@@ -23,6 +23,20 @@ pub enum Choice {
     Uring,
 }
 
+impl Choice {
+    /// All of them.
+    pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Sync, Choice::Uring];
+
+    /// `auto`, `sync` or `uring`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Choice::Auto => "auto",
+            Choice::Sync => "sync",
+            Choice::Uring => "uring",
+        }
+    }
+}
+
 /// What becomes of a file that changes while it is being read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Changed {

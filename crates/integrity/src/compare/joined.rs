@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::View;
+use super::EntryRef;
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::fields::{Field, Rules};
+use crate::fields::{CompareRules, Field, Fields};
 use crate::moves::Pair;
 use crate::spool::Spool;
 
@@ -24,7 +24,12 @@ pub(super) fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
 }
 
 /// One change out of a removal and an addition: moved, or moved and damaged.
-pub(super) fn moved_change(removed: Change, added: Change, class: Class, rules: Rules) -> Change {
+pub(super) fn moved_change(
+    removed: Change,
+    added: Change,
+    class: Class,
+    rules: CompareRules,
+) -> Change {
     let mut change = Change::new(class, &removed.path, added.kind);
     // What both have is the sides of one name each, where names were swapped.
     if class == Class::Damaged {
@@ -82,34 +87,29 @@ fn ctime_of(was: &Change, is: &Change) -> Ctime {
 }
 
 /// All that is recorded of an entry beside its kind.
-pub(super) const ALL_RECORDED: [Field; 12] = [
-    Field::Size,
-    Field::Mode,
-    Field::Uid,
-    Field::Gid,
-    Field::Mtime,
-    Field::Ctime,
-    Field::Ino,
-    Field::Nlink,
-    Field::Rdev,
-    Field::Digest,
-    Field::Target,
-    Field::Xattrs,
-];
+pub(super) const ALL_RECORDED: Fields = Fields::ALL
+    .without(Field::Kind)
+    .without(Field::Dev)
+    .without(Field::DirSize)
+    .without(Field::DirNlink);
 
 /// What tells one file from another, and its digest.
-pub(super) const IDENTITY: [Field; 5] = [
-    Field::Size,
-    Field::Mtime,
-    Field::Ctime,
-    Field::Ino,
-    Field::Digest,
-];
+pub(super) const IDENTITY: Fields = Fields::NONE
+    .with(Field::Size)
+    .with(Field::Mtime)
+    .with(Field::Ctime)
+    .with(Field::Ino)
+    .with(Field::Digest);
 
 /// With all values of these fields on either side, equal or not.
-pub(super) fn with(mut change: Change, old: &View<'_>, new: &View<'_>, fields: &[Field]) -> Change {
-    change.differences.retain(|d| !fields.contains(&d.field));
-    let values = fields.iter().map(|&field| Difference {
+pub(super) fn with(
+    mut change: Change,
+    old: &EntryRef<'_>,
+    new: &EntryRef<'_>,
+    fields: Fields,
+) -> Change {
+    change.differences.retain(|d| !fields.contains(d.field));
+    let values = fields.iter().map(|field| Difference {
         field,
         old: old.value(field),
         new: new.value(field),
@@ -119,7 +119,7 @@ pub(super) fn with(mut change: Change, old: &View<'_>, new: &View<'_>, fields: &
 }
 
 /// What of that is a difference that counts.
-pub(super) fn without_identity(mut change: Change, rules: Rules) -> Change {
+pub(super) fn without_identity(mut change: Change, rules: CompareRules) -> Change {
     if matches!(
         change.class,
         Class::Modified | Class::Replaced | Class::Damaged

@@ -6,11 +6,11 @@ use std::io::Write;
 
 use bc_manifest::base64;
 
-use super::Header;
+use super::ReportHeader;
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::summary::Summary;
+use crate::summary::ComparisonSummary;
 
-pub(super) fn header(line: &mut Vec<u8>, header: &Header<'_>) {
+pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
     line.extend_from_slice(b"{\"type\":\"header\",\"schema\":1,\"command\":");
     string(line, header.command);
     raw(line, "old", header.old);
@@ -64,7 +64,7 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(b"}\n");
 }
 
-pub(super) fn summary(line: &mut Vec<u8>, summary: &Summary) {
+pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
     line.extend_from_slice(b"{\"type\":\"summary\"");
     let mut number = |name: &str, value: u64| {
         // Writing to a Vec cannot fail.
@@ -82,7 +82,7 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &Summary) {
     number("bytes_read", summary.bytes_read);
     let _ = write!(line, ",\"complete\":{}", summary.complete);
     key(line, "result");
-    string(line, summary.outcome().name());
+    string(line, summary.conclusion().name());
     line.extend_from_slice(b"}\n");
 }
 

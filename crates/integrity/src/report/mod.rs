@@ -5,18 +5,15 @@ mod json;
 mod text;
 
 use std::io::{self, Write};
-use std::str::FromStr;
 
 use crate::change::Change;
-use crate::fields::Rules;
-use crate::summary::Summary;
-
-pub use bc_fs::escape as escaped;
+use crate::fields::CompareRules;
+use crate::summary::ComparisonSummary;
 
 /// How changes are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Format {
+pub enum ChangeFormat {
     /// A line per change, for people.
     #[default]
     Text,
@@ -24,33 +21,9 @@ pub enum Format {
     Json,
 }
 
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
-        match text {
-            "text" => Ok(Format::Text),
-            "json" => Ok(Format::Json),
-            _ => Err(UnknownFormat(text.to_string())),
-        }
-    }
-}
-
-/// A name that is no format's.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnknownFormat(String);
-
-impl std::fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "unknown format '{}'; formats are text, json", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
 /// What a JSON report begins with.
 #[derive(Clone, Copy, Debug)]
-pub struct Header<'a> {
+pub struct ReportHeader<'a> {
     /// `verify`, `diff` or `update`.
     pub command: &'a str,
     /// The manifest, or the older one.
@@ -58,7 +31,7 @@ pub struct Header<'a> {
     /// The tree's root, or the newer manifest.
     pub new: &'a [u8],
     /// What was compared.
-    pub rules: Rules,
+    pub rules: CompareRules,
     /// Name of the digest algorithm.
     pub algorithm: &'a str,
 }
@@ -66,16 +39,16 @@ pub struct Header<'a> {
 /// Writes a report to `out`: [`begin`](Self::begin), [`change`](Self::change)
 /// for each, [`end`](Self::end).
 #[derive(Debug)]
-pub struct Report<W> {
+pub struct ChangeReport<W> {
     out: W,
-    format: Format,
+    format: ChangeFormat,
     line: Vec<u8>,
 }
 
-impl<W: Write> Report<W> {
+impl<W: Write> ChangeReport<W> {
     /// A report that has written nothing yet. `out` should be buffered.
-    pub fn new(out: W, format: Format) -> Report<W> {
-        Report {
+    pub fn new(out: W, format: ChangeFormat) -> ChangeReport<W> {
+        ChangeReport {
             out,
             format,
             line: Vec::new(),
@@ -86,9 +59,9 @@ impl<W: Write> Report<W> {
     ///
     /// # Errors
     /// Of writing.
-    pub fn begin(&mut self, header: &Header<'_>) -> io::Result<()> {
+    pub fn begin(&mut self, header: &ReportHeader<'_>) -> io::Result<()> {
         self.write(|line, format| {
-            if format == Format::Json {
+            if format == ChangeFormat::Json {
                 json::header(line, header);
             }
         })
@@ -100,8 +73,8 @@ impl<W: Write> Report<W> {
     /// Of writing.
     pub fn change(&mut self, change: &Change) -> io::Result<()> {
         self.write(|line, format| match format {
-            Format::Text => text::change(line, change),
-            Format::Json => json::change(line, change),
+            ChangeFormat::Text => text::change(line, change),
+            ChangeFormat::Json => json::change(line, change),
         })
     }
 
@@ -110,16 +83,16 @@ impl<W: Write> Report<W> {
     ///
     /// # Errors
     /// Of writing.
-    pub fn end(mut self, summary: &Summary) -> io::Result<W> {
+    pub fn end(mut self, summary: &ComparisonSummary) -> io::Result<W> {
         self.write(|line, format| {
-            if format == Format::Json {
+            if format == ChangeFormat::Json {
                 json::summary(line, summary);
             }
         })?;
         Ok(self.out)
     }
 
-    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>, Format)) -> io::Result<()> {
+    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>, ChangeFormat)) -> io::Result<()> {
         self.line.clear();
         fill(&mut self.line, self.format);
         self.out.write_all(&self.line)
@@ -289,10 +262,10 @@ mod tests {
     fn every_class_in_both_formats() {
         let mut seen = Vec::new();
         for (change, text, json) in samples() {
-            let mut report = Report::new(Vec::new(), Format::Text);
+            let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
             report.change(&change).unwrap();
             assert_eq!(String::from_utf8_lossy(&report.out), text);
-            let mut report = Report::new(Vec::new(), Format::Json);
+            let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Json);
             report.change(&change).unwrap();
             assert_eq!(String::from_utf8_lossy(&report.out), format!("{json}\n"));
             serde_json::from_slice::<serde_json::Value>(&report.out).unwrap();
@@ -303,16 +276,16 @@ mod tests {
 
     #[test]
     fn json_has_a_header_and_a_summary() {
-        let header = Header {
+        let header = ReportHeader {
             command: "verify",
             old: b"m.jsonl",
             new: b"\xfe",
-            rules: Rules::default(),
+            rules: CompareRules::default(),
             algorithm: "sha256",
         };
-        let mut report = Report::new(Vec::new(), Format::Json);
+        let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Json);
         report.begin(&header).unwrap();
-        let mut summary = Summary::default();
+        let mut summary = ComparisonSummary::default();
         (summary.old, summary.new, summary.complete) = (2, 1, true);
         summary.add(Class::Removed);
         summary.add(Class::Ok);
@@ -329,7 +302,7 @@ mod tests {
         assert_eq!(lines[1]["removed"], 1);
         assert_eq!(lines[1]["old_entries"], 2);
         assert_eq!(lines[1]["result"], "different");
-        let mut report = Report::new(Vec::new(), Format::Text);
+        let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
         report.begin(&header).unwrap();
         assert!(report.end(&summary).unwrap().is_empty());
     }

@@ -5,21 +5,22 @@ use bc_walk::EntryId;
 
 use super::output::Output;
 use super::plan::Plan;
-use super::{Damaged, Scrubbed, Update};
+use super::{Damaged, Scrubbed, UpdateOptions};
 use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
+use crate::entry_loader::{LoadedEntry, to_entry};
+use crate::entry_ref::EntryRef;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::old_side::{OldSide, Position};
-use crate::present::{Present, to_entry};
+use crate::judge::{describe, is_undecided};
+use crate::manifest_stream::{ManifestStream, Position};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::verify::{lose, report_failed};
-use crate::view::{View, describe, is_undecided};
 
 pub(super) struct Merge<'a, 's> {
-    pub(super) what: &'a Update<'a>,
+    pub(super) what: &'a UpdateOptions<'a>,
     pub(super) tree: &'a Tree,
     pub(super) plan: &'a Plan<'a>,
     pub(super) scrubbed: &'a Scrubbed,
@@ -34,7 +35,11 @@ pub(super) struct Merge<'a, 's> {
 
 impl Merge<'_, '_> {
     /// A path of the tree.
-    pub(super) fn present(&mut self, new: &Present<'_>, old: &mut OldSide) -> Result<(), Error> {
+    pub(super) fn present(
+        &mut self,
+        new: &LoadedEntry<'_>,
+        old: &mut ManifestStream,
+    ) -> Result<(), Error> {
         loop {
             match old.take_up_to(new.path)? {
                 Some((Position::Before, entry)) => self.gone(entry)?,
@@ -44,7 +49,7 @@ impl Merge<'_, '_> {
         }
     }
 
-    fn added(&mut self, new: &Present<'_>) -> Result<(), Error> {
+    fn added(&mut self, new: &LoadedEntry<'_>) -> Result<(), Error> {
         let site = self.hints.at(new.id, new.view.device);
         self.comparison
             .added(new.path, &new.view, site)
@@ -84,14 +89,14 @@ impl Merge<'_, '_> {
         }
     }
 
-    fn both(&mut self, entry: &Entry, new: &Present<'_>) -> Result<(), Error> {
+    fn both(&mut self, entry: &Entry, new: &LoadedEntry<'_>) -> Result<(), Error> {
         let lost = self.unmounted.see(entry, Some(new));
         if lost != Lost::No {
             lose(&mut self.comparison, entry, lost, Here::Other)
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, None);
         }
-        let mut before = View::from(entry);
+        let mut before = EntryRef::from(entry);
         if entry.path == ROOT {
             before.dev = self.was_on;
         }
@@ -155,7 +160,7 @@ impl Merge<'_, '_> {
             _ => None,
         };
         if found.is_none() {
-            let present = Present { view: now, ..*new };
+            let present = LoadedEntry { view: now, ..*new };
             let mut fresh = to_entry(&present, &mut self.devices);
             if fresh.digest.is_some() {
                 fresh.verified_at = verified_at;
@@ -187,7 +192,7 @@ impl Merge<'_, '_> {
     /// A path of the old manifest that the tree does not have, or that could
     /// not be looked for.
     pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
-        let view = View::from(entry);
+        let view = EntryRef::from(entry);
         let reported = if let Some((failure, above)) = self.tree.why_unseen(&entry.path) {
             let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
             self.comparison.unseen(&entry.path, &view, &reason)

@@ -8,17 +8,18 @@ use bc_walk::{EntryId, Identity};
 
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
-use super::{Damaged, EVERYTHING, Update};
+use super::{Damaged, EVERYTHING, UpdateOptions};
 use crate::change::Class;
 use crate::compare::Flow;
+use crate::entry_loader::{EntryLoader, LoadedEntry};
+use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::Error;
-use crate::old_side::{OldSide, Position};
+use crate::judge::judge;
+use crate::manifest_stream::{ManifestStream, Position};
 use crate::options::{TreeOptions, Work};
-use crate::present::{Looker, Present};
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
-use crate::view::{View, is_same_mtime, judge};
 
 /// What the first pass found out.
 pub(super) struct Plan<'a> {
@@ -109,7 +110,7 @@ impl<'a> Plan<'a> {
 
     /// Is the file at a recorded file's path still that file, as far as `stat` tells? Where nothing
     /// is recorded that could tell, and in the recorded directory itself, its name says so.
-    fn is_found(&mut self, old: &View<'_>, new: &Present<'_>) -> bool {
+    fn is_found(&mut self, old: &EntryRef<'_>, new: &LoadedEntry<'_>) -> bool {
         let Some(id) = new.id.filter(|_| new.view.kind == Kind::File) else {
             return false;
         };
@@ -124,10 +125,10 @@ impl<'a> Plan<'a> {
 
     pub(super) fn make(
         &mut self,
-        mut old: OldSide,
+        mut old: ManifestStream,
         touched: Option<Identity>,
         options: &TreeOptions,
-        what: &Update<'_>,
+        what: &UpdateOptions<'_>,
         work: &Work<'_>,
     ) -> Result<(), Error> {
         // Without a time of its own an entry was last verified when the
@@ -142,8 +143,8 @@ impl<'a> Plan<'a> {
             self.knows = Knows::All;
         }
         let mut unmounted = Unmounted::new(what.root_check);
-        let mut looker = Looker::new(self.tree, options.xattrs, touched, work);
-        looker.all(work.cancel, |new| {
+        let mut loader = EntryLoader::new(self.tree, options.xattrs, touched, work);
+        loader.all(work.cancel, |new| {
             let entry = loop {
                 match old.take_up_to(new.path)? {
                     Some((Position::Before, entry)) => self.gone(entry, &mut unmounted),
@@ -230,9 +231,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn both(&mut self, entry: &Entry, new: &Present<'_>, made: i64, what: &Update<'_>) {
+    fn both(&mut self, entry: &Entry, new: &LoadedEntry<'_>, made: i64, what: &UpdateOptions<'_>) {
         self.seen += 1;
-        let old = View::from(entry);
+        let old = EntryRef::from(entry);
         let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
         // An imported entry has digests only; what it lacks is filled in.
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
@@ -330,20 +331,20 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
 }
 
 /// Is it another file that has the name now, with other content as well: no restored copy?
-fn is_another(old: &View<'_>, new: &View<'_>) -> bool {
+fn is_another(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.ino.is_some() && old.ino != new.ino && !is_untouched(old, new)
 }
 
 /// A restored copy, or another file of the same size and time that has the name now.
-fn is_same_but_for_number(old: &View<'_>, new: &View<'_>) -> bool {
+fn is_same_but_for_number(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.ino.is_some() && old.ino != new.ino && is_untouched(old, new)
 }
 
-fn is_untouched(old: &View<'_>, new: &View<'_>) -> bool {
+fn is_untouched(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.kind == new.kind && old.size == new.size && is_same_mtime(old, new)
 }
 
 /// Links of a copy: all but their targets is new.
-fn has_same_target(old: &View<'_>, new: &View<'_>) -> bool {
+fn has_same_target(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.kind == new.kind && old.target.is_some() && old.target == new.target
 }

@@ -9,10 +9,10 @@ use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
+use crate::entry_ref::EntryRef;
 use crate::error::Error;
-use crate::old_side::OldSide;
+use crate::manifest_stream::ManifestStream;
 use crate::swaps::{Renamed, rings};
-use crate::view::View;
 
 /// Inode, size, mtime.
 type Key = (u64, u64, i64);
@@ -39,7 +39,7 @@ pub(super) struct Renames {
 }
 
 /// Empty files have nothing to be damaged, and times that cannot be held recognise nothing.
-fn key(view: &View<'_>) -> Option<Key> {
+fn key(view: &EntryRef<'_>) -> Option<Key> {
     let size = view.size.filter(|size| *size > 0)?;
     let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
     (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
@@ -47,20 +47,22 @@ fn key(view: &View<'_>) -> Option<Key> {
 
 impl Renames {
     /// A file that the old manifest does not have, or had another for.
-    pub(super) fn added(&mut self, id: EntryId, view: &View<'_>) {
+    pub(super) fn added(&mut self, id: EntryId, view: &EntryRef<'_>) {
         self.added.extend(key(view).map(|key| (key, id)));
     }
 
     /// An entry that the tree does not have, or has another file for.
     pub(super) fn removed(&mut self, entry: &Entry) {
         if entry.digest.is_some() {
-            self.removed.extend(key(&View::from(entry)));
+            self.removed.extend(key(&EntryRef::from(entry)));
         }
     }
 
     /// A name that another file of the same size and time has now.
-    pub(super) fn swapped(&mut self, entry: &Entry, id: EntryId, view: &View<'_>) {
-        if let (Some(was), Some(is), Some(_)) = (key(&View::from(entry)), key(view), entry.digest) {
+    pub(super) fn swapped(&mut self, entry: &Entry, id: EntryId, view: &EntryRef<'_>) {
+        if let (Some(was), Some(is), Some(_)) =
+            (key(&EntryRef::from(entry)), key(view), entry.digest)
+        {
             let name = u64::from(id.0);
             self.renamed.push(Renamed { was, is, name });
         }
@@ -75,7 +77,7 @@ impl Renames {
     /// Pairs them, and asks the old manifest, given once more, for what it said.
     pub(super) fn settle(
         &mut self,
-        again: impl FnOnce() -> Result<OldSide, Error>,
+        again: impl FnOnce() -> Result<ManifestStream, Error>,
     ) -> Result<(), Error> {
         let renamed = std::mem::take(&mut self.renamed);
         let rings = rings(&renamed);
@@ -102,14 +104,14 @@ impl Renames {
         let mut old = again()?;
         while let Some(entry) = old.take()? {
             let Some(digest) = entry.digest else { continue };
-            let known = key(&View::from(entry)).and_then(|key| self.was.get_mut(&key));
+            let known = key(&EntryRef::from(entry)).and_then(|key| self.was.get_mut(&key));
             if let Some(known) = known
                 && known.iter().all(|was| was.digest != digest)
             {
                 known.push(Was {
                     digest,
                     verified_at: entry.verified_at,
-                    ctime_ns: View::from(entry).ctime_ns,
+                    ctime_ns: EntryRef::from(entry).ctime_ns,
                 });
             }
         }

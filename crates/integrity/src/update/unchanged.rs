@@ -4,8 +4,8 @@ use bc_fs::mount::{Ctime, Inodes, Mounts, Traits};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
+use crate::entry_ref::{EntryRef, is_same_ctime, is_same_mtime};
 use crate::tree::Tree;
-use crate::view::{View, is_same_ctime, is_same_mtime};
 
 /// What `stat` says of a file's content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,7 +44,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes note of an entry that has its ctime still.
-    pub(super) fn witness(&mut self, old: &View<'_>, new: &View<'_>, id: EntryId) {
+    pub(super) fn witness(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
         if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {
             return;
         }
@@ -63,7 +63,12 @@ impl<'a> Judge<'a> {
         id.is_some_and(|id| self.originals.contains(&id.dev))
     }
 
-    pub(super) fn file(&mut self, old: &View<'_>, new: &View<'_>, id: EntryId) -> Unchanged {
+    pub(super) fn file(
+        &mut self,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+        id: EntryId,
+    ) -> Unchanged {
         let recorded = old.digest.is_some() && old.size.is_some();
         if !recorded || old.kind != new.kind || old.size != new.size {
             return Unchanged::No;
@@ -100,7 +105,7 @@ impl<'a> Judge<'a> {
 }
 
 /// For files of the same kind and size that are not as recorded in all.
-fn by_name(old: &View<'_>, new: &View<'_>, traits: &Traits, elsewhere: bool) -> Unchanged {
+fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: bool) -> Unchanged {
     let (Some(before), Some(now)) = (old.mtime_ns, new.mtime_ns) else {
         return Unchanged::No;
     };
@@ -125,7 +130,7 @@ fn by_name(old: &View<'_>, new: &View<'_>, traits: &Traits, elsewhere: bool) -> 
 
 /// Whether an equal ctime shows that the file was not copied: not where it repeats the mtime, which
 /// a copy keeps.
-fn tells_original(ctime: Ctime, view: &View<'_>) -> bool {
+fn tells_original(ctime: Ctime, view: &EntryRef<'_>) -> bool {
     match ctime {
         Ctime::Real => true,
         Ctime::Unknown => view.ctime_ns != view.mtime_ns,
@@ -146,14 +151,14 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    fn view(mtime_ns: i64, ctime_ns: i64, ino: u64) -> View<'static> {
-        View {
+    fn view(mtime_ns: i64, ctime_ns: i64, ino: u64) -> EntryRef<'static> {
+        EntryRef {
             size: Some(3),
             mtime_ns: Some(mtime_ns),
             ctime_ns: Some(ctime_ns),
             ino: Some(ino),
             digest: Some(b"digest"),
-            ..View::new(Kind::File)
+            ..EntryRef::new(Kind::File)
         }
     }
 
@@ -166,7 +171,7 @@ mod tests {
     #[test]
     fn identity_counts_where_it_can_be_compared() {
         let old = view(5, 6, 7);
-        let judged = |new: &View<'_>, traits: Traits, elsewhere| {
+        let judged = |new: &EntryRef<'_>, traits: Traits, elsewhere| {
             by_name(&old, new, &traits, elsewhere) == Unchanged::ByName
         };
         let disk = traits(Inodes::Stable, Ctime::Real);
@@ -178,7 +183,7 @@ mod tests {
         assert!(!judged(&view(5, 9, 7), disk, false));
         // A copy on another disk has both anew.
         let if_copied =
-            |new: &View<'_>, traits| by_name(&old, new, &traits, true) == Unchanged::IfCopied;
+            |new: &EntryRef<'_>, traits| by_name(&old, new, &traits, true) == Unchanged::IfCopied;
         assert!(if_copied(&view(5, 9, 8), disk) && if_copied(&view(5, 9, 8), union));
         assert!(judged(&view(5, 6, 8), union, true));
         assert!(judged(&view(5, 9, 8), stick, true));

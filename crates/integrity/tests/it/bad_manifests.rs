@@ -1,8 +1,8 @@
 //! Manifests that are truncated, altered, made up or from the future: refused,
 //! or read without panic and without believing them.
 
-use bc_integrity::fields::{Fields, Mode, Rules};
-use bc_integrity::report::Format;
+use bc_integrity::fields::{CompareMode, CompareRules, Fields};
+use bc_integrity::report::ChangeFormat;
 use bc_integrity::{ErrorKind, ManifestFile, Trust};
 use bc_testkit::TestTree;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn sample() -> (TestTree, Vec<u8>) {
 fn refused(tree: &TestTree, manifest: &[u8], why: &str) {
     let path = tree.scratch("bad.jsonl");
     std::fs::write(&path, manifest).unwrap();
-    let (_, result) = verify_with(tree.path(), &path, How::default(), Format::Text);
+    let (_, result) = verify_with(tree.path(), &path, How::default(), ChangeFormat::Text);
     let error = result.expect_err(why);
     assert_eq!(error.kind(), ErrorKind::Manifest, "{error}");
     assert!(
@@ -97,7 +97,7 @@ proptest! {
             changed.clear();
         });
         prop_assume!(!changed.is_empty() && byte != b'\n');
-        let rules = Rules { mode: Mode::Strict, ignore: Fields::NONE };
+        let rules = CompareRules { mode: CompareMode::Strict, ignore: Fields::NONE };
         if let Ok((text, _)) = diffed(manifest, &altered, rules) {
             prop_assert!(!text.is_empty(), "{changed}");
         }
@@ -116,7 +116,7 @@ proptest! {
 
 /// Reads all of a manifest by comparing it with itself.
 fn drain(file: &ManifestFile) -> Result<(), bc_integrity::Error> {
-    let what = bc_integrity::Diff {
+    let what = bc_integrity::DiffOptions {
         old: file,
         new: file,
         rules: Default::default(),

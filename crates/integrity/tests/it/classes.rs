@@ -3,9 +3,9 @@
 
 use bc_integrity::change::Class;
 use bc_integrity::compare::Detail;
-use bc_integrity::fields::{Fields, Mode, Rules};
-use bc_integrity::report::Format;
-use bc_integrity::{Outcome, Trust};
+use bc_integrity::fields::{CompareMode, CompareRules, Fields};
+use bc_integrity::report::ChangeFormat;
+use bc_integrity::{Conclusion, Trust};
 use bc_testkit::TestTree;
 
 use crate::support::{How, diffed, lines, manifest_of, mode, record, rot, verified, verify_with};
@@ -224,7 +224,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-const MODES: [Mode; 3] = [Mode::Strict, Mode::Content, Mode::Meta];
+const MODES: [CompareMode; 3] = [CompareMode::Strict, CompareMode::Content, CompareMode::Meta];
 
 /// The links' times are those of their making, and cannot be told beforehand.
 fn without_link_times(text: &str) -> String {
@@ -252,16 +252,21 @@ fn a_tree_against_its_manifest() {
                 assert_eq!(
                     sorted(&without_link_times(&text)),
                     sorted(expected),
-                    "{}, {mode_of}",
+                    "{}, {mode_of:?}",
                     case.name
                 );
-                assert!(in_path_order(&text), "{}, {mode_of}: {text}", case.name);
-                let outcome = match () {
-                    () if text.contains("!! ") => Outcome::Damaged,
-                    () if text.is_empty() => Outcome::Same,
-                    () => Outcome::Different,
+                assert!(in_path_order(&text), "{}, {mode_of:?}: {text}", case.name);
+                let conclusion = match () {
+                    () if text.contains("!! ") => Conclusion::Damaged,
+                    () if text.is_empty() => Conclusion::Same,
+                    () => Conclusion::Different,
                 };
-                assert_eq!(summary.outcome(), outcome, "{}, {mode_of}", case.name);
+                assert_eq!(
+                    summary.conclusion(),
+                    conclusion,
+                    "{}, {mode_of:?}",
+                    case.name
+                );
             }
         }
     }
@@ -277,13 +282,13 @@ fn json_says_the_same_as_text() {
         let old = lines(&std::fs::read(&manifest).unwrap()).len() as u64 - 2;
         let new = lines(&manifest_of(tree.path())).len() as u64 - 2;
         for mode_of in MODES {
-            let name = format!("{}, {mode_of}", case.name);
+            let name = format!("{}, {mode_of:?}", case.name);
             let how = How {
                 detail: Detail::All,
                 ..mode(mode_of)
             };
-            let (text, result) = verify_with(tree.path(), &manifest, how, Format::Text);
-            let (json, _) = verify_with(tree.path(), &manifest, how, Format::Json);
+            let (text, result) = verify_with(tree.path(), &manifest, how, ChangeFormat::Text);
+            let (json, _) = verify_with(tree.path(), &manifest, how, ChangeFormat::Json);
             let summary = result.unwrap().summary;
             assert_eq!(text.lines().count(), json.lines().count(), "{name}");
             let mut counts = [0; Class::ALL.len()];
@@ -318,7 +323,7 @@ fn json_says_the_same_as_text() {
 }
 
 /// Entries with a counterpart of the same path.
-fn summary_of_both(summary: &bc_integrity::Summary) -> u64 {
+fn summary_of_both(summary: &bc_integrity::ComparisonSummary) -> u64 {
     let one_sided = [Class::Added, Class::Removed, Class::Moved];
     let both = Class::ALL
         .into_iter()
@@ -349,7 +354,7 @@ fn two_manifests() {
         (case.change)(&tree);
         settle(&tree);
         let new = manifest_of(tree.path());
-        let (text, _) = diffed(&old, &new, Rules::default()).unwrap();
+        let (text, _) = diffed(&old, &new, CompareRules::default()).unwrap();
         assert_eq!(
             sorted(&without_link_times(&text)),
             sorted(case.text[0]),
@@ -359,15 +364,15 @@ fn two_manifests() {
         let (text, summary) = diffed(
             &new,
             &new,
-            Rules {
-                mode: Mode::Strict,
+            CompareRules {
+                mode: CompareMode::Strict,
                 ignore: Fields::NONE,
             },
         )
         .unwrap();
         assert_eq!(
-            (text.as_str(), summary.outcome()),
-            ("", Outcome::Same),
+            (text.as_str(), summary.conclusion()),
+            ("", Conclusion::Same),
             "{}",
             case.name
         );
@@ -424,7 +429,7 @@ fn fail_fast_stops_at_the_first_difference() {
         let (text, summary) = verified(tree.path(), &manifest, how);
         assert_eq!(text, "~m dir/file mode: 0644 -> 0600\n");
         assert!(!summary.complete);
-        assert_eq!(summary.outcome(), Outcome::Different);
+        assert_eq!(summary.conclusion(), Conclusion::Different);
     }
 }
 
@@ -443,8 +448,8 @@ fn ignored_fields_replace_the_default() {
     assert_eq!(text, "");
     let ignore = "uid,gid,ctime".parse().unwrap();
     let how = How {
-        rules: Rules {
-            mode: Mode::Strict,
+        rules: CompareRules {
+            mode: CompareMode::Strict,
             ignore,
         },
         ..How::default()
@@ -461,14 +466,14 @@ fn a_damaged_manifest_is_read_when_forced() {
     let mut bytes = std::fs::read(&manifest).unwrap();
     bytes.truncate(bytes.len() - 40);
     std::fs::write(&manifest, &bytes).unwrap();
-    let (text, result) = verify_with(tree.path(), &manifest, How::default(), Format::Text);
+    let (text, result) = verify_with(tree.path(), &manifest, How::default(), ChangeFormat::Text);
     assert!(result.unwrap_err().to_string().contains("truncated"));
     assert_eq!(text, "");
     let how = How {
         trust: Trust::Forced,
         ..How::default()
     };
-    let (text, result) = verify_with(tree.path(), &manifest, how, Format::Text);
+    let (text, result) = verify_with(tree.path(), &manifest, how, ChangeFormat::Text);
     assert_eq!(text, "");
     assert_eq!(result.unwrap().problems.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Clocks that are wrong, of the files and of the machine: every file has its turn all the same.
 
-use bc_integrity::{Create, Outcome, Reread, Update, create};
+use bc_integrity::{Conclusion, CreateOptions, Reread, UpdateOptions, create};
 use bc_testkit::TestTree;
 
 use crate::support::{How, THEN, an_update, entry, manifest_of, rot, updated, verified, with_work};
@@ -47,7 +47,7 @@ fn sample(seconds: i64) -> TestTree {
 }
 
 fn recorded_at(tree: &TestTree, now: i64) -> std::path::PathBuf {
-    let what = Create {
+    let what = CreateOptions {
         root: tree.path().as_os_str(),
         tree: Default::default(),
         algorithm: bc_digest::Algorithm::Sha256,
@@ -75,8 +75,8 @@ fn times_of_files() {
         let manifest = recorded_at(&tree, THEN);
         let (text, summary) = verified(tree.path(), &manifest, How::default());
         assert_eq!(
-            (&text[..], summary.outcome()),
-            ("", Outcome::Same),
+            (&text[..], summary.conclusion()),
+            ("", Conclusion::Same),
             "{clock}"
         );
         for nth in [1, 4] {
@@ -84,15 +84,15 @@ fn times_of_files() {
             decay(&tree, &manifest, &name(nth));
         }
         let (text, summary) = verified(tree.path(), &manifest, How::default());
-        assert_eq!(summary.outcome(), Outcome::Damaged, "{clock}: {text}");
+        assert_eq!(summary.conclusion(), Conclusion::Damaged, "{clock}: {text}");
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
-        let what = Update {
+        let what = UpdateOptions {
             reread: Reread::Fraction(1.0),
             ..an_update(tree.path().as_os_str(), &manifest)
         };
         let (text, done) = updated(&what).unwrap();
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
-        assert_eq!(done.summary.outcome(), Outcome::Damaged, "{clock}");
+        assert_eq!(done.summary.conclusion(), Conclusion::Damaged, "{clock}");
     }
 }
 
@@ -111,7 +111,7 @@ fn rounds_find_every_damaged_file() {
             let mut found = std::collections::BTreeSet::new();
             let mut read = 0;
             for round in 0..3 {
-                let what = Update {
+                let what = UpdateOptions {
                     reread: Reread::Fraction(1.0 / 3.0),
                     now: now + 1 + round,
                     ..an_update(tree.path().as_os_str(), &manifest)
@@ -148,7 +148,7 @@ fn a_clock_that_jumps_between_rounds() {
         let mut found = false;
         // One round with the wrong clock is lost at most.
         for now in [wrong, THEN + DAY, THEN + 2 * DAY, THEN + 3 * DAY] {
-            let what = Update {
+            let what = UpdateOptions {
                 reread: Reread::Fraction(1.0 / 3.0),
                 now,
                 ..an_update(tree.path().as_os_str(), &manifest)

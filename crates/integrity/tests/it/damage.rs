@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use bc_integrity::Outcome;
+use bc_integrity::Conclusion;
 use bc_integrity::change::Class;
 use bc_testkit::TestTree;
 
@@ -38,8 +38,7 @@ fn a_flipped_byte_behind_unchanged_times_is_bitrot() {
     std::fs::write(&manifest, forget_the_write(&bytes, "rotten", ctime)).unwrap();
     let (text, summary) = verified(tree.path(), &manifest, How::default());
     assert_eq!(text, "!! rotten: ctime unchanged, points to bitrot\n");
-    assert_eq!(summary.outcome(), Outcome::Damaged);
-    assert_eq!(summary.outcome().exit_code(), 3);
+    assert_eq!(summary.conclusion(), Conclusion::Damaged);
     assert_eq!(summary.count(Class::Ok), 3);
 }
 
@@ -53,7 +52,7 @@ fn damage_outranks_whatever_else_differs() {
     let (text, summary) = verified(tree.path(), &manifest, How::default());
     assert!(text.contains("!! b: ctime changed"), "{text}");
     assert!(text.contains("- a\n") && text.contains("+ d\n"), "{text}");
-    assert_eq!(summary.outcome(), Outcome::Damaged);
+    assert_eq!(summary.conclusion(), Conclusion::Damaged);
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn between_manifests_as_well() {
         text,
         "!! a: ctime changed, points to a rewrite with the time put back\n"
     );
-    assert_eq!(summary.outcome(), Outcome::Damaged);
+    assert_eq!(summary.conclusion(), Conclusion::Damaged);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use bc_digest::Algorithm;
-use bc_integrity::fields::Mode;
+use bc_integrity::fields::CompareMode;
 use bc_integrity::{
-    Damaged, ErrorKind, Foreign, Import, ManifestFile, Trust, Update, export, import,
+    Damaged, ErrorKind, Foreign, ImportOptions, ManifestFile, Trust, UpdateOptions, export, import,
 };
 use bc_testkit::{TestTree, left_out, tool};
 
@@ -19,7 +19,7 @@ fn exported(manifest: &[u8], format: Foreign) -> (Vec<u8>, bc_integrity::Exporte
 }
 
 fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, bc_integrity::Error> {
-    let what = Import {
+    let what = ImportOptions {
         name: b"sums",
         algorithm,
         strip_prefix: b"",
@@ -191,9 +191,9 @@ fn an_import_verifies_and_an_update_completes_it() {
     assert_eq!(lines(&manifest)[1]["error"]["op"], "import");
     let path = tree.scratch("m");
     std::fs::write(&path, &manifest).unwrap();
-    for mode_of in [Mode::Strict, Mode::Content, Mode::Meta] {
+    for mode_of in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta] {
         let (text, _) = verified(tree.path(), &path, mode(mode_of));
-        assert_eq!(text, "", "{mode_of}");
+        assert_eq!(text, "", "{mode_of:?}");
     }
     tree.write("sp ace", "xx").write("more", "8");
     let (text, _) = verified(tree.path(), &path, How::default());
@@ -208,7 +208,7 @@ fn an_import_verifies_and_an_update_completes_it() {
     assert_eq!(entry(&now, "sp ace"), entry(&manifest, "sp ace"));
     let what = an_update(tree.path().as_os_str(), &path);
     for damaged in [Damaged::Keep, Damaged::Accept] {
-        let (text, done) = updated(&Update { damaged, ..what }).unwrap();
+        let (text, done) = updated(&UpdateOptions { damaged, ..what }).unwrap();
         assert_eq!((text.as_str(), done.summary.files_read), (undecided, 1));
     }
     let (text, done) = updated(&what).unwrap();
@@ -267,7 +267,7 @@ fn lines_that_cannot_be_imported() {
 fn a_prefix_is_stripped_by_components() {
     let hex = "d41d8cd98f00b204e9800998ecf8427e";
     let stripped = |prefix: &str, path: &str| {
-        let what = Import {
+        let what = ImportOptions {
             name: b"sums",
             algorithm: None,
             strip_prefix: prefix.as_bytes(),
@@ -337,12 +337,12 @@ fn sizes_of_an_imported_list_are_kept() {
     assert_eq!(exported(&manifest, Foreign::Hashdeep).0, text);
     let path = tree.scratch("m");
     std::fs::write(&path, &manifest).unwrap();
-    for mode_of in [Mode::Strict, Mode::Content, Mode::Meta] {
+    for mode_of in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta] {
         let (text, _) = verified(tree.path(), &path, mode(mode_of));
-        assert_eq!(text, "", "{mode_of}");
+        assert_eq!(text, "", "{mode_of:?}");
     }
     tree.write("sp ace", "grown");
-    let (text, _) = verified(tree.path(), &path, mode(Mode::Meta));
+    let (text, _) = verified(tree.path(), &path, mode(CompareMode::Meta));
     assert_eq!(text, "~c sp ace\n");
     tree.write("#hash", "4");
     let said = updated(&an_update(tree.path().as_os_str(), &path))

@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 
 use bc_digest::Algorithm;
-use bc_integrity::report::Format;
-use bc_integrity::{TreeOptions, Xattrs};
+use bc_integrity::report::ChangeFormat;
+use bc_integrity::{TreeOptions, XattrPolicy};
 use bc_testkit::{TestTree, hostile, left_out};
 use bc_walk::Hidden;
 
@@ -121,7 +121,7 @@ fn a_hostile_tree_is_recorded_whole() {
     assert_eq!(trailer["entries"], files + made.dirs.len() + 1 + others);
     let (text, _) = verified(tree.path(), &manifest, How::default());
     assert!(text.lines().all(|line| line.starts_with("?? ")), "{text}");
-    let (json, _) = verify_with(tree.path(), &manifest, How::default(), Format::Json);
+    let (json, _) = verify_with(tree.path(), &manifest, How::default(), ChangeFormat::Json);
     assert_eq!(json.lines().count(), text.lines().count());
 }
 
@@ -190,7 +190,7 @@ fn extended_attributes_on_request() {
     .concat();
     let acls = set("a", "system.posix_acl_access", &acl);
     let options = TreeOptions {
-        xattrs: Xattrs::Record,
+        xattrs: XattrPolicy::Record,
         ..TreeOptions::default()
     };
     let (manifest, _) = create_with(tree.path(), options, Algorithm::Sha256, 2);
@@ -248,7 +248,7 @@ fn attributes_do_not_depend_on_threads() {
     }
     let manifest = |workers, symlinks| {
         let options = TreeOptions {
-            xattrs: Xattrs::Record,
+            xattrs: XattrPolicy::Record,
             symlinks,
             ..TreeOptions::default()
         };
@@ -268,7 +268,7 @@ fn attributes_do_not_depend_on_threads() {
 fn a_cancelled_run_leaves_no_trailer() {
     let tree = TestTree::new();
     tree.write("a", "1");
-    let what = bc_integrity::Create {
+    let what = bc_integrity::CreateOptions {
         root: tree.path().as_os_str(),
         tree: TreeOptions::default(),
         algorithm: Algorithm::Sha256,

@@ -1,7 +1,7 @@
 //! What must not be taken for a mass deletion, and other refusals.
 
-use bc_integrity::fields::{Mode, Rules};
-use bc_integrity::report::Format;
+use bc_integrity::fields::{CompareMode, CompareRules};
+use bc_integrity::report::ChangeFormat;
 use bc_integrity::{ErrorKind, RootCheck};
 use bc_testkit::TestTree;
 
@@ -18,7 +18,7 @@ fn a_missing_root() {
         &tree.scratch("nowhere"),
         &manifest,
         How::default(),
-        Format::Text,
+        ChangeFormat::Text,
     );
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -32,8 +32,8 @@ fn an_empty_mount_point() {
     tree.write("a", "1").write("b/c", "2");
     let manifest = record(&tree);
     tree.remove("a").remove("b");
-    for mode_of in [Mode::Strict, Mode::Content, Mode::Meta] {
-        let (text, result) = verify_with(tree.path(), &manifest, mode(mode_of), Format::Text);
+    for mode_of in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta] {
+        let (text, result) = verify_with(tree.path(), &manifest, mode(mode_of), ChangeFormat::Text);
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Refused);
         assert_eq!(text, "");
     }
@@ -43,7 +43,7 @@ fn an_empty_mount_point() {
     assert_eq!(std::fs::read(&manifest).unwrap(), before);
     let how = How {
         root_check: RootCheck::Forced,
-        ..mode(Mode::Content)
+        ..mode(CompareMode::Content)
     };
     let (text, _) = verified(tree.path(), &manifest, how);
     assert_eq!(text, "- a\n- b\n- b/c\n");
@@ -78,7 +78,7 @@ fn another_device_where_nothing_matches() {
         .remove("lost+found/x")
         .write("foreign", "3")
         .write("a", "another");
-    let (text, result) = verify_with(tree.path(), &manifest, How::default(), Format::Text);
+    let (text, result) = verify_with(tree.path(), &manifest, How::default(), ChangeFormat::Text);
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(text, "", "nothing is reported before the root is trusted");
@@ -86,7 +86,7 @@ fn another_device_where_nothing_matches() {
     assert_eq!(error.kind(), ErrorKind::Refused);
     let how = How {
         root_check: RootCheck::Forced,
-        ..mode(Mode::Content)
+        ..mode(CompareMode::Content)
     };
     let (text, _) = verified(tree.path(), &manifest, how);
     assert_eq!(text, "~c a\n+ foreign\n- lost+found/x\n");
@@ -99,14 +99,14 @@ fn another_device_where_something_matches() {
     let manifest = record(&tree);
     elsewhere(&manifest);
     tree.remove("a");
-    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Content));
+    let (text, _) = verified(tree.path(), &manifest, mode(CompareMode::Content));
     assert_eq!(text, "- a\n");
     // Moved as a whole: found again by content.
     tree.dir("below");
     for name in ["b", "c"] {
         std::fs::rename(tree.join(name), tree.join("below").join(name)).unwrap();
     }
-    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Content));
+    let (text, _) = verified(tree.path(), &manifest, mode(CompareMode::Content));
     assert_eq!(text, "- a\n> b -> below/b\n+ below\n> c -> below/c\n");
 }
 
@@ -122,7 +122,7 @@ fn digests_of_different_algorithms() {
         1,
     )
     .0;
-    let error = diffed(&old, &new, Rules::default()).unwrap_err();
+    let error = diffed(&old, &new, CompareRules::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(
         error.to_string().contains("blake3") && error.to_string().contains("sha256"),
@@ -132,8 +132,8 @@ fn digests_of_different_algorithms() {
     let (text, _) = diffed(
         &old,
         &new,
-        Rules {
-            mode: Mode::Strict,
+        CompareRules {
+            mode: CompareMode::Strict,
             ignore,
         },
     )
@@ -156,6 +156,6 @@ fn a_manifest_inside_the_tree_is_no_difference() {
 #[test]
 fn a_directory_for_a_manifest() {
     let tree = TestTree::new();
-    let (_, result) = verify_with(tree.path(), tree.path(), How::default(), Format::Text);
+    let (_, result) = verify_with(tree.path(), tree.path(), How::default(), ChangeFormat::Text);
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Io);
 }

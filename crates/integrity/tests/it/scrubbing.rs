@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use bc_integrity::fields::Rules;
-use bc_integrity::{Damaged, Outcome, Reread, Update};
+use bc_integrity::fields::CompareRules;
+use bc_integrity::{Conclusion, Damaged, Reread, UpdateOptions};
 use bc_testkit::TestTree;
 
 use crate::support::{THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated};
@@ -12,15 +12,15 @@ use crate::unreadable::done_as_nobody;
 const SECOND: i64 = 1_000_000_000;
 
 /// The update of one night.
-fn night(tree: &TestTree, manifest: &Path, reread: Reread, now: i64) -> (String, Outcome, u64) {
-    let what = Update {
+fn night(tree: &TestTree, manifest: &Path, reread: Reread, now: i64) -> (String, Conclusion, u64) {
+    let what = UpdateOptions {
         reread,
         now,
         ..an_update(tree.path().as_os_str(), manifest)
     };
     let (text, done) = updated(&what).unwrap();
     let summary = done.summary;
-    (text, summary.outcome(), summary.files_read)
+    (text, summary.conclusion(), summary.files_read)
 }
 
 /// Overwrites a byte as a failing disk does: neither mtime nor ctime says so.
@@ -62,10 +62,10 @@ fn what_is_damaged_does_not_keep_the_budget_from_the_others() {
     let mut reports = Vec::new();
     for nth in 1..=8 {
         let now = THEN + nth * SECOND;
-        let (text, outcome, read) = night(&tree, &manifest, Reread::Bytes(1000), now);
+        let (text, conclusion, read) = night(&tree, &manifest, Reread::Bytes(1000), now);
         assert_eq!(read, 1, "night {nth}: {text}");
         // Found once, and known from then on.
-        assert_eq!(outcome, Outcome::Damaged, "night {nth}");
+        assert_eq!(conclusion, Conclusion::Damaged, "night {nth}");
         reports.push(text);
     }
     assert_eq!(reports[0], "!! a: ctime unchanged, points to bitrot\n");
@@ -94,10 +94,10 @@ fn what_is_damaged_does_not_keep_the_budget_from_the_others() {
     );
     // Nothing is read, and nothing forgotten; nor is there anything to write.
     let bytes = std::fs::read(&manifest).unwrap();
-    let (text, outcome, read) = night(&tree, &manifest, Reread::None, THEN + 10 * SECOND);
+    let (text, conclusion, read) = night(&tree, &manifest, Reread::None, THEN + 10 * SECOND);
     assert_eq!(
-        (text.lines().count(), outcome, read),
-        (3, Outcome::Damaged, 0)
+        (text.lines().count(), conclusion, read),
+        (3, Conclusion::Damaged, 0)
     );
     assert_eq!(std::fs::read(&manifest).unwrap(), bytes);
 }
@@ -115,13 +115,13 @@ fn a_diff_shows_what_the_newer_manifest_notes() {
     night(&tree, &manifest, Reread::Fraction(1.0), THEN + SECOND);
     let new = std::fs::read(&manifest).unwrap();
     let at = "found at 2023-11-14T22:13:21Z, not tried again since";
-    let (text, summary) = diffed(&old, &new, Rules::default()).unwrap();
+    let (text, summary) = diffed(&old, &new, CompareRules::default()).unwrap();
     let line = |path| format!("!! {path}: ctime unchanged, points to bitrot: {at}\n");
     assert_eq!(text, ["a", "c", "e"].map(line).concat());
-    assert_eq!(summary.outcome(), Outcome::Damaged);
+    assert_eq!(summary.conclusion(), Conclusion::Damaged);
     // It is no difference of two that both note it, nor is one that is no longer noted.
     for newer in [&new, &old] {
-        let (text, _) = diffed(&new, newer, Rules::default()).unwrap();
+        let (text, _) = diffed(&new, newer, CompareRules::default()).unwrap();
         assert_eq!(text, "");
     }
     // An edit before the damage, and another name, hide nothing.
@@ -130,7 +130,7 @@ fn a_diff_shows_what_the_newer_manifest_notes() {
     });
     edit(&manifest, "e", |entry| entry["path"] = "e2".into());
     let new = std::fs::read(&manifest).unwrap();
-    let (text, summary) = diffed(&old, &new, Rules::default()).unwrap();
+    let (text, summary) = diffed(&old, &new, CompareRules::default()).unwrap();
     for line in ["!! a: ", "!! c: ", "!! e2: "] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -156,7 +156,7 @@ fn what_was_damaged_is_cleared_once_it_is_right() {
     let file = std::fs::File::options().write(true).open(&copy).unwrap();
     file.set_modified(mtime).unwrap();
     std::fs::rename(&copy, tree.join("a")).unwrap();
-    let what = Update {
+    let what = UpdateOptions {
         damaged: Damaged::Accept,
         now: THEN + 2 * SECOND,
         ..an_update(tree.path().as_os_str(), &manifest)
@@ -169,8 +169,8 @@ fn what_was_damaged_is_cleared_once_it_is_right() {
             assert!(entry(&now, path)[key].is_null(), "{path}");
         }
     }
-    let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
-    assert_eq!((&text[..], outcome), ("", Outcome::Same));
+    let (text, conclusion, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
+    assert_eq!((&text[..], conclusion), ("", Conclusion::Same));
 }
 
 #[test]
@@ -184,13 +184,13 @@ fn what_was_damaged_and_is_something_else_now_is_no_longer_known() {
     night(&tree, &manifest, all, THEN + SECOND);
     tree.remove("a").remove("c").write("c/d", "in a directory");
     tree.write("e", "an edit");
-    let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 2 * SECOND);
+    let (text, conclusion, _) = night(&tree, &manifest, Reread::None, THEN + 2 * SECOND);
     for line in ["- a\n", "~t c file -> dir\n", "~c e\n"] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    assert_eq!(outcome, Outcome::Different);
-    let (text, outcome, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
-    assert_eq!((&text[..], outcome), ("", Outcome::Same));
+    assert_eq!(conclusion, Conclusion::Different);
+    let (text, conclusion, _) = night(&tree, &manifest, Reread::None, THEN + 3 * SECOND);
+    assert_eq!((&text[..], conclusion), ("", Conclusion::Same));
 }
 
 /// A file that cannot be read although nothing about it changed, as on a failing disk: its
@@ -211,9 +211,9 @@ fn what_is_unreadable_does_not_either() {
     edit(&manifest, "a", |entry| entry["ctime_ns"] = ctime);
     for nth in 1..=8 {
         let now = THEN + nth * SECOND;
-        let (text, outcome, _) = night(&tree, &manifest, Reread::Bytes(1000), now);
+        let (text, conclusion, _) = night(&tree, &manifest, Reread::Bytes(1000), now);
         assert!(
-            text.contains("?? a: ") && outcome == Outcome::Different,
+            text.contains("?? a: ") && conclusion == Conclusion::Different,
             "{text}"
         );
     }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, CpuFeatures};
 use bc_integrity::compare::Detail;
-use bc_integrity::fields::{Mode, Rules};
-use bc_integrity::report::{Format, Report};
+use bc_integrity::fields::{CompareMode, CompareRules};
+use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{
-    Create, Created, Damaged, Diff, Error, Job, ManifestFile, Reading, Reread, RootCheck, Summary,
-    TreeOptions, Trust, Update, Updated, Verified, Verify, Work, create, diff, update, verify,
+    ComparisonSummary, CreateOptions, Created, Damaged, DiffOptions, Error, Job, ManifestFile,
+    Reading, Reread, RootCheck, TreeOptions, Trust, UpdateOptions, Updated, Verified,
+    VerifyOptions, Work, create, diff, update, verify,
 };
 use bc_pool::Cancel;
 use bc_testkit::TestTree;
@@ -43,7 +44,7 @@ pub fn create_with(
     algorithm: Algorithm,
     workers: usize,
 ) -> (Vec<u8>, Created) {
-    let what = Create {
+    let what = CreateOptions {
         root: root.as_os_str(),
         tree,
         algorithm,
@@ -72,7 +73,7 @@ pub fn record(tree: &TestTree) -> PathBuf {
 /// How to verify.
 #[derive(Clone, Copy)]
 pub struct How {
-    pub rules: Rules,
+    pub rules: CompareRules,
     pub detail: Detail,
     pub trust: Trust,
     pub root_check: RootCheck,
@@ -82,7 +83,7 @@ pub struct How {
 impl Default for How {
     fn default() -> How {
         How {
-            rules: Rules::default(),
+            rules: CompareRules::default(),
             detail: Detail::Changes,
             trust: Trust::Checked,
             root_check: RootCheck::Careful,
@@ -91,11 +92,11 @@ impl Default for How {
     }
 }
 
-pub fn mode(mode: Mode) -> How {
+pub fn mode(mode: CompareMode) -> How {
     How {
-        rules: Rules {
+        rules: CompareRules {
             mode,
-            ..Rules::default()
+            ..CompareRules::default()
         },
         ..How::default()
     }
@@ -106,13 +107,13 @@ pub fn verify_with(
     root: &Path,
     manifest: &Path,
     how: How,
-    format: Format,
+    format: ChangeFormat,
 ) -> (String, Result<Verified, Error>) {
     let manifest = match ManifestFile::open(manifest) {
         Ok(manifest) => manifest,
         Err(error) => return (String::new(), Err(error)),
     };
-    let what = Verify {
+    let what = VerifyOptions {
         root: root.as_os_str(),
         manifest: &manifest,
         rules: how.rules,
@@ -122,7 +123,7 @@ pub fn verify_with(
         leave_out: &[],
     };
     let mut out = Vec::new();
-    let mut report = Report::new(&mut out, format);
+    let mut report = ChangeReport::new(&mut out, format);
     let result = with_work(how.workers, |work| {
         verify(&what, work, &mut |change| report.change(change))
     });
@@ -133,16 +134,20 @@ pub fn verify_with(
 }
 
 /// The text report and the summary of a verification that goes well.
-pub fn verified(root: &Path, manifest: &Path, how: How) -> (String, Summary) {
-    let (text, result) = verify_with(root, manifest, how, Format::Text);
+pub fn verified(root: &Path, manifest: &Path, how: How) -> (String, ComparisonSummary) {
+    let (text, result) = verify_with(root, manifest, how, ChangeFormat::Text);
     (text, result.unwrap().summary)
 }
 
 /// The text report and the summary of comparing two manifests.
-pub fn diffed(old: &[u8], new: &[u8], rules: Rules) -> Result<(String, Summary), Error> {
+pub fn diffed(
+    old: &[u8],
+    new: &[u8],
+    rules: CompareRules,
+) -> Result<(String, ComparisonSummary), Error> {
     let old = ManifestFile::from_reader(b"old", old)?;
     let new = ManifestFile::from_reader(b"new", new)?;
-    let what = Diff {
+    let what = DiffOptions {
         old: &old,
         new: &new,
         rules,
@@ -150,15 +155,15 @@ pub fn diffed(old: &[u8], new: &[u8], rules: Rules) -> Result<(String, Summary),
         trust: Trust::Checked,
     };
     let mut out = Vec::new();
-    let mut report = Report::new(&mut out, Format::Text);
+    let mut report = ChangeReport::new(&mut out, ChangeFormat::Text);
     let done = diff(&what, &mut |change| report.change(change))?;
     assert!(done.summary.reconciles(), "{:?}", done.summary);
     Ok((String::from_utf8(out).unwrap(), done.summary))
 }
 
 /// An update with the defaults.
-pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
-    Update {
+pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> UpdateOptions<'a> {
+    UpdateOptions {
         root,
         manifest,
         reread: Reread::None,
@@ -177,7 +182,7 @@ pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> Update<'a> {
 
 /// An update of a manifest that nobody else updates. A test that starts a program beside this one
 /// hands it the lock for the moment before it runs.
-pub fn updated(what: &Update<'_>) -> Result<(String, Updated), Error> {
+pub fn updated(what: &UpdateOptions<'_>) -> Result<(String, Updated), Error> {
     loop {
         match updated_once(what) {
             Err(error) if error.to_string().contains("another update") => std::thread::yield_now(),
@@ -186,9 +191,9 @@ pub fn updated(what: &Update<'_>) -> Result<(String, Updated), Error> {
     }
 }
 
-pub fn updated_once(what: &Update<'_>) -> Result<(String, Updated), Error> {
+pub fn updated_once(what: &UpdateOptions<'_>) -> Result<(String, Updated), Error> {
     let mut out = Vec::new();
-    let mut report = Report::new(&mut out, Format::Text);
+    let mut report = ChangeReport::new(&mut out, ChangeFormat::Text);
     let done = with_work(2, |work| {
         update(what, work, &mut |change| report.change(change))
     })?;

@@ -5,9 +5,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use bc_integrity::Outcome;
+use bc_integrity::Conclusion;
 use bc_integrity::change::Class;
-use bc_integrity::fields::Mode;
+use bc_integrity::fields::CompareMode;
 use bc_testkit::{TestTree, as_nobody, copy_program, is_root};
 
 use crate::support::{
@@ -80,7 +80,7 @@ fn permission_lost_is_no_removal() {
     let tree = sample();
     let manifest = record(&tree);
     lock(&tree);
-    for mode_of in [Mode::Strict, Mode::Content] {
+    for mode_of in [CompareMode::Strict, CompareMode::Content] {
         let (text, summary) = verified(tree.path(), &manifest, mode(mode_of));
         let expected = "\
             ?? secret: open: Permission denied (os error 13)\n\
@@ -91,10 +91,10 @@ fn permission_lost_is_no_removal() {
         assert_eq!(text, expected);
         assert_eq!(summary.count(Class::Unreadable), 5);
         assert_eq!(summary.unseen, 3);
-        assert_eq!(summary.outcome(), Outcome::Different);
+        assert_eq!(summary.conclusion(), Conclusion::Different);
     }
     // Without content there is nothing to read of the file.
-    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Meta));
+    let (text, _) = verified(tree.path(), &manifest, mode(CompareMode::Meta));
     assert!(
         text.starts_with("~m secret mode: 0644 -> 0000\n?? vault: "),
         "{text}"
@@ -117,7 +117,7 @@ fn an_update_keeps_what_it_cannot_read() {
         text.contains("?? secret: ") && text.contains("+ new\n"),
         "{text}"
     );
-    assert_eq!(done.summary.outcome(), Outcome::Different);
+    assert_eq!(done.summary.conclusion(), Conclusion::Different);
     let now = std::fs::read(&manifest).unwrap();
     for path in ["secret", "vault", "vault/in", "vault/sub", "vault/sub/x"] {
         assert_eq!(recorded(&now, path), entry(&before, path), "{path}");
@@ -137,7 +137,7 @@ fn names_without_stat() {
     // Its names can be listed, nothing else.
     tree.mode("vault", 0o444);
     let recorded = manifest_of(tree.path());
-    let (text, _) = verified(tree.path(), &manifest, mode(Mode::Content));
+    let (text, _) = verified(tree.path(), &manifest, mode(CompareMode::Content));
     tree.mode("vault", 0o755);
     assert!(
         text.contains("?? vault/in: stat: Permission denied"),

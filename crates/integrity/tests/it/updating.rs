@@ -2,7 +2,7 @@
 
 use bc_integrity::change::Class;
 use bc_integrity::compare::Detail;
-use bc_integrity::{Damaged, Outcome, Reread, Update};
+use bc_integrity::{Conclusion, Damaged, Reread, UpdateOptions};
 use bc_testkit::TestTree;
 
 use crate::support::{
@@ -42,7 +42,7 @@ fn an_unchanged_tree_is_not_read_and_not_written() {
         std::fs::metadata(&manifest).unwrap().modified().unwrap(),
         before
     );
-    let what = Update {
+    let what = UpdateOptions {
         detail: Detail::All,
         ..an_update(tree.path().as_os_str(), &manifest)
     };
@@ -91,17 +91,17 @@ fn damage_is_not_overwritten_unless_accepted() {
     for _ in 0..2 {
         let (text, done) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
         assert!(text.contains("!! b/d: "), "{text}");
-        assert_eq!(done.summary.outcome(), Outcome::Damaged);
+        assert_eq!(done.summary.conclusion(), Conclusion::Damaged);
         let now = std::fs::read(&manifest).unwrap();
         assert_eq!(recorded(&now, "b/d"), entry(&before, "b/d"));
         assert!(entry(&now, "new").is_object());
     }
-    let what = Update {
+    let what = UpdateOptions {
         damaged: Damaged::Accept,
         ..an_update(tree.path().as_os_str(), &manifest)
     };
     let (_, done) = updated(&what).unwrap();
-    assert_eq!(done.summary.outcome(), Outcome::Damaged);
+    assert_eq!(done.summary.conclusion(), Conclusion::Damaged);
     let (text, _) = verified(tree.path(), &manifest, How::default());
     assert_eq!(text, "");
 }
@@ -115,7 +115,7 @@ fn a_scrub_reads_the_least_recently_verified_first() {
     let manifest = record(&tree);
     let scrub = |reread, seconds: i64| {
         let now = THEN + seconds * 1_000_000_000;
-        let what = Update {
+        let what = UpdateOptions {
             reread,
             now,
             ..an_update(tree.path().as_os_str(), &manifest)
@@ -185,13 +185,13 @@ fn a_scrub_finds_bitrot() {
         std::fs::write(&manifest, &unchanged).unwrap();
         let (text, _) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
         assert_eq!(text, "", "an update alone does not read it");
-        let what = Update {
+        let what = UpdateOptions {
             reread,
             ..an_update(tree.path().as_os_str(), &manifest)
         };
         let (text, done) = updated(&what).unwrap();
         assert_eq!(text, "!! b/d: ctime unchanged, points to bitrot\n");
-        assert_eq!(done.summary.outcome(), Outcome::Damaged);
+        assert_eq!(done.summary.conclusion(), Conclusion::Damaged);
         let now = std::fs::read(&manifest).unwrap();
         assert_eq!(recorded(&now, "b/d"), entry(&unchanged, "b/d"));
         assert!(entry(&now, "a")["verified_at"].is_string());

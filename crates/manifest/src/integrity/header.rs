@@ -248,9 +248,12 @@ impl Header {
 }
 
 impl Trailer {
+    /// How its line begins.
+    pub(super) const START: &[u8] = b"{\"type\":\"trailer\"";
+
     /// The one way to write it: the reader compares the bytes, since nothing else guards them.
     pub(super) fn write_line(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"type\":\"trailer\"");
+        out.extend_from_slice(Trailer::START);
         push_field(out, "entries", self.entries);
         push_field(out, "files", self.files);
         push_field(out, "dirs", self.dirs);
@@ -273,11 +276,6 @@ impl Trailer {
             Some([b',', .., b'}']) => serde_json::from_slice::<Map<String, Value>>(line).is_ok(),
             _ => false,
         }
-    }
-
-    /// The SHA-256 that a trailer's line holds, before the line is trusted to be one.
-    pub fn sha256_in(line: &[u8]) -> Option<[u8; 32]> {
-        Trailer::parse(line).map(|trailer| trailer.sha256)
     }
 
     pub(super) fn parse(line: &[u8]) -> Option<Trailer> {

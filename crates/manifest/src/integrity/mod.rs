@@ -35,6 +35,7 @@ mod header;
 mod parse;
 mod path;
 mod reader;
+mod seal;
 mod swar;
 mod writer;
 
@@ -42,6 +43,7 @@ pub use entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 pub use header::{Header, Trailer};
 pub use path::{ROOT, check_path, path_order};
 pub use reader::{Policy, Reader, validate};
+pub use seal::check_seal;
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.

@@ -13,13 +13,23 @@ use std::sync::mpsc::{Receiver, Sender};
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
 use crate::error::{Error, ErrorKind};
-use crate::input::ManifestFile;
+use crate::options::Work;
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ahead {
+pub(crate) enum Prefetch {
     Thread,
-    Here,
+    Off,
+}
+
+impl Prefetch {
+    /// A thread, where the walk beside it may have several as well.
+    pub(crate) fn beside(work: &Work<'_>) -> Prefetch {
+        match work.walk_workers.usual() {
+            0 | 1 => Prefetch::Off,
+            _ => Prefetch::Thread,
+        }
+    }
 }
 
 /// Entries that a thread hands over at once.
@@ -84,7 +94,7 @@ pub(crate) enum Position {
 }
 
 /// Streams a manifest's entries beside another sorted side.
-pub(crate) struct OldSide {
+pub(crate) struct ManifestStream {
     header: Header,
     source: Stream,
     batch: Vec<Entry>,
@@ -95,32 +105,35 @@ pub(crate) struct OldSide {
     problems: Vec<String>,
 }
 
+/// Says of an error of reading which manifest it is about, and what to make of it.
+pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
+
 enum Stream {
-    Here(Box<(ManifestFile, Lines)>),
-    Ahead {
+    Direct(Box<Lines>, Blame),
+    Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
     },
 }
 
-impl OldSide {
+impl ManifestStream {
     /// Reads in the caller's thread, an entry at a time.
-    pub(crate) fn here(file: ManifestFile, lines: Lines) -> OldSide {
+    pub(crate) fn direct(lines: Lines, blame: Blame) -> ManifestStream {
         let header = lines.header().clone();
-        OldSide::new(header, Stream::Here(Box::new((file, lines))))
+        ManifestStream::new(header, Stream::Direct(Box::new(lines), blame))
     }
 
     /// Takes what a thread sends, and sends batches back.
-    pub(crate) fn ahead(
+    pub(crate) fn prefetched(
         header: Header,
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
-    ) -> OldSide {
-        OldSide::new(header, Stream::Ahead { receiver, back })
+    ) -> ManifestStream {
+        ManifestStream::new(header, Stream::Prefetched { receiver, back })
     }
 
-    fn new(header: Header, source: Stream) -> OldSide {
-        OldSide {
+    fn new(header: Header, source: Stream) -> ManifestStream {
+        ManifestStream {
             header,
             source,
             batch: Vec::new(),
@@ -137,7 +150,7 @@ impl OldSide {
 
     /// Waits until the manifest has been found unaltered.
     pub(crate) fn prove(&mut self) -> Result<(), Error> {
-        let Stream::Ahead { receiver, .. } = &self.source else {
+        let Stream::Prefetched { receiver, .. } = &self.source else {
             return Ok(());
         };
         match receiver.recv() {
@@ -153,8 +166,7 @@ impl OldSide {
             self.taken = 0;
             self.count = 0;
             match &mut self.source {
-                Stream::Here(here) => {
-                    let (file, lines) = &mut **here;
+                Stream::Direct(lines, blame) => {
                     let (count, end) = fill(lines, &mut self.batch, 1);
                     self.count = count;
                     match end {
@@ -163,10 +175,10 @@ impl OldSide {
                             self.over = true;
                             self.problems = problems(lines);
                         }
-                        End::Failed(error) => return Err(file.refused(&error)),
+                        End::Failed(error) => return Err(blame(&error)),
                     }
                 }
-                Stream::Ahead { receiver, back } => match receiver.recv() {
+                Stream::Prefetched { receiver, back } => match receiver.recv() {
                     Ok(Message::Proven) => {}
                     Ok(Message::Batch(batch, count)) => {
                         let used = std::mem::replace(&mut self.batch, batch);
@@ -251,7 +263,7 @@ mod tests {
     use bc_manifest::integrity::{Meta, Writer};
 
     use super::*;
-    use crate::input::Trust;
+    use crate::input::{ManifestFile, Trust};
 
     /// A manifest of directories at these paths.
     fn manifest(paths: &[Vec<u8>]) -> ManifestFile {
@@ -301,8 +313,8 @@ mod tests {
     fn positions_of_entries_with_and_without_a_thread() {
         let all = paths();
         let file = manifest(&all);
-        for ahead in [Ahead::Here, Ahead::Thread] {
-            let mut old = file.stream(Trust::Checked, ahead).unwrap();
+        for prefetch in [Prefetch::Off, Prefetch::Thread] {
+            let mut old = file.stream(Trust::Checked, prefetch).unwrap();
             old.prove().unwrap();
             let mut found = Vec::new();
             // Every third is looked for.
@@ -321,7 +333,7 @@ mod tests {
             while let Some(entry) = old.take().unwrap() {
                 found.push(entry.path.clone());
             }
-            assert_eq!(found, all, "{ahead:?}");
+            assert_eq!(found, all, "{prefetch:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every pair of entries that has a judgement of its own.
 
 use super::*;
-use crate::fields::{Fields, Mode};
+use crate::fields::{CompareMode, Fields};
 use std::sync::LazyLock;
 
 static NO: LazyLock<Failure> = LazyLock::new(|| Failure {
@@ -10,8 +10,8 @@ static NO: LazyLock<Failure> = LazyLock::new(|| Failure {
     message: "no".into(),
 });
 
-fn file() -> View<'static> {
-    View {
+fn file() -> EntryRef<'static> {
+    EntryRef {
         size: Some(3),
         mode: Some(0o100_644),
         uid: Some(1),
@@ -21,35 +21,35 @@ fn file() -> View<'static> {
         ino: Some(9),
         nlink: Some(1),
         digest: Some(b"aaaa"),
-        ..View::new(Kind::File)
+        ..EntryRef::new(Kind::File)
     }
 }
 
-fn link() -> View<'static> {
-    View {
+fn link() -> EntryRef<'static> {
+    EntryRef {
         target: Some(b"t"),
         mode: Some(0o120_777),
-        ..View::new(Kind::Symlink)
+        ..EntryRef::new(Kind::Symlink)
     }
 }
 
-fn dir() -> View<'static> {
-    View {
+fn dir() -> EntryRef<'static> {
+    EntryRef {
         size: Some(4096),
         nlink: Some(2),
-        ..View::new(Kind::Dir)
+        ..EntryRef::new(Kind::Dir)
     }
 }
 
 #[test]
 fn every_class_in_every_mode() {
     use Class::*;
-    let cases: &[(&str, View<'_>, View<'_>, [Class; 3])] = &[
+    let cases: &[(&str, EntryRef<'_>, EntryRef<'_>, [Class; 3])] = &[
         ("same", file(), file(), [Ok, Ok, Ok]),
         (
             "mode",
             file(),
-            View {
+            EntryRef {
                 mode: Some(0o100_600),
                 ..file()
             },
@@ -58,7 +58,7 @@ fn every_class_in_every_mode() {
         (
             "owner",
             file(),
-            View {
+            EntryRef {
                 uid: Some(2),
                 ..file()
             },
@@ -67,7 +67,7 @@ fn every_class_in_every_mode() {
         (
             "mtime only",
             file(),
-            View {
+            EntryRef {
                 mtime_ns: Some(0),
                 ..file()
             },
@@ -76,7 +76,7 @@ fn every_class_in_every_mode() {
         (
             "links",
             file(),
-            View {
+            EntryRef {
                 nlink: Some(2),
                 ..file()
             },
@@ -85,7 +85,7 @@ fn every_class_in_every_mode() {
         (
             "inode",
             file(),
-            View {
+            EntryRef {
                 ino: Some(2),
                 ctime_ns: Some(0),
                 ..file()
@@ -95,7 +95,7 @@ fn every_class_in_every_mode() {
         (
             "edit",
             file(),
-            View {
+            EntryRef {
                 digest: Some(b"bbbb"),
                 mtime_ns: Some(0),
                 ..file()
@@ -105,7 +105,7 @@ fn every_class_in_every_mode() {
         (
             "edit that changed the size and kept the time",
             file(),
-            View {
+            EntryRef {
                 digest: Some(b"bbbb"),
                 size: Some(4),
                 ..file()
@@ -115,7 +115,7 @@ fn every_class_in_every_mode() {
         (
             "bitrot",
             file(),
-            View {
+            EntryRef {
                 digest: Some(b"bbbb"),
                 ..file()
             },
@@ -124,7 +124,7 @@ fn every_class_in_every_mode() {
         (
             "rewrite",
             file(),
-            View {
+            EntryRef {
                 digest: Some(b"bbbb"),
                 ctime_ns: Some(0),
                 ..file()
@@ -133,11 +133,11 @@ fn every_class_in_every_mode() {
         ),
         (
             "other content, nothing recorded to tell an edit from damage",
-            View {
+            EntryRef {
                 mtime_ns: None,
                 ..file()
             },
-            View {
+            EntryRef {
                 digest: Some(b"bbbb"),
                 ..file()
             },
@@ -146,7 +146,7 @@ fn every_class_in_every_mode() {
         (
             "unreadable now",
             file(),
-            View {
+            EntryRef {
                 digest: None,
                 error: Some(&NO),
                 ..file()
@@ -155,7 +155,7 @@ fn every_class_in_every_mode() {
         ),
         (
             "unreadable then",
-            View {
+            EntryRef {
                 digest: None,
                 error: Some(&NO),
                 ..file()
@@ -169,7 +169,7 @@ fn every_class_in_every_mode() {
         (
             "retargeted",
             link(),
-            View {
+            EntryRef {
                 target: Some(b"u"),
                 ..link()
             },
@@ -178,7 +178,7 @@ fn every_class_in_every_mode() {
         (
             "unreadable link",
             link(),
-            View {
+            EntryRef {
                 target: None,
                 error: Some(&NO),
                 ..link()
@@ -188,7 +188,7 @@ fn every_class_in_every_mode() {
         (
             "directory",
             dir(),
-            View {
+            EntryRef {
                 size: Some(1),
                 nlink: Some(9),
                 ..dir()
@@ -198,7 +198,7 @@ fn every_class_in_every_mode() {
         (
             "unreadable directory",
             dir(),
-            View {
+            EntryRef {
                 error: Some(&NO),
                 ..dir()
             },
@@ -206,21 +206,21 @@ fn every_class_in_every_mode() {
         ),
     ];
     for (name, old, new, expected) in cases {
-        for (mode, expected) in [Mode::Strict, Mode::Content, Mode::Meta]
+        for (mode, expected) in [CompareMode::Strict, CompareMode::Content, CompareMode::Meta]
             .iter()
             .zip(expected)
         {
-            let rules = Rules {
+            let rules = CompareRules {
                 mode: *mode,
-                ..Rules::default()
+                ..CompareRules::default()
             };
             let class = judge(old, new, rules);
-            assert_eq!(class, *expected, "{name}, {mode}");
+            assert_eq!(class, *expected, "{name}, {mode:?}");
             let differences = differences(old, new, rules);
             match class {
-                Ok => assert!(differences.is_empty(), "{name}, {mode}: {differences:?}"),
+                Ok => assert!(differences.is_empty(), "{name}, {mode:?}: {differences:?}"),
                 Unreadable => {}
-                _ => assert!(!differences.is_empty(), "{name}, {mode}"),
+                _ => assert!(!differences.is_empty(), "{name}, {mode:?}"),
             }
         }
     }
@@ -228,28 +228,28 @@ fn every_class_in_every_mode() {
 
 #[test]
 fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
-    let rules = Rules {
-        mode: Mode::Strict,
+    let rules = CompareRules {
+        mode: CompareMode::Strict,
         ignore: "mtime,ctime,ino".parse().unwrap(),
     };
-    let touched = View {
+    let touched = EntryRef {
         mtime_ns: Some(0),
         ..file()
     };
     assert_eq!(judge(&file(), &touched, rules), Class::Ok);
-    let edited = View {
+    let edited = EntryRef {
         digest: Some(b"bbbb"),
         ..touched
     };
     assert_eq!(judge(&file(), &edited, rules), Class::Modified);
-    let all = Rules {
-        mode: Mode::Strict,
+    let all = CompareRules {
+        mode: CompareMode::Strict,
         ignore: Fields::NONE,
     };
     assert_eq!(
         judge(
             &file(),
-            &View {
+            &EntryRef {
                 ino: Some(1),
                 ..file()
             },
@@ -260,7 +260,7 @@ fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
     assert_eq!(
         judge(
             &dir(),
-            &View {
+            &EntryRef {
                 size: Some(1),
                 ..dir()
             },
@@ -268,11 +268,11 @@ fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
         ),
         Class::Meta
     );
-    let digest = Rules {
-        mode: Mode::Strict,
+    let digest = CompareRules {
+        mode: CompareMode::Strict,
         ignore: "digest".parse().unwrap(),
     };
-    let unread = View {
+    let unread = EntryRef {
         digest: None,
         error: Some(&NO),
         ..file()
@@ -282,7 +282,7 @@ fn ignored_fields_do_not_count_but_still_tell_damage_from_edits() {
 
 #[test]
 fn reasons_name_the_side() {
-    let unread = View {
+    let unread = EntryRef {
         digest: None,
         error: Some(&NO),
         ..file()

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs as Attributes};
+use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs};
 use bc_pool::Cancel;
 use bc_walk::{
     DirFdCache, DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing,
@@ -17,16 +17,16 @@ use rustix::io::Errno;
 use crate::attributes;
 use crate::compare::Flow;
 use crate::devices::Devices;
+use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::hashing::{Outcome, Window};
-use crate::options::{Work, Xattrs};
+use crate::options::{Work, XattrPolicy};
 use crate::tree::{Item, Link, Tree, failure};
-use crate::view::View;
 
 /// One entry of the tree.
-pub(crate) struct Present<'a> {
+pub(crate) struct LoadedEntry<'a> {
     pub(crate) path: &'a [u8],
-    pub(crate) view: View<'a>,
+    pub(crate) view: EntryRef<'a>,
     /// `None` for what the walk could not even stat.
     pub(crate) id: Option<EntryId>,
     /// What is mounted on it.
@@ -37,12 +37,12 @@ pub(crate) struct Present<'a> {
     pub(crate) link: Link,
 }
 
-impl<'a> Present<'a> {
+impl<'a> LoadedEntry<'a> {
     /// The view to compare: writing the manifest changed the directory it is
     /// in, which is no difference.
-    pub(crate) fn compared(&self) -> View<'a> {
+    pub(crate) fn compared(&self) -> EntryRef<'a> {
         if self.holds_manifest {
-            return View {
+            return EntryRef {
                 mtime_ns: None,
                 ctime_ns: None,
                 size: None,
@@ -53,10 +53,10 @@ impl<'a> Present<'a> {
     }
 }
 
-/// Looks at entries in order.
-pub(crate) struct Looker<'a> {
+/// Loads the entries of a tree in path order, and tells what the walk left open.
+pub(crate) struct EntryLoader<'a> {
     pub(crate) tree: &'a Tree,
-    xattrs: Xattrs,
+    xattrs: XattrPolicy,
     /// The directory with the manifest: writing the manifest changed it.
     touched: Option<Identity>,
     dirs: DirFdCache<'a>,
@@ -66,17 +66,17 @@ pub(crate) struct Looker<'a> {
     /// Threads that may read attributes.
     workers: usize,
     /// The attributes of the present range, if they are asked for.
-    attributes: std::vec::IntoIter<Result<Attributes, bc_walk::Error>>,
+    attributes: std::vec::IntoIter<Result<Xattrs, bc_walk::Error>>,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> EntryLoader<'a> {
     pub(crate) fn new(
         tree: &'a Tree,
-        xattrs: Xattrs,
+        xattrs: XattrPolicy,
         touched: Option<Identity>,
         work: &Work<'_>,
-    ) -> Looker<'a> {
-        Looker {
+    ) -> EntryLoader<'a> {
+        EntryLoader {
             tree,
             xattrs,
             touched,
@@ -92,7 +92,7 @@ impl<'a> Looker<'a> {
     pub(crate) fn all(
         &mut self,
         cancel: &Cancel,
-        mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         /// Entries between two looks for a cancellation.
         const STEP: u32 = 8192;
@@ -113,22 +113,22 @@ impl<'a> Looker<'a> {
         &mut self,
         range: Range<u32>,
         window: Option<&Window>,
-        mut see: impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         let tree = self.tree;
-        if self.xattrs == Xattrs::Record {
-            self.attributes = attributes::read(&tree.listing, &range, self.workers).into_iter();
+        if self.xattrs == XattrPolicy::Record {
+            self.attributes = attributes::read(&tree.listing, &range, self.workers)?.into_iter();
         }
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);
             self.write_path(item, &mut path);
             let flow = match item {
-                Item::Stray(stray) => {
-                    let view = View {
-                        error: Some(&stray.failure),
-                        ..View::new(Kind::File)
+                Item::Unlisted(unlisted) => {
+                    let view = EntryRef {
+                        error: Some(&unlisted.failure),
+                        ..EntryRef::new(Kind::File)
                     };
-                    see(&Present {
+                    see(&LoadedEntry {
                         path: &path,
                         view,
                         id: None,
@@ -151,9 +151,9 @@ impl<'a> Looker<'a> {
     /// same directory: then only the name is written.
     fn write_path(&mut self, item: Item<'_>, path: &mut Vec<u8>) {
         match item {
-            Item::Stray(stray) => {
+            Item::Unlisted(unlisted) => {
                 path.clear();
-                path.extend_from_slice(&stray.path);
+                path.extend_from_slice(&unlisted.path);
                 self.prefix = None;
             }
             Item::Entry(id) => {
@@ -179,7 +179,7 @@ impl<'a> Looker<'a> {
         id: EntryId,
         path: &[u8],
         window: Option<&Window>,
-        see: &mut impl FnMut(&Present<'_>) -> Result<Flow, Error>,
+        see: &mut impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         let tree = self.tree;
         let outcome = window.map_or(Outcome::NotRead, |window| window.outcome(id));
@@ -237,7 +237,7 @@ impl<'a> Looker<'a> {
             }
             Some(Err(_)) | None => {}
         }
-        see(&Present {
+        see(&LoadedEntry {
             path,
             view,
             id: Some(id),
@@ -289,7 +289,7 @@ fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_
 }
 
 /// The line of a manifest for what is there.
-pub(crate) fn to_entry(present: &Present<'_>, devices: &mut Devices) -> Entry {
+pub(crate) fn to_entry(present: &LoadedEntry<'_>, devices: &mut Devices) -> Entry {
     let view = &present.view;
     let mut entry = Entry::new(present.path.to_vec(), view.kind);
     entry.meta = meta(view);
@@ -303,7 +303,7 @@ pub(crate) fn to_entry(present: &Present<'_>, devices: &mut Devices) -> Entry {
     entry
 }
 
-fn meta(view: &View<'_>) -> Option<Meta> {
+fn meta(view: &EntryRef<'_>) -> Option<Meta> {
     Some(Meta {
         size: view.size?,
         mode: view.mode?,

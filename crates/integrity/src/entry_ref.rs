@@ -1,0 +1,113 @@
+//! An entry of either side, borrowed.
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Entry, Kind, Xattrs};
+use bc_manifest::time::is_beyond;
+
+/// What is known about one path; `None` where it is not known. Fields that
+/// either side does not know are not compared.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryRef<'a> {
+    /// File type.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Mode with type bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Nanoseconds since 1970.
+    pub mtime_ns: Option<i64>,
+    /// Nanoseconds since 1970.
+    pub ctime_ns: Option<i64>,
+    /// Inode number.
+    pub ino: Option<u64>,
+    /// Hard links.
+    pub nlink: Option<u64>,
+    /// Device; known of the root only.
+    pub dev: Option<u64>,
+    /// Device that the entry is on, of what is there; not compared, since it changes from boot to
+    /// boot.
+    pub device: Option<u64>,
+    /// Device number of a device node.
+    pub rdev: Option<u64>,
+    /// Digest of a file.
+    pub digest: Option<&'a [u8]>,
+    /// Target of a link.
+    pub target: Option<&'a [u8]>,
+    /// Extended attributes; `None` if they were not asked for.
+    pub xattrs: Option<&'a Xattrs>,
+    /// Why something of this entry is missing.
+    pub error: Option<&'a Failure>,
+}
+
+/// The operation that an imported entry's error names: nothing failed, there
+/// is just no metadata to be had from another tool's file.
+pub(crate) const IMPORTED: &str = "import";
+
+impl<'a> From<&'a Entry> for EntryRef<'a> {
+    fn from(entry: &'a Entry) -> EntryRef<'a> {
+        let meta = entry.meta.as_ref();
+        EntryRef {
+            kind: entry.kind,
+            size: entry.size(),
+            mode: meta.map(|meta| meta.mode),
+            uid: meta.map(|meta| meta.uid),
+            gid: meta.map(|meta| meta.gid),
+            mtime_ns: meta.map(|meta| meta.mtime_ns),
+            ctime_ns: meta.map(|meta| meta.ctime_ns),
+            ino: meta.map(|meta| meta.ino),
+            nlink: meta.map(|meta| meta.nlink),
+            dev: None,
+            device: None,
+            rdev: entry.rdev,
+            digest: entry.digest.as_ref().map(|digest| digest.as_bytes()),
+            target: entry.target.as_deref(),
+            xattrs: entry.xattrs.as_ref(),
+            error: entry.error.as_ref().filter(|error| error.op != IMPORTED),
+        }
+    }
+}
+
+impl EntryRef<'_> {
+    /// An entry of which only the kind is known.
+    pub const fn new(kind: Kind) -> EntryRef<'static> {
+        EntryRef {
+            kind,
+            size: None,
+            mode: None,
+            uid: None,
+            gid: None,
+            mtime_ns: None,
+            ctime_ns: None,
+            ino: None,
+            nlink: None,
+            dev: None,
+            device: None,
+            rdev: None,
+            digest: None,
+            target: None,
+            xattrs: None,
+            error: None,
+        }
+    }
+}
+
+/// Do both sides know the value, and is it another one?
+pub(crate) fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
+    matches!((old, new), (Some(old), Some(new)) if old != new)
+}
+
+/// Is the mtime known to be the same? Times that cannot be held all look alike: there the ctime,
+/// which every change of an mtime moves, has to say so.
+pub(crate) fn is_same_mtime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
+    matches!((old.mtime_ns, new.mtime_ns), (Some(was), Some(is)) if was == is
+        && (!is_beyond(is) || is_same_ctime(old, new)))
+}
+
+/// The same of the ctime, for which nothing else can speak.
+pub(crate) fn is_same_ctime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
+    matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
+}

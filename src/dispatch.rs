@@ -1,0 +1,208 @@
+//! Multicall dispatch: the applet is chosen by the name the program was called by, else by the
+//! first argument; what is left is parsed and run.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::applet::{APPLETS, Applet, by_name, by_program};
+use crate::exit::Exit;
+use crate::report;
+
+/// Runs what the command line asks for.
+pub fn run(argv: Vec<OsString>) -> Exit {
+    report::style_of(&argv);
+    let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
+    let base = Path::new(&program).file_name().unwrap_or(&program);
+    // As help and messages name the program.
+    let called = bc_fs::escape(base.as_bytes());
+    if let Some(applet) = by_program(base.as_bytes()) {
+        return start(applet, &called, &argv[1..]);
+    }
+    let Some(first) = argv.get(1) else {
+        return calculator();
+    };
+    if let Some(applet) = by_name(first) {
+        let name = format!("{called} {}", applet.name);
+        return start(applet, &name, &argv[2..]);
+    }
+    match first.to_str() {
+        Some("--list") => list(),
+        Some("--version" | "-V") => version(),
+        Some("--help" | "-h") => overview(),
+        Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
+            Some(applet) => {
+                let name = format!("{called} {}", applet.name);
+                start(applet, &name, &["--help".into()])
+            }
+            None => overview(),
+        },
+        Some("--describe") => crate::describe::print(&whole()),
+        Some("install") => crate::install::run(&argv[1..]),
+        _ if is_calculator_call(first) => calculator(),
+        _ => unknown(first),
+    }
+}
+
+/// Puts the subcommand first, layers configuration below the command line,
+/// parses and runs.
+fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
+    if let Some(matches) = plain(applet, called, rest) {
+        return (applet.run)(matches);
+    }
+    let command = (applet.command)()
+        .name(called.to_owned())
+        .bin_name(called.to_owned());
+    if rest
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--describe")
+    {
+        return crate::describe::print(&command);
+    }
+    if let Some((written, meant)) = crate::args::misspelt(&command, rest) {
+        let text = format!(
+            "'{}' is neither a path nor a subcommand; did you mean '{called} {meant}'?",
+            bc_fs::escape(written.as_bytes())
+        );
+        return report::fatal(&format!("bc {}", applet.name), &text);
+    }
+    let args = crate::args::subcommand_first(&command, applet.default, rest);
+    let argv = std::iter::once(OsString::from(called)).chain(args);
+    match crate::config::parse(command, applet.name, argv.collect()) {
+        Ok(matches) => (applet.run)(matches),
+        Err(exit) => exit,
+    }
+}
+
+/// Parses an everyday command line with the one subcommand that it names, or means by an existing
+/// path: the options of all the others would be half of the work of hashing one small file. `None`
+/// for anything out of the ordinary (help, mistakes, settings in lower layers), which the whole
+/// tree then sees.
+fn plain(applet: &Applet, called: &str, rest: &[OsString]) -> Option<clap::ArgMatches> {
+    let first = rest.first()?;
+    if first.as_bytes().starts_with(b"-") || first == "help" || crate::config::may_apply() {
+        return None;
+    }
+    let name = first.to_str().unwrap_or_default();
+    let (subcommand, default) = match ((applet.only)(name), applet.default) {
+        (Some(subcommand), _) => (subcommand, None),
+        (None, Some(default)) if Path::new(first).symlink_metadata().is_ok() => {
+            ((applet.only)(default)?, Some(default))
+        }
+        (None, _) => return None,
+    };
+    let mut command = clap::Command::new(called.to_owned())
+        .disable_help_subcommand(true)
+        .subcommand(subcommand);
+    let argv = [called]
+        .into_iter()
+        .chain(default)
+        .map(OsString::from)
+        .chain(rest.iter().cloned());
+    let matches = command.try_get_matches_from_mut(argv).ok()?;
+    let (_, given) = matches.subcommand()?;
+    let is_plain = !given.get_flag("describe") && given.get_one::<PathBuf>("config").is_none();
+    // Freeing hundreds of small strings takes time too.
+    std::mem::forget(command);
+    is_plain.then_some(matches)
+}
+
+/// The whole command tree, as `bc` sees it.
+fn whole() -> clap::Command {
+    let bc = clap::Command::new("bc")
+        .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")
+        .subcommand_required(true)
+        .subcommand(crate::install::command());
+    APPLETS.iter().fold(bc, |bc, applet| {
+        bc.subcommand((applet.command)().name(applet.name))
+    })
+}
+
+fn list() -> Exit {
+    let names: String = APPLETS.iter().map(|a| format!("{}\n", a.name)).collect();
+    report::print(&names)
+}
+
+fn version() -> Exit {
+    let readers = match bc_read::uring_available() {
+        Ok(()) => "sync, io_uring".to_owned(),
+        Err(error) => format!("sync (io_uring: {})", error.message()),
+    };
+    report::print(&format!(
+        "bc (bit-crafts) {}\nCPU features: {}\nkernels: {}\nreaders: {readers}\n",
+        env!("CARGO_PKG_VERSION"),
+        bc_digest::CpuFeatures::flags().join(" "),
+        bc_digest::CpuFeatures::detect().describe(),
+    ))
+}
+
+fn overview() -> Exit {
+    let mut text = String::from(
+        "bit-crafts: fast and safe file inspection\n\n\
+         Usage: bc APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
+    );
+    for applet in APPLETS {
+        text += &format!("  {:<11}{}\n", applet.name, applet.about);
+    }
+    text += "\nAlso:\n  \
+         install    Make links so that bchash, bcdup ... work as commands\n  \
+         --list     Names of the applets\n  \
+         --version  Version, CPU features, readers\n  \
+         --describe The whole command tree as JSON\n\n\
+         `bc hash --help` explains an applet and gives examples.\n\
+         This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n";
+    report::print(&text)
+}
+
+/// What a user who wanted the calculator would have typed.
+fn is_calculator_call(first: &OsStr) -> bool {
+    const OPTIONS: &[&str] = &[
+        "-l",
+        "-q",
+        "-s",
+        "-w",
+        "-i",
+        "-c",
+        "-e",
+        "-f",
+        "-",
+        "-lq",
+        "-ql",
+        "--mathlib",
+        "--quiet",
+        "--standard",
+        "--warn",
+        "--interactive",
+        "--expression",
+        "--file",
+        "--compile",
+    ];
+    OPTIONS.iter().any(|o| first == *o) || Path::new(first).is_file()
+}
+
+fn calculator() -> Exit {
+    report::fatal(
+        "bc",
+        "this is bit-crafts, not the calculator (usually /usr/bin/bc, package bc); try 'bc --help'",
+    )
+}
+
+fn unknown(first: &OsStr) -> Exit {
+    let shown = bc_fs::escape(first.as_bytes()).into_owned();
+    let near = APPLETS
+        .iter()
+        .map(|a| a.name)
+        .chain(["install"])
+        .find(|name| crate::args::is_near(&shown, name));
+    match near {
+        Some(name) => report::fatal(
+            "bc",
+            &format!("unknown applet '{shown}'; did you mean 'bc {name}'?"),
+        ),
+        None => report::fatal(
+            "bc",
+            &format!("unknown applet '{shown}'; 'bc --list' names them, 'bc --help' explains"),
+        ),
+    }
+}

@@ -1,0 +1,157 @@
+//! From what the command line says to what the engine is to do: checked, and in the engine's own
+//! terms. Files that only the run knows of, those it writes, are added by it.
+
+use std::ffi::OsString;
+
+use bc_integrity::compare::Detail;
+use bc_integrity::fields::{CompareMode, CompareRules, Fields};
+use bc_integrity::{
+    CreateOptions, Damaged, DiffOptions, ImportOptions, ManifestFile, Origin, Reread, RootCheck,
+    TreeOptions, Trust, UpdateOptions, VerifyOptions, XattrPolicy,
+};
+use bc_walk::{Entries, Metadata};
+
+use super::args::{DiffArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
+use super::job::{now, origin};
+use crate::run::{Outcome, Session};
+
+pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
+    Ok(CreateOptions {
+        root: &args.root,
+        tree: tree(args, session)?,
+        algorithm: args.algorithm,
+        created_at: now(),
+        origin: origin(),
+        leave_out: Vec::new(),
+    })
+}
+
+fn tree(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> {
+    if args.walk.files_from.is_some() {
+        return Err(session.fatal("--files-from: a manifest records a whole tree; use --include"));
+    }
+    // The shared translation also checks the globs.
+    let walk = session.walk_options(&args.walk, Metadata::Full, None)?;
+    let bytes = |globs: &[OsString]| {
+        let globs = globs.iter().map(|glob| glob.as_encoded_bytes().to_vec());
+        globs.collect()
+    };
+    Ok(TreeOptions {
+        hidden: walk.hidden,
+        symlinks: walk.symlinks,
+        file_systems: walk.file_systems,
+        max_depth: walk.max_depth,
+        include: bytes(&args.walk.include),
+        exclude: bytes(&args.walk.exclude),
+        min_size: walk.min_size,
+        max_size: walk.max_size,
+        ignore_files: walk.ignore_files,
+        entries: Entries::All,
+        xattrs: match args.xattrs {
+            true => XattrPolicy::Record,
+            false => XattrPolicy::Skip,
+        },
+    })
+}
+
+pub fn verify<'a>(
+    args: &'a VerifyArgs,
+    session: &Session,
+    manifest: &'a ManifestFile,
+) -> Outcome<VerifyOptions<'a>> {
+    Ok(VerifyOptions {
+        root: &args.root,
+        manifest,
+        rules: rules(args.mode, &args.ignore, session)?,
+        detail: match args.fail_fast {
+            true => Detail::First,
+            false => detail(session),
+        },
+        trust: trust(args.force),
+        root_check: root_check(args.force),
+        leave_out: &[],
+    })
+}
+
+pub fn diff<'a>(
+    args: &DiffArgs,
+    session: &Session,
+    old: &'a ManifestFile,
+    new: &'a ManifestFile,
+) -> Outcome<DiffOptions<'a>> {
+    Ok(DiffOptions {
+        old,
+        new,
+        rules: rules(CompareMode::Strict, &args.ignore, session)?,
+        detail: detail(session),
+        trust: trust(args.force),
+    })
+}
+
+pub fn update<'a>(
+    args: &'a UpdateArgs,
+    session: &Session,
+    origin: &'a Origin,
+) -> Outcome<UpdateOptions<'a>> {
+    let reread = match &args.reread {
+        Some(text) => text
+            .parse::<Reread>()
+            .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
+        None => Reread::None,
+    };
+    Ok(UpdateOptions {
+        root: &args.root,
+        manifest: &args.manifest,
+        reread,
+        damaged: match args.accept_damaged {
+            true => Damaged::Accept,
+            false => Damaged::Keep,
+        },
+        detail: detail(session),
+        trust: trust(args.force),
+        root_check: root_check(args.force),
+        now: now(),
+        origin,
+        leave_out: &[],
+    })
+}
+
+pub fn import(args: &ImportArgs) -> ImportOptions<'_> {
+    ImportOptions {
+        name: args.file.as_os_str().as_encoded_bytes(),
+        algorithm: args.algorithm,
+        strip_prefix: args.strip_prefix.as_encoded_bytes(),
+        created_at: now(),
+    }
+}
+
+/// Without `--ignore`, what cannot survive a restore is ignored.
+fn rules(mode: CompareMode, ignore: &[String], session: &Session) -> Outcome<CompareRules> {
+    let ignore = match ignore {
+        [] => Ok(Fields::NOT_RESTORED),
+        names => names.join(",").parse(),
+    };
+    let ignore = ignore.map_err(|error| session.fatal(&format!("--ignore: {error}")))?;
+    Ok(CompareRules { mode, ignore })
+}
+
+fn detail(session: &Session) -> Detail {
+    match session.report.shows(1) {
+        true => Detail::All,
+        false => Detail::Changes,
+    }
+}
+
+pub fn trust(force: bool) -> Trust {
+    match force {
+        true => Trust::Forced,
+        false => Trust::Checked,
+    }
+}
+
+fn root_check(force: bool) -> RootCheck {
+    match force {
+        true => RootCheck::Forced,
+        false => RootCheck::Careful,
+    }
+}

@@ -1,0 +1,275 @@
+//! The commands of `bc integrity`: each opens what it reads and writes, has the engine work, and
+//! tells what came of it.
+
+use std::ffi::OsStr;
+use std::io::BufReader;
+use std::path::Path;
+
+use bc_hash::Totals;
+use bc_integrity::change::{Change, Class};
+use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
+use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
+
+use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
+use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cancelled, working};
+use super::output::{Changes, conclude, own_files, write_manifest};
+use super::plan;
+use crate::args::Common;
+use crate::exit::Exit;
+use crate::input::Input;
+use crate::output::{Output, Written};
+use crate::run::{Outcome, Session};
+
+pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
+    let (inputs, file) = (args.walk.inputs(), args.output.as_deref());
+    let mut session = start("manifest", &args.common, &inputs, file)?;
+    let mut plan = plan::manifest(args, &session)?;
+    // The trailer's digest is that of the bytes as they are written.
+    let mut output = opened(&session, file)?.fixed_json();
+    plan.leave_out = own_files(file, &output);
+    let created = working(&session, Some(plan.algorithm), "manifest", |work| {
+        let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
+            let path = crate::run::below(plan.root, path);
+            let (path, op) = (bc_fs::escape(&path), &failure.op);
+            let text = format!("{path}: {op}: {}", failure.message);
+            session.report.problem(&text);
+        };
+        write_manifest(&mut output, file, |to| {
+            Ok(bc_integrity::create(&plan, work, to, on_failure)?.1)
+        })
+    })?;
+    let Some(created) = created else {
+        return Ok(session.end(Exit::Done));
+    };
+    if let Err(text) = output.finish(Ok(())) {
+        let exit = session.fatal(&text);
+        return Ok(session.end(exit));
+    }
+    tell_created(&mut session, &created);
+    let exit = session.report.exit();
+    Ok(session.end(exit))
+}
+
+pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
+    let (inputs, file) = ([args.manifest.as_os_str()], args.output.as_deref());
+    let mut session = start("verify", &args.common, &inputs, file)?;
+    let manifest = open(&session, &args.manifest)?;
+    let mut plan = plan::verify(args, &session, &manifest)?;
+    let algorithm = algorithm_of(&session, &manifest)?;
+    let mut output = args.format.of(opened(&session, file)?);
+    let own = own_files(file, &output);
+    plan.leave_out = &own;
+    let mut report = Changes::new(&mut output, args.format);
+    let verified = working(&session, Some(algorithm), "verify", |work| {
+        report.begin(&ReportHeader {
+            command: "verify",
+            old: manifest.name(),
+            new: plan.root.as_encoded_bytes(),
+            rules: plan.rules,
+            algorithm: algorithm.name(),
+        })?;
+        let told = |change: &Change| report.change(change);
+        let verified = bc_integrity::verify(&plan, work, &mut until_cancelled(&session, told))?;
+        report.end(&verified.summary, &verified.problems)?;
+        Ok(verified)
+    })?;
+    let Some(verified) = verified else {
+        return Ok(session.end(Exit::Done));
+    };
+    warn(&session, &verified.problems);
+    count_read(&mut session, &verified.totals, "Files read.");
+    let exit = conclude(&mut session, output, &verified.summary);
+    Ok(session.end(exit))
+}
+
+pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
+    let inputs = [args.old.as_os_str(), args.new.as_os_str()];
+    let mut session = start("diff", &args.common, &inputs, args.output.as_deref())?;
+    let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
+    let plan = plan::diff(args, &session, &old, &new)?;
+    let algorithm = algorithm_of(&session, &new)?;
+    let mut output = args.format.of(opened(&session, args.output.as_deref())?);
+    let mut report = Changes::new(&mut output, args.format);
+    let compared = (|| {
+        report.begin(&ReportHeader {
+            command: "diff",
+            old: old.name(),
+            new: new.name(),
+            rules: plan.rules,
+            algorithm: algorithm.name(),
+        })?;
+        let told = |change: &Change| report.change(change);
+        let diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, told))?;
+        report.end(&diffed.summary, &diffed.problems)?;
+        Ok(diffed)
+    })();
+    let diffed = match compared {
+        Ok(diffed) => diffed,
+        Err(stop) => return done_or(session, stop),
+    };
+    warn(&session, &diffed.problems);
+    let exit = conclude(&mut session, output, &diffed.summary);
+    Ok(session.end(exit))
+}
+
+pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
+    let mut session = start("update", &args.common, &[], Some(&args.manifest))?;
+    // Its own replacing is what was asked for; what stdout appends would spoil it before.
+    session.spare(&[args.manifest.as_os_str()], None)?;
+    let origin = origin();
+    let mut plan = plan::update(args, &session, &origin)?;
+    let algorithm = ManifestFile::open_to_replace(&args.manifest)
+        .map_err(|error| stopped(&session, &Stop::Engine(error)))
+        .and_then(|manifest| algorithm_of(&session, &manifest))?;
+    let mut output = opened(&session, None)?;
+    let own = own_files(None, &output);
+    plan.leave_out = &own;
+    let mut report = ChangeReport::new(&mut output, ChangeFormat::Text);
+    let updated = working(&session, Some(algorithm), "update", |work| {
+        let told = |change: &Change| match args.common.quiet && !is_wrong(change) {
+            true => Ok(()),
+            false => report.change(change),
+        };
+        let sink = &mut until_cancelled(&session, told);
+        Ok(bc_integrity::update(&plan, work, sink)?)
+    })?;
+    let Some(updated) = updated else {
+        return Ok(session.end(Exit::Done));
+    };
+    tell_updated(&mut session, &updated);
+    let exit = conclude(&mut session, output, &updated.summary);
+    // Bringing a manifest up to date is what was asked for: only damage, what may be
+    // damage and what could not be read are worth an exit code.
+    let kept = plan.damaged == Damaged::Keep && updated.summary.undecided > 0;
+    let exit = match exit {
+        Exit::Differs if updated.summary.unread() == 0 && !kept => Exit::Done,
+        exit => exit,
+    };
+    Ok(session.end(exit))
+}
+
+/// What was edited is in the new manifest. What is wrong is told all the same, and what has a
+/// reason: it is new and unread, or perhaps no edit.
+fn is_wrong(change: &Change) -> bool {
+    matches!(change.class, Class::Damaged | Class::Unreadable) || change.reason.is_some()
+}
+
+pub fn export(args: &ExportArgs) -> Outcome<Exit> {
+    let inputs = [args.manifest.as_os_str()];
+    let session = start("export", &args.common, &inputs, args.output.as_deref())?;
+    let manifest = open(&session, &args.manifest)?;
+    let mut output = opened(&session, args.output.as_deref())?;
+    let trust = plan::trust(args.force);
+    let exported = match bc_integrity::export(&manifest, args.format, trust, &mut output) {
+        Ok((_, exported)) => exported,
+        Err(error) => return done_or(session, Stop::Engine(error)),
+    };
+    tell_exported(&session, &exported);
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+/// Most bytes that are imported from a pipe: all paths are held in memory, and a pipe may never end.
+const MOST: u64 = 1 << 30;
+
+pub fn import(args: &ImportArgs) -> Outcome<Exit> {
+    let (name, file) = (args.file.as_os_str(), args.output.as_deref());
+    let session = start("import", &args.common, &[name], file)?;
+    // A FIFO that nobody writes to waits here.
+    let opened_input = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
+    let input = opened_input.map_err(|text| session.fatal(&text))?;
+    let input = BufReader::with_capacity(256 << 10, input.within(MOST));
+    let plan = plan::import(args);
+    let mut output = opened(&session, file)?.fixed_json();
+    let imported = write_manifest(&mut output, file, |to| {
+        Ok(bc_integrity::import(&plan, input, to)?.1)
+    });
+    let trailer = match imported {
+        Ok(trailer) => trailer,
+        Err(stop) => return done_or(session, stop),
+    };
+    let text = format!("imported {} entries", trailer.entries);
+    session.report.note(1, &text);
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => Exit::Done,
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+fn start(
+    command: &'static str,
+    common: &Common,
+    read: &[&OsStr],
+    written: Option<&Path>,
+) -> Outcome<Session> {
+    Session::start("integrity", command, common, read, written)
+}
+
+fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
+    Output::open(file).map_err(|text| session.fatal(&text))
+}
+
+fn warn(session: &Session, problems: &[String]) {
+    for problem in problems {
+        session.report.warning(problem);
+    }
+}
+
+fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
+    let (files, bytes) = (totals.read.files as f64, totals.read.bytes as f64);
+    session.metrics.set("files", help, files);
+    session.metrics.set("read_bytes", "Bytes read.", bytes);
+}
+
+fn tell_created(session: &mut Session, created: &Created) {
+    let trailer = &created.trailer;
+    let text = format!(
+        "manifest: {} entries, {} files, {} bytes, {} errors, {} threads, {:.3} s",
+        trailer.entries,
+        trailer.files,
+        trailer.bytes,
+        trailer.errors,
+        created.totals.workers,
+        session.elapsed(),
+    );
+    session.report.note(1, &text);
+    let entries = trailer.entries as f64;
+    session.metrics.set("entries", "Entries recorded.", entries);
+    count_read(session, &created.totals, "Files hashed.");
+}
+
+fn tell_updated(session: &mut Session, updated: &Updated) {
+    warn(session, &updated.problems);
+    if updated.by_name > 0 {
+        let (count, s) = (updated.by_name, if updated.by_name == 1 { "" } else { "s" });
+        session.report.summary(&format!(
+            "{count} file{s} taken as unchanged by path, size and mtime: inode numbers cannot be compared with the recorded ones"
+        ));
+    }
+    let text = match updated.written {
+        Some(_) => "the manifest was rewritten",
+        None => "nothing changed; the manifest was left as it is",
+    };
+    session.report.note(1, text);
+    count_read(session, &updated.totals, "Files read.");
+}
+
+fn tell_exported(session: &Session, exported: &Exported) {
+    let report = &session.report;
+    report.note(1, &format!("export: {:.3} s in all", session.elapsed()));
+    warn(session, &exported.problems);
+    for path in &exported.inexpressible {
+        let path = bc_fs::escape(path);
+        report.problem(&format!(
+            "{path}: export: the format has no way to write this name"
+        ));
+    }
+    if exported.without_digest > 0 {
+        let count = exported.without_digest;
+        report.problem(&format!("{count} files have no digest in the manifest"));
+    }
+}
