@@ -1,4 +1,4 @@
-//! Exit codes, one enum for all applets (see README, "Exit codes").
+//! Exit codes, one enum for all applets (see `src/guide/rules.md`, "Exit codes").
 
 use std::process::ExitCode;
 

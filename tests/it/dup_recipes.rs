@@ -1,4 +1,4 @@
-//! README's recipe for an inbox, run as it is written there; only its paths are made ones of a
+//! The guide's recipe for an inbox, run as it is written there; only its paths are made ones of a
 //! temporary tree.
 
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::common::BC;
 
 /// The commands of the recipe.
 fn recipe() -> Vec<String> {
-    let readme = include_str!("../../README.md");
-    let mut text = readme.split("**Empty an inbox of what the archive has already.**");
+    let guide = include_str!("../../src/guide/recipes.md");
+    let mut text = guide.split("## Empty an inbox of what the archive has already");
     let block = text.nth(1).unwrap().split("```").nth(1).unwrap();
     let lines = block.lines().skip(1).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();

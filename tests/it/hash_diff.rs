@@ -92,7 +92,7 @@ fn unusable_input() {
     t.bc_line("hash diff old").go().code(2).stderr_has("NEW");
 }
 
-/// README, "Is everything on the backup?": whatever the names and the numbers of copies, a line
+/// The guide, "Is everything on the backup?": whatever the names and the numbers of copies, a line
 /// REMOVED is content that the backup lacks.
 #[test]
 fn removed_is_what_the_backup_lacks() {

@@ -1,5 +1,5 @@
-//! The examples in README's section on `bc integrity`, run as they are written there; only their
-//! paths are made ones of a temporary tree.
+//! The guide's examples of nightly runs and of manifests as data, run as they are written there; only
+//! their paths are made ones of a temporary tree.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,19 +8,17 @@ use bc_testkit::{TestTree, left_out, tool};
 
 use crate::common::{BC, Bc};
 
-/// The fenced blocks of this language in the section.
+/// The fenced blocks of this language from the nightly runs on.
 fn blocks(language: &str) -> Vec<&'static str> {
-    let readme = include_str!("../../README.md");
-    let section = readme
-        .split("\n## ")
-        .find(|s| s.starts_with("bc integrity\n"));
-    let fenced = section.unwrap().split("```").skip(1).step_by(2);
+    let guide = include_str!("../../src/guide/recipes.md");
+    let (_, sections) = guide.split_once("\n## Every night\n").unwrap();
+    let fenced = sections.split("```").skip(1).step_by(2);
     let blocks: Vec<&str> = fenced
         .filter_map(|block| block.split_once('\n'))
         .filter(|(name, _)| *name == language)
         .map(|(_, block)| block)
         .collect();
-    assert!(!blocks.is_empty(), "README has no {language} here");
+    assert!(!blocks.is_empty(), "the guide has no {language} here");
     blocks
 }
 

@@ -12,15 +12,13 @@ use bc_testkit::TestTree;
 
 use crate::common::BC;
 
-fn readme() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
 /// The fenced blocks of README that are marked `language`.
 fn blocks(language: &str) -> Vec<String> {
+    blocks_of(include_str!("../../README.md"), language)
+}
+
+fn blocks_of(text: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
-    let text = readme();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let Some(marked) = line.strip_prefix("```") else {
@@ -137,12 +135,13 @@ fn the_snippet_is_an_example() {
     assert_eq!(code, snippets[0]);
 }
 
-/// Commands that README shows elsewhere have options that exist.
+/// Commands that README and the guide show have options that exist.
 #[test]
-fn commands_in_readme_parse() {
+fn commands_in_readme_and_guide_parse() {
     let t = TestTree::new();
     let mut seen = 0;
-    for block in blocks("sh") {
+    let guide = include_str!("../../src/guide/recipes.md");
+    for block in blocks("sh").iter().chain(&blocks_of(guide, "sh")) {
         for line in block.lines() {
             let call = line.split(['#', '|', '&', '>']).next().unwrap().trim();
             if !call.starts_with("bc ") {

@@ -3,6 +3,7 @@
 
 mod completions;
 mod deb;
+mod guide;
 mod man;
 mod static_build;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         let name = format!("{}.1", node.words.join("-"));
         write(&dir.join("man").join(name), &man::page(node))?;
     }
+    write(&dir.join("man/bc-guide.7"), &guide::page("bc"))?;
     // Pages show each option once, with its own command.
     deb::pages(&nodes)?;
     imply(&mut nodes);

@@ -159,8 +159,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     top_level(&tracked, &mut complaints);
     packages(&mut complaints)?;
     sources(&rust, &mut complaints);
-    let readme = std::fs::read_to_string(sh::root().join("README.md"))?;
-    promises::check(&readme, &rust, &mut complaints);
+    let page = std::fs::read_to_string(sh::root().join(promises::PAGE))?;
+    promises::check(&page, &rust, &mut complaints);
     machine_words(&tracked, &mut complaints);
     run_bit(&tracked, &mut complaints)?;
     circles::check(&mut complaints)?;

@@ -1,5 +1,5 @@
-//! README's table of figures, between two markers: what a user wants to know, a job against the tool
-//! that is usual for it. The record has the rest.
+//! README's chart and table of figures, each between two markers: what a user wants to know, a job
+//! against the tool that is usual for it. The record has the rest.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use super::chart;
 use super::record::Record;
 
-const BEGIN: &str = "<!-- bench:begin -->";
-const END: &str = "<!-- bench:end -->";
+const TABLE: [&str; 2] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
+const CHART: [&str; 2] = ["<!-- chart:begin -->", "<!-- chart:end -->"];
 
-/// Charts that README shows; the record shows all.
-const SHOWN: &[&str] = &["hash", "dup"];
+/// The chart that README shows; the record shows all.
+const SHOWN: &str = "hash";
 
 /// What README says of a row, its job and what it is against.
 const ROWS: &[(&str, &str, &str)] = &[
@@ -51,15 +51,29 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// README with this record's table in it.
+/// README with this record's chart and table in it.
 pub(crate) fn updated(readme: &str, record: &Record) -> Result<String> {
-    let (before, rest) = readme
-        .split_once(BEGIN)
-        .with_context(|| format!("README.md holds no {BEGIN}"))?;
+    let readme = between(readme, CHART, &chart(record))?;
+    between(&readme, TABLE, &table(record))
+}
+
+/// `text` with `new` between the two marks.
+fn between(text: &str, [begin, end]: [&str; 2], new: &str) -> Result<String> {
+    let (before, rest) = text
+        .split_once(begin)
+        .with_context(|| format!("README.md holds no {begin}"))?;
     let (_, after) = rest
-        .split_once(END)
-        .with_context(|| format!("README.md holds no {END} after {BEGIN}"))?;
-    Ok(format!("{before}{BEGIN}\n{}{END}{after}", table(record)))
+        .split_once(end)
+        .with_context(|| format!("README.md holds no {end} after {begin}"))?;
+    Ok(format!("{before}{begin}\n{new}{end}{after}"))
+}
+
+fn chart(record: &Record) -> String {
+    let stem = record.stem();
+    chart::names(record)
+        .filter(|(name, _)| *name == SHOWN)
+        .map(|(name, title)| format!("![{title}](benches/record/{stem}-{name}.svg)\n"))
+        .collect()
 }
 
 fn table(record: &Record) -> String {
@@ -77,18 +91,14 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
     writeln!(
         out,
         "{}, {} CPUs, {} ({} files), warm cache unless said; whole processes in alternating \
-         pairs, medians; {}. {}; every row, the floors and the misses among them: \
+         pairs, medians; {}. Every row, with floors: \
          [benches/record/{stem}.md](benches/record/{stem}.md).\n",
         fact("CPU"),
         fact("CPUs allowed"),
         record.tree,
         record.tree_files,
-        record.date,
-        record.score()
+        record.date
     )?;
-    for (name, title) in chart::names(record).filter(|(name, _)| SHOWN.contains(name)) {
-        writeln!(out, "![{title}](benches/record/{stem}-{name}.svg)\n")?;
-    }
     writeln!(out, "| job | bc | the usual tool | |")?;
     writeln!(out, "|---|--:|--:|--:|")?;
     for (title, job, peer) in ROWS {
@@ -107,21 +117,13 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
             row.ratio()
         )?;
     }
-    if let Some(found) = &record.correctness {
-        let total = found.passed + found.failed.len();
-        writeln!(
-            out,
-            "\nCross-validation against the standard tools in the same run: {}/{total} checks pass.",
-            found.passed
-        )?;
-    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::{Record, Row, STRETCH, Target};
-    use super::{BEGIN, END, updated};
+    use super::{CHART, TABLE, updated};
 
     fn record() -> Record {
         let row = |peer: &str, theirs: f64, target: Target| Row {
@@ -162,11 +164,12 @@ mod tests {
 
     #[test]
     fn only_what_lies_between_the_markers_changes() {
-        let old = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
+        let [[chart, chart_end], [begin, end]] = [CHART, TABLE];
+        let old = format!("head\n{chart}\nold\n{chart_end}\ntext\n{begin}\nold\n{end}\ntail\n");
         let new = updated(&old, &record()).unwrap();
-        assert!(new.starts_with("head\n") && new.ends_with(&format!("{END}\ntail\n")));
+        assert!(new.starts_with("head\n") && new.ends_with(&format!("{end}\ntail\n")));
+        assert!(new.contains(&format!("{chart_end}\ntext\n{begin}")));
         assert!(!new.contains("old"));
-        assert!(new.contains("1 of 3 targets met, 0 of 3 stretch targets"));
         let line = "| SHA-256 of a source tree | 1.000 s | xargs sha256sum 5.000 s | 5.0× |\n";
         assert!(new.contains(line));
         assert!(!new.contains("bad"));
@@ -177,6 +180,9 @@ mod tests {
     #[test]
     fn missing_markers_are_said() {
         assert!(updated("no table", &record()).is_err());
-        assert!(updated(&format!("{END}{BEGIN}"), &record()).is_err());
+        let [begin, end] = TABLE;
+        let chart = CHART.concat();
+        assert!(updated(&format!("{chart}{end}{begin}"), &record()).is_err());
+        assert!(updated(&format!("{begin}{end}"), &record()).is_err());
     }
 }

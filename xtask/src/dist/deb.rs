@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::{NAMES, Node, completions, man};
+use super::{NAMES, Node, completions, guide, man};
 use crate::sh;
 
 /// Where Cargo.toml names what the package holds beside the binary.
@@ -32,7 +32,7 @@ pub(super) fn pages(nodes: &[Node<'_>]) -> Result<()> {
     }
     for node in nodes {
         let name = node.words.join("-");
-        let page = man::page(node);
+        let page = man::page(node).replace("bc\\-guide", "bitcrafts\\-guide");
         if name == "bc" {
             let page = page.replace("SH NAME\nbc ", "SH NAME\nbitcrafts ");
             put("man", "bitcrafts.1", &page)?;
@@ -47,7 +47,7 @@ pub(super) fn pages(nodes: &[Node<'_>]) -> Result<()> {
             put("man", &other, &format!(".so man1/{name}.1\n"))?;
         }
     }
-    Ok(())
+    put("man7", "bitcrafts-guide.7", &guide::page("bitcrafts"))
 }
 
 /// Lays links and completions, and packs it all where cargo-deb is installed.

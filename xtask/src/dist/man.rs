@@ -28,12 +28,7 @@ pub(super) fn page(node: &Node<'_>) -> String {
 
 fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
     let name = node.words.join("-");
-    writeln!(
-        out,
-        ".TH {} 1 \"{}\" \"bit-crafts\" \"User Commands\"",
-        name.to_uppercase(),
-        date()
-    )?;
+    out.push_str(&title(&name, 1));
     writeln!(out, ".SH NAME\n{} \\- {}", text(&name), text(node.about))?;
     writeln!(out, ".SH SYNOPSIS\n.B {}", text(&node.words.join(" ")))?;
     if !node.options.is_empty() {
@@ -116,12 +111,26 @@ fn write(out: &mut String, node: &Node<'_>) -> std::fmt::Result {
     for (code, meaning) in EXIT {
         writeln!(out, ".TP\n.B {code}\n{}", text(meaning))?;
     }
+    writeln!(out, ".SH SEE ALSO")?;
     if node.words.len() > 1 {
-        writeln!(out, ".SH SEE ALSO")?;
         let above = node.words[..node.words.len() - 1].join("-");
-        writeln!(out, "\\fB{}\\fR(1)", text(&above))?;
+        writeln!(out, "\\fB{}\\fR(1),", text(&above))?;
     }
+    writeln!(out, "\\fBbc\\-guide\\fR(7)")?;
     Ok(())
+}
+
+/// The line that every page begins with.
+pub(super) fn title(name: &str, section: u8) -> String {
+    let manual = match section {
+        1 => "User Commands",
+        _ => "Miscellaneous",
+    };
+    format!(
+        ".TH {} {section} \"{}\" \"bit-crafts\" \"{manual}\"\n",
+        name.to_uppercase(),
+        date()
+    )
 }
 
 /// The day of the present commit; where there is no repository, today.
@@ -140,7 +149,7 @@ fn date() -> &'static str {
 }
 
 /// Text with what roff would take for its own escaped, one line a line.
-fn text(plain: &str) -> String {
+pub(super) fn text(plain: &str) -> String {
     let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped
         .lines()

@@ -1,35 +1,33 @@
-//! README's table of promises names a test for each; this finds those that are not there.
+//! The guide's table of promises names a test for each; this finds those that are not there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Where the table stands.
-const HEADING: &str = "## What is promised";
+pub(super) const PAGE: &str = "src/guide/promises.md";
 
 /// Complains of rows that name no test, and of tests that no file has.
-pub(super) fn check(readme: &str, rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
-    let rows = rows(readme);
+pub(super) fn check(page: &str, rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
+    let rows = rows(page);
     if rows.is_empty() {
-        complaints.push(format!("README.md: no table below '{HEADING}'"));
+        complaints.push(format!("{PAGE}: no table"));
     }
     for (promise, shown_by) in rows {
         let tests: Vec<&str> = shown_by.split('`').skip(1).step_by(2).collect();
         if tests.is_empty() {
-            complaints.push(format!("README.md: no test shows: {promise}"));
+            complaints.push(format!("{PAGE}: no test shows: {promise}"));
         }
         for test in tests {
             if !rust.iter().any(|(path, text)| defines(path, text, test)) {
-                complaints.push(format!("README.md: there is no test {test}"));
+                complaints.push(format!("{PAGE}: there is no test {test}"));
             }
         }
     }
 }
 
-/// Promise and last cell of each row below the heading, without the table's own head.
-fn rows(readme: &str) -> Vec<(&str, &str)> {
-    let section = readme.split(HEADING).nth(1).unwrap_or_default();
-    let section = section.split("\n## ").next().unwrap_or_default();
-    let cells = section.lines().filter_map(|line| {
+/// Promise and last cell of each row, without the table's own head.
+fn rows(page: &str) -> Vec<(&str, &str)> {
+    let cells = page.lines().filter_map(|line| {
         let line = line.strip_prefix('|')?.strip_suffix('|')?;
         let (promise, shown_by) = line.rsplit_once('|')?;
         Some((promise.trim(), shown_by.trim()))
@@ -65,16 +63,16 @@ mod tests {
 
     #[test]
     fn missing_tests_are_named() {
-        let readme = "## What is promised\n\n| p | t |\n|---|---|\n| kept | `a::holds`, `a::gone` |\n| bare | - |\n\n## Next\n| x | `a::no` |\n";
+        let page = "# P\n\n| p | t |\n|---|---|\n| kept | `a::holds`, `a::gone` |\n| bare | - |\n";
         let path = PathBuf::from("tests/it/a.rs");
         let text = "//! T.\n\n#[test]\nfn holds() {}\n\nfn gone() {}\n".to_owned();
         let mut complaints = Vec::new();
-        check(readme, &BTreeMap::from([(&path, text)]), &mut complaints);
+        check(page, &BTreeMap::from([(&path, text)]), &mut complaints);
         assert_eq!(
             complaints,
             [
-                "README.md: there is no test a::gone",
-                "README.md: no test shows: bare"
+                "src/guide/promises.md: there is no test a::gone",
+                "src/guide/promises.md: no test shows: bare"
             ]
         );
     }

@@ -1,0 +1,175 @@
+//! The guide as one page, `bc-guide(7)`: what Markdown says in man(7).
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::man;
+
+/// The pages in the order in which one reads them. The promises are for whoever runs the tests.
+const PAGES: &[&str] = &[
+    include_str!("../../../src/guide/recipes.md"),
+    include_str!("../../../src/guide/rules.md"),
+    include_str!("../../../src/guide/hash.md"),
+    include_str!("../../../src/guide/dup.md"),
+    include_str!("../../../src/guide/integrity.md"),
+];
+
+const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates and manifests";
+
+/// The page, named after the program: `bc` or `bitcrafts`.
+pub(super) fn page(program: &str) -> String {
+    let mut out = format!(
+        "{}.SH NAME\n{program}\\-guide \\- {ABOUT}\n",
+        man::title(&format!("{program}-guide"), 7)
+    );
+    for page in PAGES {
+        out.push_str(&roff(page));
+    }
+    out.push_str(&format!(".SH SEE ALSO\n\\fB{program}\\fR(1)\n"));
+    out
+}
+
+/// Where the text being written stands.
+#[derive(Default)]
+struct Writer {
+    out: String,
+    /// The words since the last break, escaped.
+    line: String,
+    verbatim: bool,
+    /// Cells of a table's row before the present one.
+    cells: usize,
+    in_head: bool,
+}
+
+/// A page's sections are those of its headings; its title is a heading, too.
+fn roff(markdown: &str) -> String {
+    let mut writer = Writer::default();
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        writer.event(event);
+    }
+    writer.flush();
+    writer.out
+}
+
+impl Writer {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(&tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) if self.verbatim => self.out.push_str(&man::text(&text)),
+            Event::Text(text) => self.line.push_str(&inline(&text)),
+            Event::Code(text) => self.line.push_str(&format!("\\fB{}\\fR", inline(&text))),
+            Event::SoftBreak | Event::HardBreak => self.line.push('\n'),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.flush();
+                self.line.push_str(match level {
+                    HeadingLevel::H1 => ".SH ",
+                    _ => ".SS ",
+                });
+            }
+            Tag::Paragraph => self.macro_line(".PP"),
+            Tag::CodeBlock(_) => {
+                self.macro_line(".PP\n.RS 4\n.nf");
+                self.verbatim = true;
+            }
+            Tag::Item => self.macro_line(".IP \\(bu 2"),
+            Tag::TableHead => self.in_head = true,
+            Tag::TableRow => {
+                self.macro_line(".TP");
+                self.cells = 0;
+            }
+            Tag::Strong | Tag::Emphasis => self.line.push_str("\\fI"),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) | TagEnd::Paragraph | TagEnd::Item | TagEnd::TableRow => {
+                self.flush();
+            }
+            TagEnd::CodeBlock => {
+                if !self.out.ends_with('\n') {
+                    self.out.push('\n');
+                }
+                self.out.push_str(".fi\n.RE\n");
+                self.verbatim = false;
+            }
+            // A row is its first cell, and below it the others; what they are, the text says.
+            TagEnd::TableHead => {
+                self.line.clear();
+                self.in_head = false;
+            }
+            TagEnd::TableCell if !self.in_head => {
+                self.flush();
+                self.cells += 1;
+            }
+            TagEnd::Strong | TagEnd::Emphasis => self.line.push_str("\\fR"),
+            _ => {}
+        }
+    }
+
+    fn macro_line(&mut self, text: &str) {
+        self.flush();
+        // A paragraph that begins an item belongs to it.
+        if !(text == ".PP" && self.out.ends_with(".IP \\(bu 2\n")) {
+            self.out.push_str(text);
+            self.out.push('\n');
+        }
+    }
+
+    fn flush(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        for line in line.lines().filter(|line| !line.is_empty()) {
+            // What begins with a dot in the text is no request.
+            let is_heading = line.starts_with(".SH ") || line.starts_with(".SS ");
+            if line.starts_with(['.', '\'']) && !is_heading {
+                self.out.push_str("\\&");
+            }
+            self.out.push_str(line);
+            self.out.push('\n');
+        }
+    }
+}
+
+/// Text of a line: an apostrophe or a dot in front is escaped when the line is written.
+fn inline(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_markdown_says_is_there() {
+        let page = "# One\n\nText of `a-b` and\n.dots in *it*.\n\n## Two\n\n- an item\n  of two lines\n\n\
+                    ```sh\nls -l \\\n.x\n```\n\n| h | i |\n|---|---|\n| `c` | means |\n";
+        assert_eq!(
+            roff(page),
+            ".SH One\n.PP\nText of \\fBa\\-b\\fR and\n\\&.dots in \\fIit\\fR.\n.SS Two\n\
+             .IP \\(bu 2\nan item\nof two lines\n.PP\n.RS 4\n.nf\nls \\-l \\e\n\\&.x\n.fi\n.RE\n\
+             .TP\n\\fBc\\fR\nmeans\n"
+        );
+    }
+
+    #[test]
+    fn all_pages_are_in_it() {
+        let page = page("bitcrafts");
+        assert!(page.starts_with(".TH BITCRAFTS-GUIDE 7 "));
+        for part in ["Recipes", "Exit codes", "What prune promises", "Verdicts"] {
+            assert!(
+                page.contains(&format!(
+                    ".S{} {part}",
+                    if part == "Recipes" { 'H' } else { 'S' }
+                )),
+                "{part}"
+            );
+        }
+    }
+}
