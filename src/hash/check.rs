@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::check::{Verdict, Wanted};
-use bc_hash::{Options, Progress};
+use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Metadata;
 
 use crate::args::WalkArgs;
@@ -45,7 +45,7 @@ struct Counts {
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let read: Vec<_> = args.manifests.iter().map(OsString::as_os_str).collect();
     let mut session = Session::start("hash", "check", &args.common, &read, None)?;
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(HashProgress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut output = match args.status {
         true => Output::nowhere(),
@@ -116,7 +116,7 @@ fn one(
     args: &CheckArgs,
     session: &Session,
     name: &OsString,
-    progress: &Progress,
+    progress: &HashProgress,
     display: &Display,
     output: &mut Output,
     listed: &mut HashSet<Vec<u8>>,
@@ -138,7 +138,7 @@ fn one(
     trial::settle(session, &shown, &mut loaded.wanted, &loaded.guessed)?;
     display.phase("check", loaded.wanted.len() as u64, 0);
     let (workers, read) = reading(session, &loaded.wanted)?;
-    let options = Options {
+    let options = HashOptions {
         algorithms: Vec::new(),
         cpu: CpuFeatures::detect(),
         read,
@@ -176,7 +176,7 @@ fn one(
 }
 
 /// By how many workers the files are read, and how, within the memory budget.
-fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::Options)> {
+fn reading(session: &Session, wanted: &[Wanted]) -> Outcome<(usize, bc_read::ReadOptions)> {
     let algorithms: HashSet<_> = wanted
         .iter()
         .flat_map(|w| w.expected.iter().map(|e| e.0))

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 
 use bc_digest::{CpuFeatures, Digest};
-use bc_hash::{Options, Progress};
+use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Metadata;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -84,7 +84,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
         true => None,
         false => Some(crate::input::stdin().map_err(|text| session.fatal(&text))?),
     };
-    let progress = std::sync::Arc::new(Progress::default());
+    let progress = std::sync::Arc::new(HashProgress::default());
     let display = Display::start(&args.common, "walk", crate::progress::reading(&progress));
     let listing = if roots.is_empty() && !dashes.is_empty() && args.walk.files_from.is_none() {
         None
@@ -108,7 +108,7 @@ fn hash(args: &HashArgs) -> Outcome<Exit> {
     if args.allow_changed {
         read.changed = bc_read::Changed::Allow;
     }
-    let options = Options {
+    let options = HashOptions {
         algorithms: args.algorithms.clone(),
         cpu: CpuFeatures::detect(),
         read,
@@ -201,7 +201,12 @@ fn layout(args: &HashArgs, session: &Session) -> Outcome<Layout> {
 }
 
 /// Digests of standard input; none after a reported failure.
-fn hash_stdin(mut input: File, args: &HashArgs, session: &Session, progress: &Progress) -> Stdin {
+fn hash_stdin(
+    mut input: File,
+    args: &HashArgs,
+    session: &Session,
+    progress: &HashProgress,
+) -> Stdin {
     let mut hashers: Vec<_> = args
         .algorithms
         .iter()

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{Hashes, Outcome};
+use bc_hash::{EntryOutcome, Hashes};
 use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl};
 use bc_walk::{EntryId, Listing};
 
@@ -105,7 +105,7 @@ impl Writer<'_> {
                     self.stdin(stdin.take());
                 }
                 match hashes.outcome(id) {
-                    Outcome::Hashed { size, .. } => {
+                    EntryOutcome::Hashed { size, .. } => {
                         digests.clear();
                         digests.extend(hashes.digests(id).into_iter().flatten());
                         self.row(
@@ -116,8 +116,8 @@ impl Writer<'_> {
                             },
                         );
                     }
-                    Outcome::Failed(error) => self.row(&path, Row::Failed(error)),
-                    Outcome::NotDone => {}
+                    EntryOutcome::Failed(error) => self.row(&path, Row::Failed(error)),
+                    EntryOutcome::NotDone => {}
                 }
                 if self.text.len() >= CHUNK {
                     self.to.write_all(&self.text)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_hash::check::{Verdict, Wanted};
-use bc_hash::{Options, Progress};
+use bc_hash::{HashOptions, HashProgress};
 
 use crate::budget::Kept;
 use crate::run::{Outcome, Session};
@@ -91,7 +91,7 @@ fn matching(
         })
         .collect();
     let width = Batch::new(candidates, CpuFeatures::detect()).width();
-    let options = Options {
+    let options = HashOptions {
         algorithms: Vec::new(),
         cpu: CpuFeatures::detect(),
         // The whole list fits, so the few tried of it do.
@@ -102,7 +102,7 @@ fn matching(
         start: bc_pool::dispatch::Start::default(),
     };
     let (verdicts, _) =
-        bc_hash::check::check(&tries, &options, &session.cancel, &Progress::default())
+        bc_hash::check::check(&tries, &options, &session.cancel, &HashProgress::default())
             .map_err(|panic| session.defect(&panic))?;
     let matched = verdicts.iter().position(|v| matches!(v, Verdict::Ok));
     Ok(matched.map(|at| candidates[at]))

@@ -8,8 +8,8 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, Listing};
 
-use crate::engine::{Options, Progress, Totals, hash_plan};
-use crate::results::Outcome;
+use crate::engine::{HashOptions, HashProgress, Totals, hash_plan};
+use crate::results::EntryOutcome;
 
 /// One line of a manifest: a path and what its content should digest to.
 #[derive(Clone, Debug)]
@@ -54,9 +54,9 @@ pub fn memory(wanted: &[Wanted]) -> u64 {
 /// A worker that panicked.
 pub fn check(
     wanted: &[Wanted],
-    options: &Options,
+    options: &HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
 ) -> Result<(Vec<Verdict>, Totals), WorkerPanic> {
     let mut algorithms: BTreeMap<&[u8], Vec<Algorithm>> = BTreeMap::new();
     for line in wanted {
@@ -69,9 +69,9 @@ pub fn check(
         set.sort_unstable();
     }
     let paths = algorithms.keys().map(|path| path.to_vec()).collect();
-    let each = bc_walk::Options {
+    let each = bc_walk::WalkOptions {
         spellings: bc_walk::Spellings::Each,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
     let entries = entries_by_path(&listing);
@@ -88,7 +88,7 @@ pub fn check(
     let mut results = HashMap::new();
     for (set, order) in groups {
         let plan = Plan::new(order, options.workers);
-        let options = Options {
+        let options = HashOptions {
             algorithms: set.to_vec(),
             ..options.clone()
         };
@@ -106,9 +106,9 @@ pub fn check(
         };
         let hashes = &results[set];
         match hashes.outcome(*entry) {
-            Outcome::NotDone => Verdict::NotDone,
-            Outcome::Failed(error) => Verdict::Failed(error.clone()),
-            Outcome::Hashed { .. } => {
+            EntryOutcome::NotDone => Verdict::NotDone,
+            EntryOutcome::Failed(error) => Verdict::Failed(error.clone()),
+            EntryOutcome::Hashed { .. } => {
                 let got: Vec<Digest> = hashes.digests(*entry).into_iter().flatten().collect();
                 let holds = |(algorithm, digest): &(Algorithm, Digest)| {
                     set.iter()
@@ -157,12 +157,12 @@ mod tests {
             line("b", Algorithm::Sha256, b"TWO"),
         ];
         for workers in [1, 3] {
-            let options = Options {
+            let options = HashOptions {
                 workers,
-                ..Options::new(vec![])
+                ..HashOptions::new(vec![])
             };
             let (verdicts, totals) =
-                check(&wanted, &options, &Cancel::new(), &Progress::default()).unwrap();
+                check(&wanted, &options, &Cancel::new(), &HashProgress::default()).unwrap();
             let shown: Vec<&str> = verdicts
                 .iter()
                 .map(|v| match v {

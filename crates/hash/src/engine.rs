@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_pool::dispatch::{Effort, Recruiter, Start, Team};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Consumer, Feed, Opened, Plan, Stats};
+use bc_read::{Consumer, Feed, Opened, Plan, ReadStats};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity, Listing};
 
 use crate::large;
@@ -15,26 +15,26 @@ use crate::results::{Collector, Hashes, Results};
 
 /// What to compute and how.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct HashOptions {
     /// Digests wanted of each file, in this order; each file is read once.
     pub algorithms: Vec<Algorithm>,
     /// Instruction sets to use.
     pub cpu: CpuFeatures,
     /// How files are read.
-    pub read: bc_read::Options,
+    pub read: bc_read::ReadOptions,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
     /// Whether all of them start at once, or as many as the files turn out to be worth.
     pub start: Start,
 }
 
-impl Options {
+impl HashOptions {
     /// These algorithms on one thread with the best kernels and default reading.
-    pub fn new(algorithms: Vec<Algorithm>) -> Options {
-        Options {
+    pub fn new(algorithms: Vec<Algorithm>) -> HashOptions {
+        HashOptions {
             algorithms,
             cpu: CpuFeatures::detect(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
             workers: 1,
             start: Start::Together,
         }
@@ -43,7 +43,7 @@ impl Options {
 
 /// Counters that a progress display may read while the engine runs.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct HashProgress {
     /// Files finished, well or not.
     pub files: AtomicU64,
     /// Bytes read, those of unfinished large files too.
@@ -51,7 +51,7 @@ pub struct Progress {
 }
 
 /// Receives each file once, on the worker that read it.
-pub trait Sink: Send {
+pub trait DigestSink: Send {
     /// `Ok`: what the read descriptor was and one digest per algorithm.
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>);
 }
@@ -61,7 +61,7 @@ pub trait Sink: Send {
 #[non_exhaustive]
 pub struct Totals {
     /// Counts of all workers together.
-    pub read: Stats,
+    pub read: ReadStats,
     /// Workers that took part.
     pub workers: usize,
 }
@@ -80,12 +80,12 @@ impl Totals {
 ///
 /// # Errors
 /// A worker that panicked.
-pub fn hash_with<S: Sink>(
+pub fn hash_with<S: DigestSink>(
     listing: &Listing,
     plan: &Plan,
-    options: &Options,
+    options: &HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
     sink: impl Fn(usize) -> S + Sync,
 ) -> Result<(Vec<S>, Totals), WorkerPanic> {
     if plan.is_empty() {
@@ -96,8 +96,8 @@ pub fn hash_with<S: Sink>(
     let team = Team::new(options.start, workers, most);
     let links = Links::new(listing);
     plan.set_workers(workers);
-    let done = bc_pool::run_growing(workers, most, |worker, crew| {
-        let recruiter = Recruiter::new(&team, crew);
+    let done = bc_pool::run_growing(workers, most, |worker, spawner| {
+        let recruiter = Recruiter::new(&team, spawner);
         let alone = Alone::new(listing, options, cancel);
         let sink = sink(worker);
         let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
@@ -137,9 +137,9 @@ fn effort(listing: &Listing, plan: &Plan) -> Effort {
 /// A worker that panicked.
 pub fn hash_listing(
     listing: &Listing,
-    options: &Options,
+    options: &HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
 ) -> Result<Hashes, WorkerPanic> {
     let mut entries: Vec<EntryId> = listing.ids().collect();
     bc_read::order::for_disk(listing, &mut entries);
@@ -154,9 +154,9 @@ pub fn hash_listing(
 pub fn hash_plan(
     listing: &Listing,
     plan: &Plan,
-    options: &Options,
+    options: &HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
 ) -> Result<Hashes, WorkerPanic> {
     let results = Results::new(listing.len(), &options.algorithms);
     let collector = |_| Collector::new(&results);
@@ -179,7 +179,7 @@ struct Lanes<'a, S> {
     batch: Batch,
     digests: Vec<Digest>,
     sink: S,
-    progress: &'a Progress,
+    progress: &'a HashProgress,
     files: u64,
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
@@ -196,26 +196,26 @@ struct Lanes<'a, S> {
 /// What it takes to hash a file outside the lanes, and what came of those that were.
 pub(crate) struct Alone<'a> {
     pub(crate) listing: &'a Listing,
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a HashOptions,
     pub(crate) cancel: &'a Cancel,
-    done: Stats,
+    done: ReadStats,
     /// The most that worked on one file.
     threads: usize,
 }
 
 impl<'a> Alone<'a> {
-    fn new(listing: &'a Listing, options: &'a Options, cancel: &'a Cancel) -> Alone<'a> {
+    fn new(listing: &'a Listing, options: &'a HashOptions, cancel: &'a Cancel) -> Alone<'a> {
         Alone {
             listing,
             options,
             cancel,
-            done: Stats::default(),
+            done: ReadStats::default(),
             threads: 1,
         }
     }
 }
 
-impl<S: Sink> Lanes<'_, S> {
+impl<S: DigestSink> Lanes<'_, S> {
     /// Has a file that was opened once more read and hashed by several threads, the caller's
     /// being one.
     fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
@@ -248,7 +248,7 @@ impl<'a, S> Lanes<'a, S> {
         plan: &'a Plan,
         (team, recruiter): (&'a Team, Recruiter<'a>),
         links: &'a Links<'a>,
-        progress: &'a Progress,
+        progress: &'a HashProgress,
         sink: S,
     ) -> Lanes<'a, S> {
         let options = alone.options;
@@ -301,7 +301,7 @@ impl<'a, S> Lanes<'a, S> {
     }
 }
 
-impl<S: Sink> Lanes<'_, S> {
+impl<S: DigestSink> Lanes<'_, S> {
     /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
     /// to those that are met later.
     fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
@@ -324,7 +324,7 @@ impl<S: Sink> Lanes<'_, S> {
     }
 }
 
-impl<S: Sink> Consumer for Lanes<'_, S> {
+impl<S: DigestSink> Consumer for Lanes<'_, S> {
     fn width(&self) -> usize {
         self.batch.width()
     }
@@ -448,7 +448,7 @@ mod tests {
 
     struct Count(u64);
 
-    impl Sink for Count {
+    impl DigestSink for Count {
         fn file(&mut self, _entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
             self.0 += u64::from(result.is_ok());
         }
@@ -463,19 +463,19 @@ mod tests {
         // Open for writing it would be read twice.
         drop(file);
         let cancel = Cancel::new();
-        let walk = bc_walk::Options::default();
+        let walk = bc_walk::WalkOptions::default();
         let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
-        let progress = Progress::default();
-        let options = Options::new(vec![Algorithm::Xxh128]);
+        let progress = HashProgress::default();
+        let options = HashOptions::new(vec![Algorithm::Xxh128]);
         let plan = Plan::all(&listing, 1);
         let team = Team::new(Start::Together, 1, 1);
         let links = Links::new(&listing);
-        let inner = bc_pool::run_growing(1, 1, |_, crew| {
+        let inner = bc_pool::run_growing(1, 1, |_, spawner| {
             let mut consumer = Watched {
                 inner: Lanes::new(
                     Alone::new(&listing, &options, &cancel),
                     &plan,
-                    (&team, Recruiter::new(&team, crew)),
+                    (&team, Recruiter::new(&team, spawner)),
                     &links,
                     &progress,
                     Count(0),
@@ -501,7 +501,7 @@ mod tests {
         seen: Vec<u64>,
     }
 
-    impl<S: Sink> Consumer for Watched<'_, S> {
+    impl<S: DigestSink> Consumer for Watched<'_, S> {
         fn width(&self) -> usize {
             self.inner.width()
         }

@@ -119,7 +119,7 @@ mod tests {
         }
         let roots = [tree.path().as_os_str().to_owned()];
         let listing =
-            bc_walk::walk(&roots, &bc_walk::Options::default(), 1, &Cancel::new()).unwrap();
+            bc_walk::walk(&roots, &bc_walk::WalkOptions::default(), 1, &Cancel::new()).unwrap();
         (tree, listing)
     }
 

@@ -18,7 +18,7 @@ use crate::queue::Queue;
 use crate::silent::Silent;
 use crate::slot::Slot;
 use crate::steady::{Clock, pause};
-use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
+use crate::types::{Choice, Consumer, Feed, ReadOptions, ReadStats, Want};
 use crate::watch::Unsettled;
 use files::Start;
 
@@ -50,10 +50,10 @@ const SLOTS: usize = 4096;
 pub fn pump<C: Consumer>(
     listing: &Listing,
     plan: &Plan,
-    options: &Options,
+    options: &ReadOptions,
     cancel: &Cancel,
     consumer: &mut C,
-) -> Stats {
+) -> ReadStats {
     let mut pump = Pump::new(listing, plan, options, cancel, consumer);
     pump.run();
     pump.stats()
@@ -61,7 +61,7 @@ pub fn pump<C: Consumer>(
 
 struct Pump<'a, C> {
     listing: &'a Listing,
-    options: &'a Options,
+    options: &'a ReadOptions,
     cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
@@ -99,14 +99,14 @@ struct Pump<'a, C> {
     knows_server: bool,
     silent: Silent,
     chunk: usize,
-    stats: Stats,
+    stats: ReadStats,
 }
 
 impl<'a, C: Consumer> Pump<'a, C> {
     fn new(
         listing: &'a Listing,
         plan: &'a Plan,
-        options: &'a Options,
+        options: &'a ReadOptions,
         cancel: &'a Cancel,
         consumer: &'a mut C,
     ) -> Pump<'a, C> {
@@ -159,7 +159,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             knows_server: false,
             silent: Silent::new(&options.residency),
             chunk,
-            stats: Stats::default(),
+            stats: ReadStats::default(),
         }
     }
 
@@ -258,7 +258,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 self.starved.pop_front();
                 continue;
             };
-            match self.pool.take(active.progress.left()) {
+            match self.pool.take(active.cursor.left()) {
                 Ok(Some(buffer)) => {
                     self.starved.pop_front();
                     let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
@@ -290,9 +290,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
         !self.again.is_empty() || self.hand.may_begin(room)
     }
 
-    fn stats(self) -> Stats {
+    fn stats(self) -> ReadStats {
         let (backend, refused) = self.queue.outcome();
-        Stats {
+        ReadStats {
             backend,
             refused,
             ..self.stats

@@ -1,4 +1,4 @@
-//! One file's way through a slot: open, prove, read, finish. Each step is a
+//! One file's way through a slot: open, verify, read, finish. Each step is a
 //! plain call or goes through the ring.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use super::Pump;
 use crate::buffer::{Buffer, Pool};
 use crate::close::close;
+use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
-use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::residency::Call;
 use crate::slot::{Active, Plain, Slot};
-use crate::types::{Consumer, Opened, Proof, Want};
+use crate::types::{Consumer, Opened, Verify, Want};
 use crate::uring::Done;
 use crate::watch::Watch;
 
@@ -61,7 +61,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.opened(slot, entry, want, file)
     }
 
-    /// A file was opened for `slot`: proves what it is and begins to read.
+    /// A file was opened for `slot`: verifies what it is and begins to read.
     pub(super) fn opened(
         &mut self,
         slot: usize,
@@ -69,9 +69,9 @@ impl<C: Consumer> Pump<'_, C> {
         want: Want,
         file: OwnedFd,
     ) -> Start {
-        let proof = self.consumer.proof(entry);
-        let listed = self.unproven(proof, entry);
-        let proven = listed.is_none();
+        let when = self.consumer.verify(entry);
+        let listed = self.unverified(when, entry);
+        let verified = listed.is_none();
         let stat = match listed.map_or_else(|| verify(self.listing, entry, &file), Ok) {
             Ok(stat) => stat,
             Err(error) => {
@@ -81,25 +81,25 @@ impl<C: Consumer> Pump<'_, C> {
         };
         self.waits = 0;
         let size = stat.stamp.size;
-        let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
+        let cursor = ReadCursor::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         if self.consumer.knows(&opened, file.as_fd()) {
             self.stats.files += 1;
             return self.not_read(slot, file);
         }
-        let length = Length::of(progress.left());
-        if length == Length::Huge && proven && self.take_over(&opened, progress.left()) {
+        let length = Length::of(cursor.left());
+        if length == Length::Huge && verified && self.take_over(&opened, cursor.left()) {
             return self.not_read(slot, file);
         }
-        self.hand.begin(progress.left(), length);
+        self.hand.begin(cursor.left(), length);
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, proven, want, progress, file);
+        let mut active = Active::new(opened, verified, want, cursor, file);
         active.length = length;
-        active.confirm = !proven && proof == Proof::AtEnd;
-        if proven {
+        active.confirm = !verified && when == Verify::AtEnd;
+        if verified {
             self.watch(&mut active);
         }
-        match self.pool.take(progress.left()) {
+        match self.pool.take(cursor.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
                 match self.direct() {
@@ -161,7 +161,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// consumer sees it at once and it is done: most files of most trees, at the least
     /// cost. What takes more goes the way of all others.
     fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
-        if active.progress.nothing() {
+        if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
             return self.fill(slot);
         }
@@ -186,7 +186,7 @@ impl<C: Consumer> Pump<'_, C> {
                 }
             }
             Step::Last if matches!(active.watch, Watch::Off) => {}
-            Step::LastIfSame if !active.proven && active.progress.exact() => {}
+            Step::LastIfSame if !active.verified && active.cursor.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
                 return match self.stepped(slot, step) {
@@ -213,7 +213,7 @@ impl<C: Consumer> Pump<'_, C> {
             let Slot::Active(active) = &mut self.slots[slot] else {
                 return Start::Done;
             };
-            if active.progress.nothing() {
+            if active.cursor.nothing() {
                 if active.confirm {
                     self.stepped(slot, Step::Last);
                 } else {
@@ -244,18 +244,18 @@ impl<C: Consumer> Pump<'_, C> {
                     None => active.read(),
                     Some(ring) => {
                         // A ring reads what has no positions all the same.
-                        if !active.proven {
+                        if !active.verified {
                             if let Err(error) =
                                 verify(self.listing, active.opened.entry, active.file())
                             {
                                 self.finish(slot, Some(error));
                                 return Start::Done;
                             }
-                            active.proven = true;
+                            active.verified = true;
                         }
                         let (file, buffer) = active.lend();
                         let (filled, asked, pos) =
-                            (active.filled, active.asked, active.progress.pos());
+                            (active.filled, active.asked, active.cursor.pos());
                         self.stats.queued += 1;
                         if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
                             self.abandon(errno);
@@ -279,11 +279,11 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         let n = match read {
             Ok(n) => n,
-            // What was opened without proof may be anything.
-            Err(errno) if !active.proven => {
+            // What was opened and not verified may be anything.
+            Err(errno) if !active.verified => {
                 return match verify(self.listing, active.opened.entry, active.file()) {
                     Ok(_) if errno == Errno::SPIPE => {
-                        active.proven = true;
+                        active.verified = true;
                         true
                     }
                     Ok(_) => {
@@ -323,17 +323,17 @@ impl<C: Consumer> Pump<'_, C> {
             return false;
         };
         let (listing, trust) = (self.listing, self.options.sizes);
-        let proof = match step {
+        let checked = match step {
             Step::More => return true,
             Step::Full => Ok(()),
             Step::Last | Step::LastIfSame if active.confirm => active.confirm(listing, trust),
             Step::Last => Ok(()),
-            Step::LastIfSame if !active.proven && active.progress.exact() => Ok(()),
+            Step::LastIfSame if !active.verified && active.cursor.exact() => Ok(()),
             // Shown by more than its stamp.
             Step::LastIfSame if !matches!(active.watch, Watch::Off) => Ok(()),
             Step::LastIfSame => active.unchanged(listing, trust),
         };
-        if let Err(error) = proof {
+        if let Err(error) = checked {
             self.finish(slot, Some(error));
             return false;
         }

@@ -8,10 +8,11 @@ use super::{Reading, Worker, system};
 use crate::fd::stat_at;
 use crate::ignores::Subject;
 use crate::listing::Tag;
-use crate::shard::{Found, MOST, Role};
-use crate::tree::{Task, Top};
+use crate::tree::{Task, WalkRoot};
+use crate::worker_output::{Found, MOST, Role};
 use crate::{
-    Entries, ErrorKind, FileStat, FileStats, Hidden, Kind, Meta, Metadata, OwnFile, Symlinks,
+    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Hidden, Metadata, OwnFile,
+    Symlinks,
 };
 
 /// An entry that may be one of those to leave out.
@@ -24,14 +25,14 @@ struct Candidate<'t> {
 
 impl Candidate<'_> {
     /// The way there; where a link leads is not asked.
-    fn way(&self, top: &Top) -> Option<Vec<u8>> {
+    fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
-            Symlinks::Skip => top.way_to(&[&self.task.path, self.name.to_bytes()]),
+            Symlinks::Skip => walk_root.way_to(&[&self.task.path, self.name.to_bytes()]),
             Symlinks::Follow => None,
         }
     }
 
-    fn state(&self) -> Option<Meta> {
+    fn state(&self) -> Option<BasicStat> {
         let stat = stat_at(self.reading.fd, self.name, self.links, Metadata::Basic);
         Some(stat.ok()?.meta())
     }
@@ -45,7 +46,7 @@ impl Worker<'_> {
         reading: &Reading<'_>,
         name: &CStr,
         ino: u64,
-        kind: Option<Kind>,
+        kind: Option<FileKind>,
     ) -> Result<(), ErrorKind> {
         let options = self.context.options;
         let bytes = name.to_bytes();
@@ -53,11 +54,11 @@ impl Worker<'_> {
             return Ok(());
         }
         if options.hidden == Hidden::Skip && bytes[0] == b'.' {
-            self.shard.skipped.hidden += 1;
+            self.output.skipped.hidden += 1;
             return Ok(());
         }
         if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
-            self.shard.skipped.repeated += 1;
+            self.output.skipped.repeated += 1;
             return Ok(());
         }
         let mut known = None;
@@ -73,7 +74,7 @@ impl Worker<'_> {
         };
         let mut tag = Tag::new(kind);
         let mut inner_role = Role::Descend;
-        if kind == Kind::Symlink && options.symlinks == Symlinks::Follow {
+        if kind == FileKind::Symlink && options.symlinks == Symlinks::Follow {
             match stat_at(reading.fd, name, Symlinks::Follow, options.metadata) {
                 Ok(stat) => {
                     kind = known.insert(stat).kind();
@@ -92,7 +93,7 @@ impl Worker<'_> {
             return Ok(());
         }
         let mut stat = None;
-        if kind == Kind::File || options.entries == Entries::All {
+        if kind == FileKind::File || options.entries == Entries::All {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
                     let candidate = Candidate {
@@ -108,12 +109,12 @@ impl Worker<'_> {
                         return Ok(());
                     }
                     // Listed as a root of its own.
-                    let top = &self.context.tops[task.top as usize];
-                    let way = || top.way_to(&[&task.path, bytes]);
+                    let walk_root = &self.context.walk_roots[task.walk_root as usize];
+                    let way = || walk_root.way_to(&[&task.path, bytes]);
                     if inner_role == Role::Descend
                         && self.context.inner_roots.get(found.id, way).is_some()
                     {
-                        self.shard.skipped.repeated += 1;
+                        self.output.skipped.repeated += 1;
                         return Ok(());
                     }
                     stat = Some(found);
@@ -125,12 +126,12 @@ impl Worker<'_> {
                 }
             }
         }
-        let descends = kind == Kind::Dir && self.descends(reading);
-        let lists = kind == Kind::File || options.entries == Entries::All;
+        let descends = kind == FileKind::Dir && self.descends(reading);
+        let lists = kind == FileKind::File || options.entries == Entries::All;
         if !lists && !descends {
             return Ok(());
         }
-        let at = self.shard.push_name(tag, bytes) - reading.names;
+        let at = self.output.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)
             .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
         if self.found.len() + 2 > MOST {
@@ -156,15 +157,15 @@ impl Worker<'_> {
 
     /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
     /// any pattern could look at it.
-    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: Kind) -> bool {
+    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: FileKind) -> bool {
         let options = self.context.options;
-        let skipped = &mut self.shard.skipped;
+        let skipped = &mut self.output.skipped;
         let patterns = !options.exclude.is_empty() || !options.include.is_empty();
         if patterns || reading.ignores.is_some() {
             self.path.truncate(reading.prefix);
             self.path.extend_from_slice(name);
             let (excluded, subject) = match kind {
-                Kind::Dir => (
+                FileKind::Dir => (
                     options.exclude.matches_directory(&self.path),
                     Subject::Directory,
                 ),
@@ -179,7 +180,7 @@ impl Worker<'_> {
                 skipped.ignored += 1;
                 return true;
             }
-            if kind == Kind::File
+            if kind == FileKind::File
                 && !options.include.is_empty()
                 && !options.include.matches_file(&self.path)
             {
@@ -189,12 +190,12 @@ impl Worker<'_> {
         }
         if options.entries == Entries::Files {
             match kind {
-                Kind::File | Kind::Dir => {}
-                Kind::Symlink => {
+                FileKind::File | FileKind::Dir => {}
+                FileKind::Symlink => {
                     skipped.symlinks += 1;
                     return true;
                 }
-                Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
+                FileKind::Fifo | FileKind::Socket | FileKind::Block | FileKind::Char => {
                     skipped.special += 1;
                     return true;
                 }
@@ -208,17 +209,17 @@ impl Worker<'_> {
         reading: &Reading<'_>,
         name: &CStr,
         ino: u64,
-        kind: Kind,
+        kind: FileKind,
         known: Option<FileStat>,
     ) -> Result<Option<FileStat>, ErrorKind> {
         let options = self.context.options;
         // Where directory entries do not carry the true inode number, it has to be looked up.
         let may_be_left_out = |left_out: &OwnFile| left_out.id().ino == ino || !reading.is_plain;
-        let left = kind == Kind::File && options.file_stats == FileStats::Left;
+        let left = kind == FileKind::File && options.file_stats == FileStats::Left;
         let needed = options.metadata != Metadata::None && !left
-            || kind == Kind::File
+            || kind == FileKind::File
                 && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
-            || kind == Kind::Dir && !self.context.inner_roots.is_empty();
+            || kind == FileKind::Dir && !self.context.inner_roots.is_empty();
         if known.is_some() || !needed {
             return Ok(known);
         }
@@ -232,23 +233,23 @@ impl Worker<'_> {
     /// By size and identity; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
-        kind: Kind,
+        kind: FileKind,
         stat: &FileStat,
         candidate: &Candidate<'_>,
     ) -> bool {
         let options = self.context.options;
-        if kind != Kind::File {
+        if kind != FileKind::File {
             return false;
         }
         let is_left_out = |own: &OwnFile| {
             own.is(
                 stat.id,
-                || candidate.way(&self.context.tops[candidate.task.top as usize]),
+                || candidate.way(&self.context.walk_roots[candidate.task.walk_root as usize]),
                 || candidate.state(),
             )
         };
         let left_out = options.leave_out.iter().any(is_left_out);
-        let skipped = &mut self.shard.skipped;
+        let skipped = &mut self.output.skipped;
         let counter = if left_out {
             &mut skipped.left_out
         } else if stat.stamp.size < options.min_size {
@@ -269,11 +270,11 @@ impl Worker<'_> {
             .max_depth
             .is_some_and(|most| reading.depth + 1 >= most)
         {
-            self.shard.skipped.too_deep += 1;
+            self.output.skipped.too_deep += 1;
             return false;
         }
         if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
-            self.shard.skipped.excluded += 1;
+            self.output.skipped.excluded += 1;
             return false;
         }
         true
