@@ -23,8 +23,8 @@
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular
 //!   file and, where the listing has metadata, the one that was walked; unless the consumer has
-//!   put that off ([`Verify::Later`]), or wants it shown at the end, together with the state that was
-//!   listed ([`Verify::AtEnd`]).
+//!   put that off ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was
+//!   listed ([`VerifyWhen::AtEnd`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.
@@ -88,6 +88,7 @@
 
 mod buffer;
 mod close;
+mod counter;
 mod cursor;
 pub mod dedupe;
 pub mod extents;
@@ -109,6 +110,7 @@ mod types;
 mod uring;
 mod watch;
 
+pub use counter::Counter;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
@@ -116,7 +118,7 @@ pub use residency::Residency;
 pub use steady::{is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
-    Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust, Verify,
-    Want,
+    Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust,
+    VerifyWhen, Want,
 };
 pub use uring::uring_available;

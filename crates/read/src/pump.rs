@@ -1,4 +1,30 @@
-//! One worker's loop: fill slots, advance the consumer, retire what is done.
+//! One worker's loop over its slots. Each of them goes round this diagram, one file each time:
+//!
+//! ```text
+//!          start           opened            read           advance
+//!  free ---------> opening -------> reading -------> ready ---------> finished
+//!   ^                 |              ^   ^             |                 |
+//!   |       no buffer |              |   +-------------+                 |
+//!   |                 v              |      more of it                   |
+//!   |              starved ----------+                                   |
+//!   |                       resume                                       |
+//!   +--------------------------------------------------------------------+
+//!                                   finish
+//! ```
+//!
+//! - free: there is no file. `start` takes the next entry of the plan.
+//! - opening: a plain call opens it at once, or the ring does, and then the slot waits for it
+//!   (`Slot::Opening`). `opened` verifies what it is, and tells the consumer.
+//! - starved: all buffers of its size are in use (`Slot::Starved`). `resume_starved` gives it one
+//!   that has become free.
+//! - reading: `read` fills its buffer by plain calls, or leaves that to the ring (`Slot::Active`).
+//! - ready: its buffer has something for the consumer (`Slot::Active`, listed in `Pump::ready`).
+//!   `advance` shows the oldest of these; `finish_or_read_on` deals with those it used up.
+//! - finished: the consumer is told, the file is closed, and the slot is free. `fail` and `finish`
+//!   lead here from any state, `put_off` where the file is to be read again after all others.
+//!
+//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from opening
+//! to finished in one go.
 
 mod files;
 mod fresh;
@@ -181,14 +207,14 @@ impl<'a, C: Consumer> Pump<'a, C> {
         let mut deep = false;
         while !cancel.is_cancelled() {
             let width = self.consumer.width().clamp(1, self.slots.len());
-            self.relieve();
+            self.resume_starved();
             while !self.is_short()
                 && (self.ready.len() < width || deep || self.hand.long() >= width)
                 && self.may_begin(if deep { self.slots.len() } else { width })
             {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
-                deep = start == Start::Flying;
+                deep = start == Start::InFlight;
                 exhausted = start == Start::NoMore;
                 if exhausted {
                     break;
@@ -213,7 +239,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 continue;
             }
             feeds = self.advance(width, feeds, &mut consumed);
-            self.retire(&mut consumed);
+            self.finish_or_read_on(&mut consumed);
         }
     }
 
@@ -236,7 +262,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     /// Finishes the consumed slots that were at their end, refills the others.
-    fn retire(&mut self, consumed: &mut Vec<usize>) {
+    fn finish_or_read_on(&mut self, consumed: &mut Vec<usize>) {
         self.ready.retain(|slot| !consumed.contains(slot));
         for slot in consumed.drain(..) {
             let Slot::Active(active) = &mut self.slots[slot] else {
@@ -246,13 +272,13 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 self.finish(slot, None);
             } else {
                 active.filled = 0;
-                self.fill(slot);
+                self.read(slot);
             }
         }
     }
 
     /// Gives buffers that have become free to the slots that wait for one.
-    fn relieve(&mut self) {
+    fn resume_starved(&mut self) {
         while let Some(&slot) = self.starved.front() {
             let Slot::Starved(active) = &self.slots[slot] else {
                 self.starved.pop_front();
@@ -265,7 +291,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                     if let Slot::Starved(mut active) = state {
                         active.buffer = Some(buffer);
                         self.slots[slot] = Slot::Active(active);
-                        self.fill(slot);
+                        self.read(slot);
                     }
                 }
                 Ok(None) => break,

@@ -23,7 +23,7 @@ pub(crate) enum Slot {
     },
     /// Opened, but all buffers of its size are in use.
     Starved(Active),
-    /// Being filled, in flight, or ready for the consumer.
+    /// Reading, which may be in flight, or ready for the consumer.
     Active(Active),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Active {
     pub(crate) opened: Opened,
     /// Whether an `fstat` has shown what `file` is.
     pub(crate) verified: bool,
-    /// Whether it takes one more at the end; see [`Verify::AtEnd`](crate::Verify::AtEnd).
+    /// Whether it takes one more at the end; see [`VerifyWhen::AtEnd`](crate::VerifyWhen::AtEnd).
     pub(crate) confirm: bool,
     pub(crate) cursor: ReadCursor,
     pub(crate) file: Option<OwnedFd>,

@@ -50,13 +50,13 @@ pub enum SizeTrust {
 /// When it is verified that what was opened is the regular file that was walked, in the state in
 /// which it was walked.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Verify {
+pub enum VerifyWhen {
     /// Now: with an `fstat` of each file before its first byte, and another where it took more than
     /// one call to read.
     #[default]
     Now,
     /// Later: the consumer only wants to know which files may matter, and reads those again, with
-    /// [`Verify::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what has
+    /// [`VerifyWhen::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what has
     /// no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
     /// another length than listed: a part may be read, and finished without error, of a file that
     /// has grown or taken the place of the one listed. Entries without metadata are verified now, and
@@ -66,7 +66,7 @@ pub enum Verify {
     Later,
     /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which has
     /// to show the file and the stamp that were listed. So no write goes unnoticed that began after
-    /// the listing and before the end. Until then it is as with [`Verify::Later`]: what is fed of a
+    /// the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: what is fed of a
     /// file that is refused in the end is void, and [`Opened::stat`] is what the walk saw at
     /// [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
     ///
@@ -134,7 +134,7 @@ pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
     /// `fstat` of the very descriptor that is read, from before the first read. With
-    /// [`Verify::Later`], and [`Verify::AtEnd`] until the end, what the listing has: identity, stamp
+    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has: identity, stamp
     /// and links, nothing else.
     pub stat: FileStat,
 }
@@ -172,9 +172,9 @@ pub trait Consumer {
     }
 
     /// When what is read of this entry has to be verified. Asked once for each time it is opened.
-    fn verify(&self, entry: EntryId) -> Verify {
+    fn verify(&self, entry: EntryId) -> VerifyWhen {
         let _ = entry;
-        Verify::Now
+        VerifyWhen::Now
     }
 
     /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and verified, while the pump has

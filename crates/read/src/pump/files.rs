@@ -15,7 +15,7 @@ use crate::plan::Length;
 use crate::queue::Way;
 use crate::residency::Call;
 use crate::slot::{Active, Plain, Slot};
-use crate::types::{Consumer, Opened, Verify, Want};
+use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Done;
 use crate::watch::Watch;
 
@@ -25,7 +25,7 @@ pub(super) enum Start {
     /// Filled, failed, or short of a buffer: without waiting in any case.
     Done,
     /// In flight.
-    Flying,
+    InFlight,
     /// Put off for lack of descriptors.
     Deferred,
     /// The plan is exhausted.
@@ -47,14 +47,14 @@ impl<C: Consumer> Pump<'_, C> {
         };
         let file = match self.open(slot, entry, want) {
             Ok(Some(file)) => file,
-            Ok(None) => return Start::Flying,
+            Ok(None) => return Start::InFlight,
             Err(error) if self.defers(error.errno()) => {
                 self.free.push(slot);
                 self.deferred.push((entry, want));
                 return Start::Deferred;
             }
             Err(error) => {
-                self.reject(slot, entry, error);
+                self.finish_unopened(slot, entry, error);
                 return Start::Done;
             }
         };
@@ -75,7 +75,7 @@ impl<C: Consumer> Pump<'_, C> {
         let stat = match listed.map_or_else(|| verify(self.listing, entry, &file), Ok) {
             Ok(stat) => stat,
             Err(error) => {
-                self.reject(slot, entry, error);
+                self.finish_unopened(slot, entry, error);
                 return Start::Done;
             }
         };
@@ -85,17 +85,17 @@ impl<C: Consumer> Pump<'_, C> {
         let opened = Opened { entry, stat };
         if self.consumer.knows(&opened, file.as_fd()) {
             self.stats.files += 1;
-            return self.not_read(slot, file);
+            return self.free_unread(slot, file);
         }
         let length = Length::of(cursor.left());
         if length == Length::Huge && verified && self.take_over(&opened, cursor.left()) {
-            return self.not_read(slot, file);
+            return self.free_unread(slot, file);
         }
         self.hand.begin(cursor.left(), length);
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, verified, want, cursor, file);
         active.length = length;
-        active.confirm = !verified && when == Verify::AtEnd;
+        active.confirm = !verified && when == VerifyWhen::AtEnd;
         if verified {
             self.watch(&mut active);
         }
@@ -103,10 +103,10 @@ impl<C: Consumer> Pump<'_, C> {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
                 match self.direct() {
-                    Some(way) => self.pass(slot, active, way),
+                    Some(way) => self.read_at_once(slot, active, way),
                     None => {
                         self.slots[slot] = Slot::Active(active);
-                        self.fill(slot)
+                        self.read(slot)
                     }
                 }
             }
@@ -124,7 +124,7 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// Lets go of a file that the consumer has taken care of.
-    fn not_read(&mut self, slot: usize, file: OwnedFd) -> Start {
+    fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Start {
         close(file);
         self.short = false;
         self.slots[slot] = Slot::Free;
@@ -160,10 +160,10 @@ impl<C: Consumer> Pump<'_, C> {
     /// Reads a file that was just opened for `slot`. If one call is all it takes, the
     /// consumer sees it at once and it is done: most files of most trees, at the least
     /// cost. What takes more goes the way of all others.
-    fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
+    fn read_at_once(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
         if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
-            return self.fill(slot);
+            return self.read(slot);
         }
         active.ask(self.chunk);
         let plain = match way {
@@ -173,7 +173,7 @@ impl<C: Consumer> Pump<'_, C> {
         let Ok(Plain::Read(n)) = plain else {
             // Asked again, by the book.
             self.slots[slot] = Slot::Active(active);
-            return self.fill(slot);
+            return self.read(slot);
         };
         self.queue.hit();
         self.stats.reads += 1;
@@ -181,7 +181,7 @@ impl<C: Consumer> Pump<'_, C> {
         match active.took(n) {
             Step::Last | Step::LastIfSame if active.confirm => {
                 if let Err(error) = active.confirm(self.listing, self.options.sizes) {
-                    self.conclude(slot, active, Some(error));
+                    self.finish_active(slot, active, Some(error));
                     return Start::Done;
                 }
             }
@@ -189,8 +189,8 @@ impl<C: Consumer> Pump<'_, C> {
             Step::LastIfSame if !active.verified && active.cursor.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
-                return match self.stepped(slot, step) {
-                    true => self.fill(slot),
+                return match self.make_ready(slot, step) {
+                    true => self.read(slot),
                     false => Start::Done,
                 };
             }
@@ -202,20 +202,20 @@ impl<C: Consumer> Pump<'_, C> {
             self.consumed.pop().is_some(),
             "a consumer must consume something"
         );
-        self.conclude(slot, active, None);
+        self.finish_active(slot, active, None);
         Start::Done
     }
 
     /// Reads into the slot's buffer until it has something for the consumer,
     /// or leaves that to the ring.
-    pub(super) fn fill(&mut self, slot: usize) -> Start {
+    pub(super) fn read(&mut self, slot: usize) -> Start {
         loop {
             let Slot::Active(active) = &mut self.slots[slot] else {
                 return Start::Done;
             };
             if active.cursor.nothing() {
                 if active.confirm {
-                    self.stepped(slot, Step::Last);
+                    self.make_ready(slot, Step::Last);
                 } else {
                     active.end = true;
                     self.ready.push(slot);
@@ -260,19 +260,19 @@ impl<C: Consumer> Pump<'_, C> {
                         if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
                             self.abandon(errno);
                         }
-                        return Start::Flying;
+                        return Start::InFlight;
                     }
                 },
                 Err(errno) => Err(errno),
             };
-            if !self.took(slot, read) {
+            if !self.has_read(slot, read) {
                 return Start::Done;
             }
         }
     }
 
     /// Takes note of a read; returns whether another one has to follow.
-    fn took(&mut self, slot: usize, read: Result<usize, Errno>) -> bool {
+    fn has_read(&mut self, slot: usize, read: Result<usize, Errno>) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
@@ -307,12 +307,12 @@ impl<C: Consumer> Pump<'_, C> {
             self.fail(slot, "read", Errno::FBIG);
             return false;
         }
-        self.stepped(slot, step)
+        self.make_ready(slot, step)
     }
 
     /// Acts on what a read of the slot's file has led to; returns whether another one has to
     /// follow.
-    fn stepped(&mut self, slot: usize, step: Step) -> bool {
+    fn make_ready(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
@@ -366,8 +366,8 @@ impl<C: Consumer> Pump<'_, C> {
                         }
                         read => read,
                     };
-                    if self.took(slot, read) {
-                        self.fill(slot);
+                    if self.has_read(slot, read) {
+                        self.read(slot);
                     }
                 }
             }
@@ -383,7 +383,7 @@ impl<C: Consumer> Pump<'_, C> {
                 Slot::Opening { entry, .. } => {
                     let error = self.opener.error(*entry, "open", errno);
                     self.hand.opened();
-                    self.reject(slot, *entry, error);
+                    self.finish_unopened(slot, *entry, error);
                 }
                 _ => self.fail(slot, "read", errno),
             }
@@ -391,7 +391,7 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// An entry that did not get as far as `begin`.
-    pub(super) fn reject(&mut self, slot: usize, entry: EntryId, error: Error) {
+    pub(super) fn finish_unopened(&mut self, slot: usize, entry: EntryId, error: Error) {
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
         self.stats.errors += 1;
@@ -409,13 +409,13 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn finish(&mut self, slot: usize, error: Option<Error>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         if let Slot::Active(active) | Slot::Starved(active) = state {
-            self.conclude(slot, active, error);
+            self.finish_active(slot, active, error);
         }
     }
 
     /// The same for a file that has left its slot.
-    fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        self.release(slot, active.length, active.buffer, active.file);
+    fn finish_active(&mut self, slot: usize, active: Active, error: Option<Error>) {
+        self.free_slot(slot, active.length, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -432,7 +432,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
     #[inline]
-    pub(super) fn release(
+    pub(super) fn free_slot(
         &mut self,
         slot: usize,
         length: Length,

@@ -19,7 +19,7 @@ use bc_testkit::{TestTree, left_out};
 use bc_walk::{EntryId, Error, Listing, Metadata};
 
 use crate::{
-    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, Verify, Want, pump,
+    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Want, pump,
     uring_available,
 };
 
@@ -150,7 +150,7 @@ type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 struct Recorder<'a> {
     width: usize,
     want: Want,
-    verify: Verify,
+    verify: VerifyWhen,
     slots: usize,
     /// As it was begun last.
     begun: HashMap<EntryId, Opened>,
@@ -181,7 +181,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             width,
             want: Want::Whole,
-            verify: Verify::Now,
+            verify: VerifyWhen::Now,
             slots: 0,
             begun: HashMap::new(),
             open: HashMap::new(),
@@ -234,7 +234,7 @@ impl Consumer for Recorder<'_> {
         self.want
     }
 
-    fn verify(&self, _: EntryId) -> Verify {
+    fn verify(&self, _: EntryId) -> VerifyWhen {
         self.verify
     }
 

@@ -10,7 +10,7 @@ use bc_walk::{EntryId, ErrorKind, Listing, Metadata};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
 use super::{CLOCK_AHEAD_NS, Recorder, age, bytes, each_backend, options, read_all, walk};
-use crate::{Choice, ReadOptions, Verify, Want};
+use crate::{Choice, ReadOptions, VerifyWhen, Want};
 
 const SLOT: usize = 4096;
 
@@ -21,7 +21,7 @@ fn in_slots(backend: Choice) -> ReadOptions {
     }
 }
 
-fn with(verify: Verify) -> Recorder<'static> {
+fn with(verify: VerifyWhen) -> Recorder<'static> {
     Recorder {
         verify,
         ..Recorder::new(1)
@@ -40,10 +40,10 @@ fn three(len: usize) -> (TestTree, Listing) {
 }
 
 fn read(listing: &Listing, backend: Choice) -> Recorder<'static> {
-    read_with(Verify::Later, listing, backend)
+    read_with(VerifyWhen::Later, listing, backend)
 }
 
-fn read_with(verify: Verify, listing: &Listing, backend: Choice) -> Recorder<'static> {
+fn read_with(verify: VerifyWhen, listing: &Listing, backend: Choice) -> Recorder<'static> {
     let mut recorder = with(verify);
     read_all(listing, &in_slots(backend), &mut recorder);
     assert_eq!(recorder.done.len(), 3);
@@ -88,7 +88,7 @@ fn a_part_is_read_without_a_verification() {
     for (want, expected) in wants {
         each_backend(|backend| {
             let (_tree, listing) = three(3 * SLOT);
-            let mut recorder = with(Verify::Later);
+            let mut recorder = with(VerifyWhen::Later);
             recorder.want = want;
             read_all(&listing, &in_slots(backend), &mut recorder);
             for content in recorder.contents(&listing) {
@@ -206,7 +206,7 @@ fn a_verification_at_the_end_is_of_the_descriptor_that_was_read() {
     for len in LENGTHS {
         each_backend(|backend| {
             let (tree, listing) = three(len);
-            let recorder = read_with(Verify::AtEnd, &listing, backend);
+            let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
             let contents = recorder.contents(&listing);
             for (entry, name) in listing.ids().zip(["a", "b", "c"]) {
                 assert!(contents[entry.0 as usize] == fs::read(tree.join(name)).unwrap());
@@ -231,7 +231,7 @@ fn parts_are_verified_at_the_end_too() {
         each_backend(|backend| {
             let (tree, listing) = three(3 * SLOT);
             replace(&tree.join("b"), &bytes(3 * SLOT, 1));
-            let mut recorder = with(Verify::AtEnd);
+            let mut recorder = with(VerifyWhen::AtEnd);
             recorder.want = want;
             read_all(&listing, &in_slots(backend), &mut recorder);
             assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{want:?}");
@@ -266,7 +266,7 @@ fn a_file_swapped_for_the_read_and_back_is_refused() {
                 .unwrap();
             swap();
             let mut back = false;
-            let mut recorder = with(Verify::AtEnd).with_hook(|_| {
+            let mut recorder = with(VerifyWhen::AtEnd).with_hook(|_| {
                 if !std::mem::replace(&mut back, true) {
                     swap();
                 }
@@ -287,7 +287,7 @@ fn a_write_after_the_listing_is_refused_at_the_end() {
             // In place, the same bytes and the same modification time.
             fs::write(tree.join("b"), bytes(len, 1)).unwrap();
             age(&tree.join("b"));
-            let recorder = read_with(Verify::AtEnd, &listing, backend);
+            let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
             assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{len}");
             assert!(recorder.done[&EntryId(0)].is_ok());
         });
@@ -299,7 +299,7 @@ fn a_write_between_two_pieces_is_refused_at_the_end() {
     each_backend(|backend| {
         let (tree, listing) = three(3 * SLOT);
         let mut written = false;
-        let mut recorder = with(Verify::AtEnd).with_hook(|_| {
+        let mut recorder = with(VerifyWhen::AtEnd).with_hook(|_| {
             if !std::mem::replace(&mut written, true) {
                 for name in ["a", "b", "c"] {
                     fs::write(tree.join(name), [0; 3 * SLOT]).unwrap();
@@ -324,7 +324,7 @@ fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
         mkfifoat(CWD, tree.join("b"), Mode::from_raw_mode(0o644)).unwrap();
         tree.write("c", bytes(99, 2));
         age(&tree.join("c"));
-        let recorder = read_with(Verify::AtEnd, &listing, backend);
+        let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
         assert_eq!(recorder.error(0).kind(), ErrorKind::NotRegular);
         assert_eq!(recorder.error(1).kind(), ErrorKind::NotRegular);
         assert_eq!(recorder.error(2).kind(), ErrorKind::Changed);
@@ -341,7 +341,7 @@ fn a_fresh_file_is_verified_now() {
             tree.write(name, "content");
         }
         let listing = walk(tree.path(), Metadata::Basic);
-        let recorder = read_with(Verify::AtEnd, &listing, backend);
+        let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
         for entry in listing.ids() {
             assert!(recorder.begun[&entry].stat.blocks > 0, "by fstat");
             assert!(recorder.done[&entry].is_ok());
