@@ -11,6 +11,10 @@ use rustix::process::{Resource, getrlimit};
 use self::meter::Meter;
 use crate::Workers;
 
+/// Walks this long on the caller's thread before it starts others: about what starting a
+/// thread costs, so a small tree never does and a large one loses nothing that counts.
+const ALONE: Duration = Duration::from_micros(250);
+
 /// A worker looks at its clocks this often. That takes some 200 ns; a cold disk has answered a
 /// dozen requests in the meantime.
 const WINDOW: Duration = Duration::from_millis(2);
@@ -26,6 +30,23 @@ const WAITED: u32 = 8;
 /// Descriptors that a worker may hold: those of the directories above, of the one that it reads
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
+
+/// When a walk gets more workers. Nothing but the time that it takes depends on it.
+pub(crate) struct Tuning {
+    /// How long the caller's thread is alone.
+    pub(crate) alone: Duration,
+    /// How soon those that wait for storage are joined by others.
+    pub(crate) pace: Pace,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            alone: ALONE,
+            pace: Pace::default(),
+        }
+    }
+}
 
 /// How often to look at what.
 pub(crate) struct Pace {

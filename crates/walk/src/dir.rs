@@ -243,10 +243,8 @@ impl<'w> Worker<'w> {
         if options.entries == Entries::All && task.fd.is_none() && walk_root.path.is_empty() {
             self.list_root(stat);
         }
-        if options.max_depth.is_none_or(|most| task.depth < most) {
+        if !self.output.skipped.count(options.filter_depth(task.depth)) {
             self.read_entries(task, &reading);
-        } else {
-            self.output.skipped.too_deep += 1;
         }
         sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();

@@ -42,6 +42,7 @@ mod dir;
 mod dir_fds;
 mod error;
 mod fd;
+mod filter;
 mod globs;
 mod ignores;
 mod listing;
@@ -58,8 +59,9 @@ mod workers;
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
+pub use filter::Skipped;
 pub use globs::{GlobError, Globs};
-pub use listing::{DirId, EntryId, Listing, Skipped};
+pub use listing::{DirId, EntryId, Listing};
 pub use options::{
     Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Spellings, Symlinks,
     WalkOptions,

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Symlinks};
+use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, Symlinks};
 
 /// A directory of a [`Listing`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -18,56 +18,6 @@ pub struct DirId(pub u32);
 /// An entry of a [`Listing`]: its position in path order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EntryId(pub u32);
-
-/// What a walk left out, and why; and how often it met something again.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Skipped {
-    /// Files and directories whose names start with a dot, when those are not wanted.
-    pub hidden: u64,
-    /// Files and directories that match an exclude pattern.
-    pub excluded: u64,
-    /// Files that match no include pattern.
-    pub not_included: u64,
-    /// Files below the smallest size.
-    pub too_small: u64,
-    /// Files above the largest size.
-    pub too_large: u64,
-    /// Symbolic links that were not followed, and broken ones.
-    pub symlinks: u64,
-    /// FIFOs, sockets and devices.
-    pub special: u64,
-    /// Directories on another file system than their root.
-    pub other_file_system: u64,
-    /// Directories where a pseudo file system is mounted.
-    pub pseudo_file_system: u64,
-    /// Files and directories that an ignore file names.
-    pub ignored: u64,
-    /// Directories and files met again: through another root, a bind mount or a link.
-    pub repeated: u64,
-    /// Files that the options name to be left out.
-    pub left_out: u64,
-    /// Directories not entered because of the maximal depth.
-    pub too_deep: u64,
-}
-
-impl Skipped {
-    pub(crate) fn add(&mut self, other: &Skipped) {
-        self.hidden += other.hidden;
-        self.excluded += other.excluded;
-        self.not_included += other.not_included;
-        self.too_small += other.too_small;
-        self.too_large += other.too_large;
-        self.symlinks += other.symlinks;
-        self.special += other.special;
-        self.other_file_system += other.other_file_system;
-        self.pseudo_file_system += other.pseudo_file_system;
-        self.ignored += other.ignored;
-        self.repeated += other.repeated;
-        self.left_out += other.left_out;
-        self.too_deep += other.too_deep;
-    }
-}
 
 /// Entries in bytewise path order, over all roots; errors; and what was left out.
 ///

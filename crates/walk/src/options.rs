@@ -131,9 +131,3 @@ pub struct WalkOptions {
     /// What is named more than once.
     pub spellings: Spellings,
 }
-
-impl WalkOptions {
-    pub(crate) fn filters_by_size(&self) -> bool {
-        self.min_size > 0 || self.max_size.is_some()
-    }
-}

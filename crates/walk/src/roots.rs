@@ -11,15 +11,15 @@ use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
-use crate::adaptive::AdaptiveWorkers;
+use crate::adaptive::{AdaptiveWorkers, Tuning};
 use crate::ancestors::{AncestorFds, is_long};
 use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
+use crate::filter::Reason;
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
 use crate::tree::{Listed, Shared, WalkRoot};
-use crate::walk::Tuning;
 use crate::{
-    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, OwnFile, Skipped, Spellings,
+    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, Skipped, Spellings,
     Symlinks, WalkOptions, Workers,
 };
 
@@ -166,8 +166,8 @@ impl Roots {
         }
         let prefix = split(path);
         let name = &path[prefix..];
-        if let Some(counter) = self.filter(path, name, &probe.stat, given, options) {
-            *counter += 1;
+        let reason = filter(path, name, &probe.stat, given, options);
+        if self.skipped.count(reason) {
             return Ok(());
         }
         if let Some((id, way)) = &probe.parent
@@ -189,50 +189,33 @@ impl Roots {
         });
         Ok(())
     }
+}
 
-    /// The counter of the reason for which a file is left out. What is hidden or ignored
-    /// does not count: it has been named. Patterns with a slash are matched against the path
-    /// as it stands in a list, and against the bare name of a root.
-    fn filter(
-        &mut self,
-        path: &[u8],
-        name: &[u8],
-        stat: &FileStat,
-        given: Given,
-        options: &WalkOptions,
-    ) -> Option<&mut u64> {
-        let skipped = &mut self.skipped;
-        if stat.kind() != FileKind::File {
-            return None;
-        }
-        let matched = match given {
-            Given::Roots => name,
-            Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
-        };
-        let is_own = |own: &OwnFile| {
-            own.is(
-                stat.id,
-                || canonical(path),
-                || {
-                    let probe = probe(path, None, Metadata::Basic, &mut AncestorFds::default());
-                    Some(probe.ok()?.stat.meta())
-                },
-            )
-        };
-        if options.leave_out.iter().any(is_own) {
-            Some(&mut skipped.left_out)
-        } else if options.exclude.matches_file(matched) {
-            Some(&mut skipped.excluded)
-        } else if !options.include.is_empty() && !options.include.matches_file(matched) {
-            Some(&mut skipped.not_included)
-        } else if stat.stamp.size < options.min_size {
-            Some(&mut skipped.too_small)
-        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
-            Some(&mut skipped.too_large)
-        } else {
-            None
-        }
+/// Why a file that was named is left out. What is hidden or ignored is not: it has been named.
+/// Patterns with a slash are matched against the path as it stands in a list, and against the bare
+/// name of a root.
+fn filter(
+    path: &[u8],
+    name: &[u8],
+    stat: &FileStat,
+    given: Given,
+    options: &WalkOptions,
+) -> Option<Reason> {
+    if stat.kind() != FileKind::File {
+        return None;
     }
+    let matched = match given {
+        Given::Roots => name,
+        Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
+    };
+    let state = || {
+        let probe = probe(path, None, Metadata::Basic, &mut AncestorFds::default());
+        Some(probe.ok()?.stat.meta())
+    };
+    options
+        .filter_identity(stat.id, || canonical(path), state)
+        .or_else(|| options.filter_path(matched, FileKind::File, None))
+        .or_else(|| options.filter_size(stat.stamp.size))
 }
 
 /// Looks at all paths, in parallel where there are many. `None`: not reached, cancelled.

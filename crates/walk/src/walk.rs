@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bc_fs::mount::{Traits, basic_traits};
 use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::adaptive::{AdaptiveWorkers, Pace};
+use crate::adaptive::{AdaptiveWorkers, Pace, Tuning};
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::listing::PathPrefix;
@@ -22,33 +22,10 @@ use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
 use crate::worker_output::{Pending, WorkerOutput};
-use crate::{
-    Entries, Error, FileStat, FileSystems, Identity, Listing, Skipped, WalkOptions, Workers,
-};
-
-/// Walks this long on the caller's thread before it starts others: about what starting a
-/// thread costs, so a small tree never does and a large one loses nothing that counts.
-const ALONE: Duration = Duration::from_micros(250);
+use crate::{Entries, Error, FileStat, Identity, Listing, Skipped, WalkOptions, Workers};
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
 const QUEUE: usize = 64;
-
-/// When a walk gets more workers. Nothing but the time that it takes depends on it.
-pub(crate) struct Tuning {
-    /// How long the caller's thread is alone.
-    pub(crate) alone: Duration,
-    /// How soon those that wait for storage are joined by others.
-    pub(crate) pace: Pace,
-}
-
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
-            alone: ALONE,
-            pace: Pace::default(),
-        }
-    }
-}
 
 /// Lists what is below the roots: directories are walked, anything else is listed itself.
 ///
@@ -315,15 +292,11 @@ impl Walk<'_> {
             }
         };
         let root_dev = prefix.id.map(|id| id.dev);
-        let skipped = &mut self.skipped;
-        if self.options.file_systems == FileSystems::One && Some(id.dev) != root_dev {
-            skipped.other_file_system += 1;
-            false
-        } else if traits.pseudo && Some(id.dev) != root_dev {
-            skipped.pseudo_file_system += 1;
+        let reason = self.options.filter_file_system(id.dev, root_dev, &traits);
+        if self.skipped.count(reason) {
             false
         } else if visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs) {
-            skipped.repeated += 1;
+            self.skipped.repeated += 1;
             false
         } else {
             self.walk_roots.push(WalkRoot {

@@ -6,14 +6,10 @@ use rustix::io::Errno;
 
 use super::{Reading, Worker, system};
 use crate::fd::stat_at;
-use crate::ignores::Subject;
 use crate::listing::Tag;
 use crate::tree::{Task, WalkRoot};
 use crate::worker_output::{Found, MOST, Role};
-use crate::{
-    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Hidden, Metadata, OwnFile,
-    Symlinks,
-};
+use crate::{BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Symlinks};
 
 /// An entry that may be one of those to leave out.
 struct Candidate<'t> {
@@ -53,8 +49,7 @@ impl Worker<'_> {
         if bytes == b"." || bytes == b".." {
             return Ok(());
         }
-        if options.hidden == Hidden::Skip && bytes[0] == b'.' {
-            self.output.skipped.hidden += 1;
+        if self.output.skipped.count(options.filter_name(bytes)) {
             return Ok(());
         }
         if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
@@ -155,53 +150,18 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
-    /// any pattern could look at it.
+    /// By path and kind; counts the reason. Leaves the entry's path in `self.path` if any pattern
+    /// could look at it.
     fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: FileKind) -> bool {
         let options = self.context.options;
-        let skipped = &mut self.output.skipped;
-        let patterns = !options.exclude.is_empty() || !options.include.is_empty();
-        if patterns || reading.ignores.is_some() {
+        let mut reason = None;
+        if options.has_patterns() || reading.ignores.is_some() {
             self.path.truncate(reading.prefix);
             self.path.extend_from_slice(name);
-            let (excluded, subject) = match kind {
-                FileKind::Dir => (
-                    options.exclude.matches_directory(&self.path),
-                    Subject::Directory,
-                ),
-                _ => (options.exclude.matches_file(&self.path), Subject::File),
-            };
-            if excluded {
-                skipped.excluded += 1;
-                return true;
-            }
-            let ignores = reading.ignores.as_ref();
-            if ignores.is_some_and(|ignores| ignores.ignores(&self.path, subject)) {
-                skipped.ignored += 1;
-                return true;
-            }
-            if kind == FileKind::File
-                && !options.include.is_empty()
-                && !options.include.matches_file(&self.path)
-            {
-                skipped.not_included += 1;
-                return true;
-            }
+            reason = options.filter_path(&self.path, kind, reading.ignores.as_deref());
         }
-        if options.entries == Entries::Files {
-            match kind {
-                FileKind::File | FileKind::Dir => {}
-                FileKind::Symlink => {
-                    skipped.symlinks += 1;
-                    return true;
-                }
-                FileKind::Fifo | FileKind::Socket | FileKind::Block | FileKind::Char => {
-                    skipped.special += 1;
-                    return true;
-                }
-            }
-        }
-        false
+        let reason = reason.or_else(|| options.filter_kind(kind));
+        self.output.skipped.count(reason)
     }
 
     fn stat_if_needed(
@@ -214,11 +174,10 @@ impl Worker<'_> {
     ) -> Result<Option<FileStat>, ErrorKind> {
         let options = self.context.options;
         // Where directory entries do not carry the true inode number, it has to be looked up.
-        let may_be_left_out = |left_out: &OwnFile| left_out.id().ino == ino || !reading.is_plain;
+        let known_ino = reading.is_plain.then_some(ino);
         let left = kind == FileKind::File && options.file_stats == FileStats::Left;
         let needed = options.metadata != Metadata::None && !left
-            || kind == FileKind::File
-                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
+            || kind == FileKind::File && options.filters_by_stat(known_ino)
             || kind == FileKind::Dir && !self.context.inner_roots.is_empty();
         if known.is_some() || !needed {
             return Ok(known);
@@ -230,53 +189,29 @@ impl Worker<'_> {
         Ok(Some(stat))
     }
 
-    /// By size and identity; counts the reason.
+    /// By identity and size; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
         kind: FileKind,
         stat: &FileStat,
         candidate: &Candidate<'_>,
     ) -> bool {
-        let options = self.context.options;
         if kind != FileKind::File {
             return false;
         }
-        let is_left_out = |own: &OwnFile| {
-            own.is(
-                stat.id,
-                || candidate.way(&self.context.walk_roots[candidate.task.walk_root as usize]),
-                || candidate.state(),
-            )
-        };
-        let left_out = options.leave_out.iter().any(is_left_out);
-        let skipped = &mut self.output.skipped;
-        let counter = if left_out {
-            &mut skipped.left_out
-        } else if stat.stamp.size < options.min_size {
-            &mut skipped.too_small
-        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
-            &mut skipped.too_large
-        } else {
-            return false;
-        };
-        *counter += 1;
-        true
+        let options = self.context.options;
+        let walk_root = &self.context.walk_roots[candidate.task.walk_root as usize];
+        let (way, state) = (|| candidate.way(walk_root), || candidate.state());
+        let reason = options.filter_identity(stat.id, way, state);
+        let reason = reason.or_else(|| options.filter_size(stat.stamp.size));
+        self.output.skipped.count(reason)
     }
 
     /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
     fn descends(&mut self, reading: &Reading<'_>) -> bool {
         let options = self.context.options;
-        if options
-            .max_depth
-            .is_some_and(|most| reading.depth + 1 >= most)
-        {
-            self.output.skipped.too_deep += 1;
-            return false;
-        }
-        if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
-            self.output.skipped.excluded += 1;
-            return false;
-        }
-        true
+        let reason = options.filter_depth(reading.depth + 1);
+        let reason = reason.or_else(|| options.filter_contents(&self.path));
+        !self.output.skipped.count(reason)
     }
 }
