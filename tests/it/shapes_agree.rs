@@ -10,7 +10,8 @@ use std::os::unix::fs::FileExt;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_dup::scan;
-use bc_hash::check::{Verdict, Wanted, check};
+use bc_hash::FileDigests;
+use bc_hash::check::{Verdict, check};
 use bc_integrity::report::{Format, Report};
 use bc_integrity::{Create, ManifestFile, Reading, Verify, Work, create, verify};
 use bc_pool::Cancel;
@@ -181,14 +182,14 @@ impl Shape {
     /// One line in seven promises another content.
     fn check_sums(&self, way: Way) {
         let no = bc_digest::hash(Algorithm::Sha256, b"no");
-        let line = |(at, path): (usize, &Vec<u8>)| Wanted {
+        let line = |(at, path): (usize, &Vec<u8>)| FileDigests {
             path: self.path(path),
-            expected: vec![match at % 7 {
+            digests: vec![match at % 7 {
                 3 => (Algorithm::Sha256, no),
                 _ => (Algorithm::Sha256, self.digests[&Algorithm::Sha256][at]),
             }],
         };
-        let wanted: Vec<Wanted> = self.contents.keys().enumerate().map(line).collect();
+        let wanted: Vec<FileDigests> = self.contents.keys().enumerate().map(line).collect();
         let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
         let (verdicts, _) = check(&wanted, &options(&[], way), &cancel, &progress).unwrap();
         for (at, verdict) in verdicts.iter().enumerate() {

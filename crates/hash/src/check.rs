@@ -8,19 +8,12 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, Listing};
 
-use crate::engine::{HashOptions, HashProgress, Totals, hash_plan};
+use crate::FileDigests;
+use crate::engine::hash_plan;
+use crate::options::{HashOptions, HashProgress, Totals};
 use crate::results::EntryOutcome;
 
-/// One line of a manifest: a path and what its content should digest to.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Path to open, as raw bytes.
-    pub path: Vec<u8>,
-    /// Expected digests; all of them must match. Never empty.
-    pub expected: Vec<(Algorithm, Digest)>,
-}
-
-/// What became of one [`Wanted`].
+/// What became of one line.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Read to its end and every digest matches.
@@ -34,13 +27,13 @@ pub enum Verdict {
 }
 
 /// Bytes of memory that checking takes for the state of the files.
-pub fn memory(wanted: &[Wanted]) -> u64 {
+pub fn memory(wanted: &[FileDigests]) -> u64 {
     // Entries of a listing, of maps by path, results: 750 bytes a line were measured for 20,000.
     const STATE: usize = 512;
     // The path is in the listing and in a map as well.
-    let one = |w: &Wanted| {
-        let digests = w.expected.capacity() * size_of::<(Algorithm, Digest)>();
-        3 * w.path.capacity() + digests + size_of::<Wanted>() + size_of::<Verdict>() + STATE
+    let one = |w: &FileDigests| {
+        let digests = w.digests.capacity() * size_of::<(Algorithm, Digest)>();
+        3 * w.path.capacity() + digests + size_of::<FileDigests>() + size_of::<Verdict>() + STATE
     };
     wanted.iter().map(one).sum::<usize>() as u64
 }
@@ -53,7 +46,7 @@ pub fn memory(wanted: &[Wanted]) -> u64 {
 /// # Errors
 /// A worker that panicked.
 pub fn check(
-    wanted: &[Wanted],
+    wanted: &[FileDigests],
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
@@ -61,7 +54,7 @@ pub fn check(
     let mut algorithms: BTreeMap<&[u8], Vec<Algorithm>> = BTreeMap::new();
     for line in wanted {
         let set = algorithms.entry(&line.path).or_default();
-        for (algorithm, _) in &line.expected {
+        for (algorithm, _) in &line.digests {
             if !set.contains(algorithm) {
                 set.push(*algorithm);
             }
@@ -96,7 +89,7 @@ pub fn check(
         totals.merge(hashes.totals().clone());
         results.insert(set, hashes);
     }
-    let verdict = |line: &Wanted| {
+    let verdict = |line: &FileDigests| {
         let set = algorithms[line.path.as_slice()].as_slice();
         let Some(entry) = entries.get(&line.path) else {
             return match failed.get(line.path.as_slice()) {
@@ -115,7 +108,7 @@ pub fn check(
                         .zip(&got)
                         .any(|(a, d)| a == algorithm && d == digest)
                 };
-                if line.expected.iter().all(holds) {
+                if line.digests.iter().all(holds) {
                     Verdict::Ok
                 } else {
                     Verdict::Mismatch
@@ -144,9 +137,9 @@ mod tests {
         };
         std::fs::write(dir.path().join("b"), b"two").unwrap();
         std::fs::write(dir.path().join("a"), b"one").unwrap();
-        let line = |name: &str, algorithm, content: &[u8]| Wanted {
+        let line = |name: &str, algorithm, content: &[u8]| FileDigests {
             path: path(name),
-            expected: vec![(algorithm, hash(algorithm, content))],
+            digests: vec![(algorithm, hash(algorithm, content))],
         };
         let wanted = [
             line("b", Algorithm::Sha256, b"two"),

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
-use bc_read::{Changed, HUGE, Plan};
+use bc_read::{Changed, HUGE, Plan, ReadStats};
 use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::engine::{Alone, HashOptions, HashProgress};
+use crate::options::{HashOptions, HashProgress};
 
 /// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
 const SUBTREE: usize = 1 << 20;
@@ -114,6 +114,32 @@ fn sizes(
         let stat = statat(dir, listing.name(entry), flags).ok()?;
         Some((entry, u64::try_from(stat.st_size).unwrap_or(0)))
     })
+}
+
+/// What it takes to hash a file outside the lanes, and what came of those that were.
+pub(crate) struct Alone<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) options: &'a HashOptions,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) done: ReadStats,
+    /// The most that worked on one file.
+    pub(crate) threads: usize,
+}
+
+impl<'a> Alone<'a> {
+    pub(crate) fn new(
+        listing: &'a Listing,
+        options: &'a HashOptions,
+        cancel: &'a Cancel,
+    ) -> Alone<'a> {
+        Alone {
+            listing,
+            options,
+            cancel,
+            done: ReadStats::default(),
+            threads: 1,
+        }
+    }
 }
 
 /// Hashes one file, opened and found in the state `stat`, with several threads.

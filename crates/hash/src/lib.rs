@@ -2,7 +2,7 @@
 //! logic of checking and comparing manifests. Options in, results out; it
 //! never prints.
 //!
-//! One file's bytes travel down one path: [`engine::hash_with`] starts the
+//! One file's bytes travel down one path: [`hash_with`] starts the
 //! workers; each calls [`bc_read::pump`], which opens and reads files into
 //! slots; the pump hands filled slots to the worker's consumer, which feeds
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
@@ -35,11 +35,17 @@
 
 pub mod check;
 pub mod diff;
-pub mod engine;
+mod engine;
+mod file_digests;
+mod lanes;
 mod large;
 mod links;
+mod options;
 mod results;
 
-pub use engine::{DigestSink, HashOptions, HashProgress, Totals, hash_listing, hash_with};
+pub use engine::{hash_listing, hash_with};
+pub use file_digests::FileDigests;
+pub use lanes::advance_batch;
 pub use large::bytes_if_few;
+pub use options::{DigestSink, HashOptions, HashProgress, Totals};
 pub use results::{EntryOutcome, Hashes, memory};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{EntryId, Error, FileStat, Listing};
 
-use crate::engine::{DigestSink, Totals};
+use crate::options::{DigestSink, Totals};
 
 /// Sizes and digests in the making. An entry has one writer, and nothing is read before all
 /// workers are done: so there is one copy of them, where each worker's and then all together
