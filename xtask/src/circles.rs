@@ -51,22 +51,6 @@ const TOLERATED: &[Tolerated] = &[
     },
     Tolerated {
         files: &[
-            "crates/walk/src/merge.rs",
-            "crates/walk/src/roots.rs",
-            "crates/walk/src/walk.rs",
-        ],
-        reason: "to open: tuning belongs beside what it tunes",
-    },
-    Tolerated {
-        files: &[
-            "crates/hash/src/engine.rs",
-            "crates/hash/src/large.rs",
-            "crates/hash/src/results.rs",
-        ],
-        reason: "to open: options and results are types of their own, without the engine",
-    },
-    Tolerated {
-        files: &[
             "crates/integrity/src/input.rs",
             "crates/integrity/src/old_side.rs",
         ],
