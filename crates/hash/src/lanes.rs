@@ -11,8 +11,8 @@ use crate::large::{self, Alone};
 use crate::links::{Claim, Links};
 use crate::options::{DigestSink, HashProgress};
 
-/// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up go
-/// to `consumed`.
+/// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up
+/// go to `consumed`.
 pub fn advance_batch<'f, 'd: 'f>(
     batch: &mut Batch,
     feeds: impl IntoIterator<Item = &'f Feed<'d>>,

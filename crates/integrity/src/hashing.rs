@@ -164,8 +164,8 @@ impl ReorderBuffer<'_> {
 }
 
 impl ReorderBuffer<'_> {
-    /// Runs what fills the reorder buffer. However it ends, by a panic too, whoever waits is told that
-    /// nothing more comes.
+    /// Runs what fills the reorder buffer. However it ends, by a panic too, whoever waits is told
+    /// that nothing more comes.
     fn filled_by<T>(&self, fill: impl FnOnce() -> T) -> T {
         struct Ending<'a, 'b>(&'a ReorderBuffer<'b>);
         impl Drop for Ending<'_, '_> {

@@ -21,10 +21,10 @@
 //! ring, plain calls do all of it.
 //!
 //! # Invariants
-//! - Bytes come only from a descriptor that `fstat` has shown to be a regular
-//!   file and, where the listing has metadata, the one that was walked; unless the consumer has
-//!   put that off ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was
-//!   listed ([`VerifyWhen::AtEnd`]).
+//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
+//!   listing has metadata, the one that was walked; unless the consumer has put that off
+//!   ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was listed
+//!   ([`VerifyWhen::AtEnd`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.

@@ -23,8 +23,8 @@
 //! - finished: the consumer is told, the file is closed, and the slot is free. `fail` and `finish`
 //!   lead here from any state, `put_off` where the file is to be read again after all others.
 //!
-//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from opening
-//! to finished in one go.
+//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from
+//! opening to finished in one go.
 
 mod files;
 mod fresh;

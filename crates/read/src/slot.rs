@@ -198,8 +198,8 @@ impl Active {
         }
     }
 
-    /// Verifies, after the last read, that the file is the one that was listed, in the state that was
-    /// listed.
+    /// Verifies, after the last read, that the file is the one that was listed, in the state that
+    /// was listed.
     pub(crate) fn confirm(&mut self, listing: &Listing, trust: SizeTrust) -> Result<(), Error> {
         let entry = self.opened.entry;
         let now = verify(listing, entry, self.file())?;

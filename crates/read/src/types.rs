@@ -56,22 +56,22 @@ pub enum VerifyWhen {
     #[default]
     Now,
     /// Later: the consumer only wants to know which files may matter, and reads those again, with
-    /// [`VerifyWhen::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what has
-    /// no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
+    /// [`VerifyWhen::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what
+    /// has no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
     /// another length than listed: a part may be read, and finished without error, of a file that
-    /// has grown or taken the place of the one listed. Entries without metadata are verified now, and
-    /// so are files that plain calls cannot read: `io_uring` reads from anything.
+    /// has grown or taken the place of the one listed. Entries without metadata are verified now,
+    /// and so are files that plain calls cannot read: `io_uring` reads from anything.
     ///
     /// A search that throws nearly all files away saves 7 % of its CPU time (linux 6.12 tree).
     Later,
-    /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which has
-    /// to show the file and the stamp that were listed. So no write goes unnoticed that began after
-    /// the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: what is fed of a
-    /// file that is refused in the end is void, and [`Opened::stat`] is what the walk saw at
-    /// [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
+    /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which
+    /// has to show the file and the stamp that were listed. So no write goes unnoticed that began
+    /// after the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: what
+    /// is fed of a file that is refused in the end is void, and [`Opened::stat`] is what the walk
+    /// saw at [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
     ///
-    /// Files that were listed as written to within the last two seconds are verified now, and so are
-    /// entries without metadata, and all files where changes are allowed.
+    /// Files that were listed as written to within the last two seconds are verified now, and so
+    /// are entries without metadata, and all files where changes are allowed.
     AtEnd,
 }
 
@@ -134,8 +134,8 @@ pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
     /// `fstat` of the very descriptor that is read, from before the first read. With
-    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has: identity, stamp
-    /// and links, nothing else.
+    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has:
+    /// identity, stamp and links, nothing else.
     pub stat: FileStat,
 }
 
@@ -177,11 +177,12 @@ pub trait Consumer {
         VerifyWhen::Now
     }
 
-    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and verified, while the pump has
-    /// no other such in hand, and no lease of a file. A consumer that knows a better way for it than
-    /// the pump's, say with the help of other threads, reads it here and returns `true`; then neither
-    /// pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's [`ReadStats`]. One that
-    /// [`is_fresh`](crate::is_fresh) it reads as [`read_fresh`](crate::read_fresh) does.
+    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and verified, while the pump
+    /// has no other such in hand, and no lease of a file. A consumer that knows a better way for it
+    /// than the pump's, say with the help of other threads, reads it here and returns `true`; then
+    /// neither pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's
+    /// [`ReadStats`]. One that [`is_fresh`](crate::is_fresh) it reads as
+    /// [`read_fresh`](crate::read_fresh) does.
     fn take_over(&mut self, opened: &Opened) -> bool {
         let _ = opened;
         false

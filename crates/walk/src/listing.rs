@@ -67,8 +67,8 @@ pub(crate) struct Dir {
     /// Where its own name is, and its length.
     pub(crate) name_arena: u16,
     pub(crate) name_len: u16,
-    /// Where its walk began, which gives the device; [`NO_WALK_ROOT`] where roots that are files only
-    /// name it.
+    /// Where its walk began, which gives the device; [`NO_WALK_ROOT`] where roots that are files
+    /// only name it.
     pub(crate) walk_root: u32,
     pub(crate) name: u64,
     pub(crate) names: u64,
