@@ -14,14 +14,16 @@
 //!
 //! - free: there is no file. `start` takes the next entry of the plan.
 //! - opening: a plain call opens it at once, or the ring does, and then the slot waits for it
-//!   (`Slot::Opening`). `opened` verifies what it is, and tells the consumer.
+//!   (`Slot::Opening`). `opened` verifies what it is, and tells the consumer. For want of a
+//!   descriptor the entry is deferred, and the slot is free again.
 //! - starved: all buffers of its size are in use (`Slot::Starved`). `resume_starved` gives it one
 //!   that has become free.
 //! - reading: `read` fills its buffer by plain calls, or leaves that to the ring (`Slot::Active`).
 //! - ready: its buffer has something for the consumer (`Slot::Active`, listed in `Pump::ready`).
 //!   `advance` shows the oldest of these; `finish_or_read_on` deals with those it used up.
-//! - finished: the consumer is told, the file is closed, and the slot is free. `fail` and `finish`
-//!   lead here from any state, `put_off` where the file is to be read again after all others.
+//! - finished: the consumer is told, the file is closed, and the slot is free. `finish_unopened`
+//!   leads here from opening, `fail` and `finish` from all states after it. `put_off` frees the slot
+//!   of a file that is to be read again after all others.
 //!
 //! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from
 //! opening to finished in one go.

@@ -161,7 +161,7 @@ fn affordable_below(limit: Option<u64>) -> usize {
     limit.map_or(usize::MAX, |limit| (limit / 2 / DESCRIPTORS) as usize)
 }
 
-/// One worker's view of its time, for a [`AdaptiveWorkers`].
+/// One worker's view of its time, for [`AdaptiveWorkers`].
 pub(crate) struct Watch<'g> {
     adaptive: &'g AdaptiveWorkers<'g>,
     spawn: &'g dyn Fn() -> bool,
