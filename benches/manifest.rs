@@ -15,13 +15,13 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn bench(c: &mut Criterion) {
     let tree = laid::tree();
-    let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+    let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let workers = laid::threads().pop().expect("one at least");
     let reading = |_| {
         Ok(Reading {
             workers,
             start: Default::default(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
         })
     };
     let work = Work {

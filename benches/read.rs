@@ -6,7 +6,7 @@
 mod laid;
 
 use bc_pool::Cancel;
-use bc_read::{Choice, Consumer, Feed, Opened, Options, Plan, pump};
+use bc_read::{Choice, Consumer, Feed, Opened, Plan, ReadOptions, pump};
 use bc_walk::{EntryId, Error, walk};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -38,7 +38,7 @@ impl Consumer for Sink {
 fn bench(c: &mut Criterion) {
     let tree = laid::tree();
     let cancel = Cancel::new();
-    let walking = bc_walk::Options::default();
+    let walking = bc_walk::WalkOptions::default();
     let listing = walk(&laid::roots(&tree), &walking, 1, &cancel).expect("no panic");
     let mut group = c.benchmark_group("read");
     group.throughput(Throughput::Elements(laid::FILES as u64));
@@ -47,9 +47,9 @@ fn bench(c: &mut Criterion) {
         choices.push(("io_uring", Choice::Uring));
     }
     for (name, choice) in choices {
-        let options = Options {
+        let options = ReadOptions {
             backend: choice,
-            ..Options::default()
+            ..ReadOptions::default()
         };
         group.bench_function(name, |b| {
             b.iter(|| {

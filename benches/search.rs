@@ -12,9 +12,9 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 fn bench(c: &mut Criterion) {
     let tree = laid::tree();
     let cancel = Cancel::new();
-    let walking = bc_walk::Options {
+    let walking = bc_walk::WalkOptions {
         metadata: Metadata::Basic,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     let listing = walk(&laid::roots(&tree), &walking, 1, &cancel).expect("no panic");
     let mut group = c.benchmark_group("search");

@@ -5,7 +5,7 @@
 mod laid;
 
 use bc_pool::Cancel;
-use bc_walk::{Metadata, Options, walk};
+use bc_walk::{Metadata, WalkOptions, walk};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 fn bench(c: &mut Criterion) {
@@ -14,9 +14,9 @@ fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("walk");
     group.throughput(Throughput::Elements(laid::FILES as u64));
     for (name, metadata) in [("names", Metadata::None), ("statx", Metadata::Basic)] {
-        let options = Options {
+        let options = WalkOptions {
             metadata,
-            ..Options::default()
+            ..WalkOptions::default()
         };
         for threads in laid::threads() {
             group.bench_function(BenchmarkId::new(name, threads), |b| {

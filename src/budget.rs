@@ -87,7 +87,7 @@ pub fn workers(budget: u64, width: usize, state: Kept) -> u64 {
 
 /// Has the buffers of `workers` workers fit; the least that works if they cannot.
 pub fn fit(
-    options: &mut bc_read::Options,
+    options: &mut bc_read::ReadOptions,
     budget: u64,
     workers: usize,
     width: usize,
@@ -138,7 +138,7 @@ mod tests {
         {
             for (workers_now, width) in [(1, 1), (1, 16), (4, 8), (64, 16)] {
                 let fits = |budget| {
-                    let mut options = bc_read::Options::default();
+                    let mut options = bc_read::ReadOptions::default();
                     let fitted = fit(&mut options, budget, workers_now, width, state);
                     let all = (workers_now * options.slots * options.slot_size) as u64;
                     fitted.map(|()| assert!(all + state.in_memory(budget) <= budget))

@@ -54,7 +54,7 @@ pub struct Display {
 pub type Reading = dyn Fn() -> Counts + Send + Sync;
 
 /// Reads an engine's counters.
-pub fn reading(progress: &Arc<bc_hash::Progress>) -> Arc<Reading> {
+pub fn reading(progress: &Arc<bc_hash::HashProgress>) -> Arc<Reading> {
     let progress = Arc::clone(progress);
     Arc::new(move || counts(&progress.files, &progress.bytes))
 }

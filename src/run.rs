@@ -137,12 +137,12 @@ impl Session {
         args: &WalkArgs,
         metadata: Metadata,
         leave_out: Option<OwnFile>,
-    ) -> Outcome<bc_walk::Options> {
+    ) -> Outcome<bc_walk::WalkOptions> {
         let globs = |which: &str, patterns: &[OsString]| {
             crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))
         };
         let (min_size, max_size) = self.sizes(args, 0)?;
-        Ok(bc_walk::Options {
+        Ok(bc_walk::WalkOptions {
             hidden: if args.no_hidden {
                 bc_walk::Hidden::Skip
             } else {
@@ -173,7 +173,7 @@ impl Session {
                 .into_iter()
                 .chain(crate::output::behind_stdout())
                 .collect(),
-            ..bc_walk::Options::default()
+            ..bc_walk::WalkOptions::default()
         })
     }
 
@@ -200,7 +200,7 @@ impl Session {
         &self,
         roots: &[OsString],
         args: &WalkArgs,
-        options: &bc_walk::Options,
+        options: &bc_walk::WalkOptions,
     ) -> Outcome<Listing> {
         let begun = Instant::now();
         let listing = match &args.files_from {
@@ -301,7 +301,7 @@ impl Session {
         workers: usize,
         width: usize,
         state: Kept,
-    ) -> Outcome<bc_read::Options> {
+    ) -> Outcome<bc_read::ReadOptions> {
         self.fit(workers, width, state)
             .map_err(|text| self.fatal(&text))
     }
@@ -312,10 +312,10 @@ impl Session {
         workers: usize,
         width: usize,
         state: Kept,
-    ) -> Result<bc_read::Options, String> {
-        let mut options = bc_read::Options {
+    ) -> Result<bc_read::ReadOptions, String> {
+        let mut options = bc_read::ReadOptions {
             backend: self.common.io,
-            ..bc_read::Options::default()
+            ..bc_read::ReadOptions::default()
         };
         if let Some(Size(budget)) = self.common.memory_budget {
             budget::fit(&mut options, budget, workers, width, state)?;

@@ -345,7 +345,7 @@ mod tests {
             .iter()
             .map(|root| tree.join(root).into_os_string())
             .collect();
-        let walking = bc_walk::Options {
+        let walking = bc_walk::WalkOptions {
             metadata: Metadata::Basic,
             ..Default::default()
         };

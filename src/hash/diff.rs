@@ -1,13 +1,14 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
-use bc_hash::diff::{Change, Differences, Held, Item};
+use bc_hash::FileDigests;
+use bc_hash::diff::{DiffEntry, Differences, Held};
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::{DiffArgs, DiffFormat};
@@ -15,61 +16,29 @@ use super::guess::Hint;
 use super::manifest::{self, Line};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
-    let session = Session::start(
-        "hash",
-        "diff",
-        &args.common,
-        &[args.old.as_os_str(), args.new.as_os_str()],
-        args.output.as_deref(),
-    )?;
+    let read = [args.old.as_os_str(), args.new.as_os_str()];
+    let session = Session::start("hash", "diff", &args.common, &read, args.output.as_deref())?;
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
-    let output = match args.format {
+    let mut output = match args.format {
         DiffFormat::Text => output,
         DiffFormat::Json => output.json(),
     };
-    // The smaller one is held in memory.
-    let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |m| m.len());
-    let held = if size(&args.old) <= size(&args.new) {
-        Held::Old
-    } else {
-        Held::New
-    };
-    let (first, second) = match held {
-        Held::Old => (&args.old, &args.new),
-        Held::New => (&args.new, &args.old),
-    };
-    let compare = || {
-        let mut first = Items::open(args, &session, first)?;
-        let mut second = Items::open(args, &session, second)?;
-        let compared = bc_hash::diff::diff(&mut first, &mut second, held);
-        first.verdict(&session)?;
-        second.verdict(&session)?;
-        Ok(compared)
-    };
-    let (old, new) = (args.old.as_os_str(), args.new.as_os_str());
-    let compared = session.while_reading(old, || session.while_reading(new, compare))?;
-    let differences = compared.map_err(|error| {
-        let path = bc_fs::escape(&error.path).into_owned();
-        session.fatal(&format!(
-            "{path}: the two manifests have no algorithm in common"
-        ))
-    })?;
+    let [old, new] = read;
+    let compare = || session.while_reading(new, || compare(args, &session));
+    let differences = session.while_reading(old, compare)?;
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
     }
-    let mut output = output;
+    let counts = counts(&differences);
     let result = match args.format {
-        DiffFormat::Text => text(&mut output, &differences),
-        DiffFormat::Json => document(&mut output, &differences),
+        DiffFormat::Text => write_text(&mut output, &differences),
+        DiffFormat::Json => write_document(&mut output, &differences, counts),
     };
     let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) if differences.changes.is_empty() => {
-            session.report.exit()
-        }
+        Ok(_) if differences.changes.is_empty() => session.report.exit(),
         Ok(_) => Exit::Differs,
         Err(text) => session.fatal(&text),
     };
-    let counts = counts(&differences);
     session.report.summary(&format!(
         "{} added, {} removed, {} modified, {} moved, {} the same",
         counts[0], counts[1], counts[2], counts[3], differences.same
@@ -78,6 +47,27 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         .report
         .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
+}
+
+/// Compares the two manifests, of which the smaller one is held in memory.
+fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
+    let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |meta| meta.len());
+    let (held, first, second) = if size(&args.old) <= size(&args.new) {
+        (Held::Old, &args.old, &args.new)
+    } else {
+        (Held::New, &args.new, &args.old)
+    };
+    let mut first = Items::open(args, session, first)?;
+    let mut second = Items::open(args, session, second)?;
+    let compared = bc_hash::diff::diff(&mut first, &mut second, held);
+    first.verdict(session)?;
+    second.verdict(session)?;
+    compared.map_err(|error| {
+        let path = bc_fs::escape(&error.path).into_owned();
+        session.fatal(&format!(
+            "{path}: the two manifests have no algorithm in common"
+        ))
+    })
 }
 
 /// Streams the items of one manifest and keeps what was wrong with it.
@@ -132,26 +122,21 @@ impl<'a> Items<'a> {
 }
 
 impl Iterator for &mut Items<'_> {
-    type Item = Item;
+    type Item = FileDigests;
 
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<FileDigests> {
         while !self.cancel.is_cancelled() {
-            match manifest::resolve(
-                match self.lines.next()? {
-                    Ok(line) => line,
-                    Err(error) => {
-                        self.error = Some(error);
-                        return None;
-                    }
-                },
-                self.hint,
-            ) {
-                Line::Wanted(wanted) | Line::Guessed(wanted) => {
+            let line = match self.lines.next()? {
+                Ok(line) => line,
+                Err(error) => {
+                    self.error = Some(error);
+                    return None;
+                }
+            };
+            match manifest::resolve(line, self.hint) {
+                Line::Wanted(file) | Line::Guessed(file) => {
                     self.good += 1;
-                    return Some(Item {
-                        path: wanted.path,
-                        digests: wanted.expected,
-                    });
+                    return Some(file);
                 }
                 Line::Nothing => {}
                 Line::Unread(path, reason) => {
@@ -171,24 +156,24 @@ fn counts(differences: &Differences) -> [u64; 4] {
     let mut counts = [0; 4];
     for change in &differences.changes {
         counts[match change {
-            Change::Added(_) => 0,
-            Change::Removed(_) => 1,
-            Change::Modified(_) => 2,
-            Change::Moved { .. } => 3,
+            DiffEntry::Added(_) => 0,
+            DiffEntry::Removed(_) => 1,
+            DiffEntry::Modified(_) => 2,
+            DiffEntry::Moved { .. } => 3,
         }] += 1;
     }
     counts
 }
 
-fn text(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
+fn write_text(output: &mut Output, differences: &Differences) -> io::Result<()> {
     let mut line = Vec::new();
     for change in &differences.changes {
         line.clear();
         let (word, path, to) = match change {
-            Change::Added(path) => ("ADDED ", path, None),
-            Change::Removed(path) => ("REMOVED ", path, None),
-            Change::Modified(path) => ("MODIFIED ", path, None),
-            Change::Moved { from, to } => ("MOVED ", from, Some(to)),
+            DiffEntry::Added(path) => ("ADDED ", path, None),
+            DiffEntry::Removed(path) => ("REMOVED ", path, None),
+            DiffEntry::Modified(path) => ("MODIFIED ", path, None),
+            DiffEntry::Moved { from, to } => ("MOVED ", from, Some(to)),
         };
         line.extend_from_slice(word.as_bytes());
         manifest::push_name(&mut line, path);
@@ -202,8 +187,11 @@ fn text(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
     Ok(())
 }
 
-fn document(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
-    let counts = counts(differences);
+fn write_document(
+    output: &mut Output,
+    differences: &Differences,
+    counts: [u64; 4],
+) -> io::Result<()> {
     writeln!(
         output,
         "{{\n  \"schema\": 1,\n  \"command\": \"hash diff\",\n  \"changes\": ["
@@ -211,14 +199,14 @@ fn document(output: &mut Output, differences: &Differences) -> std::io::Result<(
     for (i, change) in differences.changes.iter().enumerate() {
         let mut object = serde_json::Map::new();
         let (word, path) = match change {
-            Change::Added(path) => ("ADDED", path),
-            Change::Removed(path) => ("REMOVED", path),
-            Change::Modified(path) => ("MODIFIED", path),
-            Change::Moved { from, .. } => ("MOVED", from),
+            DiffEntry::Added(path) => ("ADDED", path),
+            DiffEntry::Removed(path) => ("REMOVED", path),
+            DiffEntry::Modified(path) => ("MODIFIED", path),
+            DiffEntry::Moved { from, .. } => ("MOVED", from),
         };
         object.insert("change".into(), json!(word));
         manifest::insert_path(&mut object, "path", path);
-        if let Change::Moved { to, .. } = change {
+        if let DiffEntry::Moved { to, .. } = change {
             manifest::insert_path(&mut object, "to", to);
         }
         let comma = if i + 1 < differences.changes.len() {

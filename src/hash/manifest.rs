@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::check::Wanted;
+use bc_hash::FileDigests;
 use bc_manifest::{Item, Reader, Separator, gnu};
 use bc_pool::Cancel;
 use serde_json::Value;
@@ -40,9 +40,9 @@ pub enum Raw {
 /// What a line asks for.
 pub enum Line {
     /// A path and its digests.
-    Wanted(Wanted),
+    Wanted(FileDigests),
     /// A path and one digest, of which nothing but its length tells the algorithm.
-    Guessed(Wanted),
+    Guessed(FileDigests),
     /// A comment, a header.
     Nothing,
     /// A file that had no digest, and why: nothing is known of its content.
@@ -165,7 +165,7 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
             None => Line::Improper(record.line),
         };
     }
-    let mut expected = Vec::with_capacity(record.digests.len());
+    let mut digests = Vec::with_capacity(record.digests.len());
     for (name, digest) in &record.digests {
         let bytes = digest.as_bytes();
         let algorithm: Option<Algorithm> = match name {
@@ -176,13 +176,13 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
             None => hint.resolve(bytes.len()),
         };
         match algorithm {
-            Some(algorithm) => expected.push((algorithm, Digest::new(bytes))),
+            Some(algorithm) => digests.push((algorithm, Digest::new(bytes))),
             None => return Line::Improper(record.line),
         }
     }
-    let wanted = Wanted {
+    let wanted = FileDigests {
         path: record.path,
-        expected,
+        digests,
     };
     match record.digests.as_slice() {
         [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),

@@ -5,31 +5,17 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{Hashes, Outcome};
+use bc_hash::{EntryOutcome, Hashes};
 use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl};
 use bc_walk::{EntryId, Listing};
 
-/// A format with all its choices made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    Gnu,
-    GnuZero,
-    Bsd,
-    BsdZero,
-    Json,
-    Jsonl,
-    Csv,
-}
-
-/// Standard input's part of the output; no digests after a failure.
-pub struct Stdin {
-    pub size: u64,
-    pub digests: Vec<Digest>,
-}
+use super::args::Format;
+use super::plan::Plan;
+use super::stdin::Stdin;
 
 /// Everything that is printed.
 pub struct Hashed<'a> {
-    pub algorithms: &'a [Algorithm],
+    pub plan: &'a Plan<'a>,
     pub listing: Option<&'a Listing>,
     pub hashes: Option<&'a Hashes>,
     pub stdin: Option<Stdin>,
@@ -52,11 +38,11 @@ enum Row<'a> {
 const CHUNK: usize = 64 << 10;
 
 /// Writes all of it.
-pub fn write(to: &mut dyn Write, layout: Layout, hashed: &Hashed<'_>) -> io::Result<()> {
+pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
     let mut writer = Writer {
         to,
-        layout,
         hashed,
+        plan: hashed.plan,
         text: Vec::with_capacity(4 << 10),
         first: true,
     };
@@ -81,8 +67,8 @@ impl Hashed<'_> {
 
 struct Writer<'a> {
     to: &'a mut dyn Write,
-    layout: Layout,
     hashed: &'a Hashed<'a>,
+    plan: &'a Plan<'a>,
     text: Vec<u8>,
     first: bool,
 }
@@ -92,7 +78,7 @@ impl Writer<'_> {
         let hashed = self.hashed;
         let mut stdin = hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());
         let mut path = Vec::new();
-        let mut digests: Vec<Digest> = Vec::with_capacity(hashed.algorithms.len());
+        let mut digests: Vec<Digest> = Vec::with_capacity(self.plan.algorithms.len());
         if let (Some(listing), Some(hashes)) = (hashed.listing, hashed.hashes) {
             for id in order(listing, hashed.relative) {
                 path.clear();
@@ -105,7 +91,7 @@ impl Writer<'_> {
                     self.stdin(stdin.take());
                 }
                 match hashes.outcome(id) {
-                    Outcome::Hashed { size, .. } => {
+                    EntryOutcome::Hashed { size, .. } => {
                         digests.clear();
                         digests.extend(hashes.digests(id).into_iter().flatten());
                         self.row(
@@ -116,8 +102,8 @@ impl Writer<'_> {
                             },
                         );
                     }
-                    Outcome::Failed(error) => self.row(&path, Row::Failed(error)),
-                    Outcome::NotDone => {}
+                    EntryOutcome::Failed(error) => self.row(&path, Row::Failed(error)),
+                    EntryOutcome::NotDone => {}
                 }
                 if self.text.len() >= CHUNK {
                     self.to.write_all(&self.text)?;
@@ -143,69 +129,51 @@ impl Writer<'_> {
 
     fn row(&mut self, path: &[u8], row: Row<'_>) {
         let out = &mut self.text;
-        let algorithms = self.hashed.algorithms;
-        match (self.layout, row) {
+        let Plan {
+            algorithms,
+            format,
+            end,
+            ..
+        } = *self.plan;
+        match (format, row) {
             // These formats have no place for a failure; stderr and the exit code tell.
-            (Layout::Gnu | Layout::GnuZero | Layout::Bsd | Layout::BsdZero, Row::Failed(_)) => {}
-            (Layout::Gnu, Row::Digests { digests, .. }) => {
-                line(out, algorithms[0], digests[0], path, End::Newline)
+            (Format::Gnu | Format::Bsd, Row::Failed(_)) => {}
+            (Format::Gnu, Row::Digests { digests, .. }) => {
+                line(out, algorithms[0], digests[0], path, end);
             }
-            (Layout::GnuZero, Row::Digests { digests, .. }) => {
-                line(out, algorithms[0], digests[0], path, End::Nul)
-            }
-            (Layout::Bsd | Layout::BsdZero, Row::Digests { digests, .. }) => {
-                let end = if self.layout == Layout::Bsd {
-                    End::Newline
-                } else {
-                    End::Nul
-                };
+            (Format::Bsd, Row::Digests { digests, .. }) => {
                 for (algorithm, digest) in algorithms.iter().zip(digests) {
                     bsd::write_line(out, algorithm.tag(), digest.as_bytes(), path, end);
                 }
             }
-            (Layout::Csv, Row::Digests { size, digests }) => {
+            (Format::Csv, Row::Digests { size, digests }) => {
                 let path = &self.hashed.in_csv(path);
                 csv::write_file(out, path, size, digests.iter().map(Digest::as_bytes));
             }
-            (Layout::Csv, Row::Failed(error)) => {
+            (Format::Csv, Row::Failed(error)) => {
                 let path = &self.hashed.in_csv(path);
                 csv::write_error(out, path, None, algorithms.len(), &failure(error));
             }
-            (Layout::Json | Layout::Jsonl, row) => {
-                if self.layout == Layout::Json {
-                    out.extend_from_slice(if self.first { b"    " } else { b",\n    " });
-                    self.first = false;
-                }
-                match row {
-                    Row::Digests { size, digests } => {
-                        let named = algorithms
-                            .iter()
-                            .zip(digests)
-                            .map(|(a, d)| (a.name(), d.as_bytes()));
-                        jsonl::write_file(out, path, size, named);
-                    }
-                    Row::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
-                }
-                if self.layout == Layout::Json {
-                    out.pop(); // the newline; a comma may have to come before it
-                }
+            (Format::Jsonl, row) => object(out, algorithms, path, row),
+            (Format::Json, row) => {
+                out.extend_from_slice(if self.first { b"    " } else { b",\n    " });
+                self.first = false;
+                object(out, algorithms, path, row);
+                // The newline: a comma may have to come before it.
+                out.pop();
             }
         }
     }
 
     fn head(&mut self) {
-        let names: Vec<String> = self
-            .hashed
-            .algorithms
-            .iter()
-            .map(|a| a.name().to_owned())
-            .collect();
-        match self.layout {
-            Layout::Csv => {
+        let algorithms = self.plan.algorithms.iter();
+        let names: Vec<String> = algorithms.map(|a| a.name().to_owned()).collect();
+        match self.plan.format {
+            Format::Csv => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 csv::write_header(&mut self.text, &names);
             }
-            Layout::Jsonl => {
+            Format::Jsonl => {
                 let header = jsonl::Header {
                     schema: jsonl::SCHEMA,
                     tool: "bc hash".to_owned(),
@@ -215,7 +183,7 @@ impl Writer<'_> {
                 };
                 jsonl::write_header(&mut self.text, &header);
             }
-            Layout::Json => {
+            Format::Json => {
                 let roots: Vec<String> = self
                     .hashed
                     .roots
@@ -232,12 +200,12 @@ impl Writer<'_> {
                 );
                 self.text.extend_from_slice(head.as_bytes());
             }
-            _ => {}
+            Format::Gnu | Format::Bsd => {}
         }
     }
 
     fn tail(&mut self) {
-        if !matches!(self.layout, Layout::Json | Layout::Jsonl) {
+        if !matches!(self.plan.format, Format::Json | Format::Jsonl) {
             return;
         }
         let totals = self
@@ -256,7 +224,7 @@ impl Writer<'_> {
             reader: totals.read.backend.name().to_owned(),
             extra: serde_json::Map::new(),
         };
-        if self.layout == Layout::Jsonl {
+        if self.plan.format == Format::Jsonl {
             jsonl::write_summary(&mut self.text, &summary);
         } else {
             let text = serde_json::to_string(&summary).unwrap_or_default();
@@ -271,6 +239,18 @@ fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, path: &[u8], en
     match algorithm {
         Algorithm::Xxh3 => gnu::write_xxh3_line(out, digest.as_bytes(), path, end),
         _ => gnu::write_line(out, digest.as_bytes(), path, end),
+    }
+}
+
+/// A line of JSON.
+fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>) {
+    match row {
+        Row::Digests { size, digests } => {
+            let digests = digests.iter().map(Digest::as_bytes);
+            let named = algorithms.iter().map(|a| a.name()).zip(digests);
+            jsonl::write_file(out, path, size, named);
+        }
+        Row::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
     }
 }
 

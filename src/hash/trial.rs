@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
-use bc_hash::check::{Verdict, Wanted};
-use bc_hash::{Options, Progress};
+use bc_hash::check::Verdict;
+use bc_hash::{FileDigests, HashOptions, HashProgress};
 
 use crate::budget::Kept;
 use crate::run::{Outcome, Session};
@@ -24,7 +24,7 @@ const TRIED: usize = 8;
 pub fn settle(
     session: &Session,
     manifest: &str,
-    wanted: &mut [Wanted],
+    wanted: &mut [FileDigests],
     guessed: &[usize],
 ) -> Outcome<()> {
     let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn settle(
         by_length.entry(length).or_default().push(*line);
     }
     for lines in by_length.values() {
-        let usual = wanted[lines[0]].expected[0].0;
+        let usual = wanted[lines[0]].digests[0].0;
         let mut candidates = vec![usual];
         candidates.extend(same_length(usual));
         if candidates.len() == 1 {
@@ -52,7 +52,7 @@ pub fn settle(
                 &format!("{manifest}: no algorithm is named; {algorithm} matches {path}"),
             );
             for line in lines {
-                wanted[*line].expected[0].0 = algorithm;
+                wanted[*line].digests[0].0 = algorithm;
             }
             break;
         }
@@ -60,12 +60,12 @@ pub fn settle(
     Ok(())
 }
 
-fn digest(wanted: &Wanted) -> Digest {
-    wanted.expected[0].1
+fn digest(wanted: &FileDigests) -> Digest {
+    wanted.digests[0].1
 }
 
 /// Some of the first lines whose files are there, the smallest files first.
-fn quick(wanted: &[Wanted], lines: &[usize]) -> Vec<usize> {
+fn quick(wanted: &[FileDigests], lines: &[usize]) -> Vec<usize> {
     let size = |line: &usize| {
         let path = Path::new(std::ffi::OsStr::from_bytes(&wanted[*line].path));
         let meta = path.metadata().ok()?;
@@ -80,18 +80,18 @@ fn quick(wanted: &[Wanted], lines: &[usize]) -> Vec<usize> {
 /// The first of the candidates by which the file is what the line says.
 fn matching(
     session: &Session,
-    line: &Wanted,
+    line: &FileDigests,
     candidates: &[Algorithm],
 ) -> Outcome<Option<Algorithm>> {
-    let tries: Vec<Wanted> = candidates
+    let tries: Vec<FileDigests> = candidates
         .iter()
-        .map(|algorithm| Wanted {
+        .map(|algorithm| FileDigests {
             path: line.path.clone(),
-            expected: vec![(*algorithm, digest(line))],
+            digests: vec![(*algorithm, digest(line))],
         })
         .collect();
     let width = Batch::new(candidates, CpuFeatures::detect()).width();
-    let options = Options {
+    let options = HashOptions {
         algorithms: Vec::new(),
         cpu: CpuFeatures::detect(),
         // The whole list fits, so the few tried of it do.
@@ -102,7 +102,7 @@ fn matching(
         start: bc_pool::dispatch::Start::default(),
     };
     let (verdicts, _) =
-        bc_hash::check::check(&tries, &options, &session.cancel, &Progress::default())
+        bc_hash::check::check(&tries, &options, &session.cancel, &HashProgress::default())
             .map_err(|panic| session.defect(&panic))?;
     let matched = verdicts.iter().position(|v| matches!(v, Verdict::Ok));
     Ok(matched.map(|at| candidates[at]))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
-use bc_hash::Progress;
+use bc_hash::HashProgress;
 use bc_integrity::change::Change;
 use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, Work};
 
@@ -52,7 +52,7 @@ pub fn working<T>(
     phase: &'static str,
     f: impl FnOnce(&Work<'_>) -> Result<T, Stop>,
 ) -> Outcome<Option<T>> {
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(HashProgress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
     // Before the walk, however many files there will be.

@@ -10,7 +10,8 @@ use std::os::unix::fs::FileExt;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_dup::scan;
-use bc_hash::check::{Verdict, Wanted, check};
+use bc_hash::FileDigests;
+use bc_hash::check::{Verdict, check};
 use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
@@ -90,10 +91,10 @@ impl Shape {
     }
 
     fn walked(&self) -> Listing {
-        let options = bc_walk::Options {
+        let options = bc_walk::WalkOptions {
             metadata: Metadata::Basic,
             min_size: 1,
-            ..bc_walk::Options::default()
+            ..bc_walk::WalkOptions::default()
         };
         let root = self.tree.path().as_os_str().to_owned();
         bc_walk::walk(&[root], &options, 2, &Cancel::new()).unwrap()
@@ -139,7 +140,7 @@ impl Shape {
 
     fn hash(&self, listing: &Listing, algorithms: &[Algorithm], way: Way) {
         let options = options(algorithms, way);
-        let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+        let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
         let hashes = bc_hash::hash_listing(listing, &options, &cancel, &progress).unwrap();
         let paths = self.contents.iter().enumerate();
         let full = paths.filter(|(_, (_, content))| !content.is_empty());
@@ -181,15 +182,15 @@ impl Shape {
     /// One line in seven promises another content.
     fn check_sums(&self, way: Way) {
         let no = bc_digest::hash(Algorithm::Sha256, b"no");
-        let line = |(at, path): (usize, &Vec<u8>)| Wanted {
+        let line = |(at, path): (usize, &Vec<u8>)| FileDigests {
             path: self.path(path),
-            expected: vec![match at % 7 {
+            digests: vec![match at % 7 {
                 3 => (Algorithm::Sha256, no),
                 _ => (Algorithm::Sha256, self.digests[&Algorithm::Sha256][at]),
             }],
         };
-        let wanted: Vec<Wanted> = self.contents.keys().enumerate().map(line).collect();
-        let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+        let wanted: Vec<FileDigests> = self.contents.keys().enumerate().map(line).collect();
+        let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
         let (verdicts, _) = check(&wanted, &options(&[], way), &cancel, &progress).unwrap();
         for (at, verdict) in verdicts.iter().enumerate() {
             let expected = match at % 7 {
@@ -268,22 +269,22 @@ impl Shape {
     }
 }
 
-fn read_options(way: Way) -> bc_read::Options {
-    bc_read::Options {
+fn read_options(way: Way) -> bc_read::ReadOptions {
+    bc_read::ReadOptions {
         backend: way.backend,
-        ..bc_read::Options::default()
+        ..bc_read::ReadOptions::default()
     }
 }
 
-fn options(algorithms: &[Algorithm], way: Way) -> bc_hash::Options {
-    let mut options = bc_hash::Options::new(algorithms.to_vec());
+fn options(algorithms: &[Algorithm], way: Way) -> bc_hash::HashOptions {
+    let mut options = bc_hash::HashOptions::new(algorithms.to_vec());
     (options.cpu, options.workers) = (way.cpu, way.workers);
     options.read = read_options(way);
     options
 }
 
 fn with_work<T>(way: Way, job: impl FnOnce(&Work<'_>) -> T) -> T {
-    let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+    let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| {
         Ok(Reading {
             workers: way.workers,

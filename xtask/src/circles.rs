@@ -49,22 +49,6 @@ const TOLERATED: &[Tolerated] = &[
         files: &["crates/dup/src/scan/"],
         reason: "to open: the prefixes of a search belong to its table",
     },
-    Tolerated {
-        files: &[
-            "crates/walk/src/merge.rs",
-            "crates/walk/src/roots.rs",
-            "crates/walk/src/walk.rs",
-        ],
-        reason: "to open: tuning belongs beside what it tunes",
-    },
-    Tolerated {
-        files: &[
-            "crates/hash/src/engine.rs",
-            "crates/hash/src/large.rs",
-            "crates/hash/src/results.rs",
-        ],
-        reason: "to open: options and results are types of their own, without the engine",
-    },
 ];
 
 /// A circle as it was found.

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|path| Cache::open(path.as_ref(), bc_dup::Location::Named))
         .transpose()?;
     let started = Instant::now();
-    let options = bc_walk::Options {
+    let options = bc_walk::WalkOptions {
         metadata: Metadata::Basic,
         ..Default::default()
     };

@@ -11,7 +11,7 @@ use bc_walk::{Metadata, walk};
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
     let (cancel, workers) = (Cancel::new(), available_cpus());
-    let walking = bc_walk::Options {
+    let walking = bc_walk::WalkOptions {
         metadata: Metadata::Basic,
         ..Default::default()
     };

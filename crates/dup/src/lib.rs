@@ -41,7 +41,7 @@
 //! # }
 //! # let root = tree.path().as_os_str().to_owned();
 //! let cancel = Cancel::new();
-//! let walking = bc_walk::Options { metadata: Metadata::Basic, ..Default::default() };
+//! let walking = bc_walk::WalkOptions { metadata: Metadata::Basic, ..Default::default() };
 //! let listing = walk(&[root.clone()], &walking, 1, &cancel)?;
 //! let options = Options::default();
 //! let found = scan(&listing, &options, None, &cancel, &Progress::default())?;

@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{
-    EntryId, Error, ErrorKind, FileStat, Identity, Kind, Listing, Metadata, Options, Symlinks,
-    Workers, walk,
+    EntryId, Error, ErrorKind, FileKind, FileStat, Identity, Listing, Metadata, Symlinks,
+    WalkOptions, Workers, walk,
 };
 use rustix::io::Errno;
 
@@ -47,7 +47,7 @@ struct Top {
     id: Identity,
     /// Held open: as long as it is, no other file gets its identity.
     fd: OwnedFd,
-    kind: Kind,
+    kind: FileKind,
 }
 
 impl Subtrees {
@@ -60,7 +60,7 @@ impl Subtrees {
         for path in paths {
             let top = Top::open(path)?;
             match top.kind {
-                Kind::Dir => found.dirs.insert(top.id),
+                FileKind::Dir => found.dirs.insert(top.id),
                 _ => found.files.insert(top.id),
             };
             found.devs.insert(top.id.dev, top.directory().to_vec());
@@ -112,17 +112,17 @@ impl Subtrees {
         workers: Workers,
         cancel: &Cancel,
     ) -> Result<Listing, WorkerPanic> {
-        let tops = self.tops.iter().filter(|top| top.kind == Kind::Dir);
+        let tops = self.tops.iter().filter(|top| top.kind == FileKind::Dir);
         let roots: Vec<OsString> = tops
             .map(|top| OsString::from_vec(top.path.clone()))
             .collect();
-        let options = Options {
+        let options = WalkOptions {
             symlinks: self.symlinks,
             metadata: match files {
                 Files::Named => Metadata::None,
                 Files::All => Metadata::Basic,
             },
-            ..Options::default()
+            ..WalkOptions::default()
         };
         walk(&roots, &options, workers, cancel)
     }
@@ -175,13 +175,13 @@ impl Subtrees {
 
     /// The named directories, open.
     pub(crate) fn open_dirs(&self) -> impl Iterator<Item = &OwnedFd> {
-        let dirs = self.tops.iter().filter(|top| top.kind == Kind::Dir);
+        let dirs = self.tops.iter().filter(|top| top.kind == FileKind::Dir);
         dirs.map(|top| &top.fd)
     }
 
     /// The named files, open as places alone, each with its path.
     pub(crate) fn open_files(&self) -> impl Iterator<Item = (&[u8], &OwnedFd)> {
-        let files = self.tops.iter().filter(|top| top.kind != Kind::Dir);
+        let files = self.tops.iter().filter(|top| top.kind != FileKind::Dir);
         files.map(|top| (top.path.as_slice(), &top.fd))
     }
 
@@ -220,7 +220,7 @@ impl Top {
     /// The directory itself, or the one that the file's path leads to.
     fn directory(&self) -> &[u8] {
         match self.kind {
-            Kind::Dir => &self.path,
+            FileKind::Dir => &self.path,
             _ => split(&self.path).0,
         }
     }
@@ -234,7 +234,7 @@ impl Top {
         let fd = opened?;
         let stat = FileStat::from(&sys::stat(&fd).map_err(|why| failed(why.errno))?);
         match stat.kind() {
-            kind @ (Kind::Dir | Kind::File) => Ok(Top {
+            kind @ (FileKind::Dir | FileKind::File) => Ok(Top {
                 id: stat.id,
                 path,
                 fd,
@@ -290,9 +290,9 @@ mod tests {
             .iter()
             .map(|path| OsString::from_vec(bytes(tree, path)))
             .collect();
-        let options = Options {
+        let options = WalkOptions {
             metadata: Metadata::Basic,
-            ..Options::default()
+            ..WalkOptions::default()
         };
         let listing = walk(&roots, &options, 1, &cancel).unwrap();
         let marks = found.mark(&listing);

@@ -8,13 +8,13 @@
 //! So bytes that were read while a lease was granted and unbroken are of one state.
 //!
 //! Writers through a descriptor that was open before, or through a shared mapping made of it, hold
-//! the file open for writing and make [`Lease::read`] fail with [`Refused::Writer`].
+//! the file open for writing and make [`take`] fail with [`Refused::Writer`].
 
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// From `asm-generic/fcntl.h`; libc has it for some targets only.
@@ -54,41 +54,11 @@ pub enum Refused {
     Unavailable(i32),
 }
 
-/// A read lease on an open file. Dropped, it is given up, and whoever waits may write.
+/// Takes a read lease on what `fd` is open on. It ends with [`give_up`], or when the descriptor and
+/// all its duplicates are closed.
 ///
 /// The descriptor must have been opened for reading only, and leases belong to the open file
 /// description: one opened twice has two.
-#[derive(Debug)]
-pub struct Lease<'fd> {
-    fd: BorrowedFd<'fd>,
-}
-
-impl<'fd> Lease<'fd> {
-    /// [`take`]s a read lease on `fd`.
-    ///
-    /// # Errors
-    /// [`Refused`]; nothing is held then.
-    pub fn read<Fd: AsFd>(fd: &'fd Fd) -> Result<Lease<'fd>, Refused> {
-        let fd = fd.as_fd();
-        take(fd)?;
-        Ok(Lease { fd })
-    }
-
-    /// See [`is_held`].
-    pub fn is_unbroken(&self) -> bool {
-        is_held(self.fd)
-    }
-}
-
-impl Drop for Lease<'_> {
-    fn drop(&mut self) {
-        give_up(self.fd);
-    }
-}
-
-/// Takes a read lease on what `fd` is open on, for those to whom a [`Lease`] would be in the way
-/// because the descriptor changes hands. It ends with [`give_up`], or when the descriptor and all
-/// its duplicates are closed.
 ///
 /// A process whose lease is to be broken is told by `SIGURG`, which is ignored unless the program
 /// says otherwise, and not by `SIGIO`, which would end it unless it is
@@ -150,31 +120,31 @@ mod tests {
                 .open(&path)
         };
         let writer = write().unwrap();
-        assert_eq!(Lease::read(&file).unwrap_err(), Refused::Writer);
+        assert_eq!(take(&file), Err(Refused::Writer));
         drop(writer);
-        let lease = match Lease::read(&file) {
-            Ok(lease) => lease,
+        match take(&file) {
+            Ok(()) => {}
             // Some file systems that a temporary directory may lie on have none.
             Err(Refused::Unavailable(errno)) => {
                 assert!([libc::EINVAL, libc::EACCES].contains(&errno), "{errno}");
                 return;
             }
             Err(Refused::Writer) => panic!("nobody writes"),
-        };
-        assert!(lease.is_unbroken());
+        }
+        assert!(is_held(&file));
         // Readers do not matter.
         drop(File::open(&path).unwrap());
-        assert!(lease.is_unbroken());
+        assert!(is_held(&file));
         // Whoever does not wait is turned away, and the lease says so.
         assert_eq!(write().unwrap_err().raw_os_error(), Some(libc::EWOULDBLOCK));
-        assert!(!lease.is_unbroken());
-        drop(lease);
+        assert!(!is_held(&file));
+        give_up(&file);
         write().unwrap();
     }
 
     #[test]
     fn a_descriptor_for_writing_gets_none() {
         let file = tempfile::tempfile().unwrap();
-        assert!(Lease::read(&file).is_err());
+        assert!(take(&file).is_err());
     }
 }

@@ -46,7 +46,7 @@ pub enum Inodes {
 
 /// What the change time of an inode says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ctime {
+pub enum CtimeTrust {
     /// When content or metadata changed last; nobody can set it.
     Real,
     /// The mtime once more, or whatever an image's maker wrote: it proves nothing.
@@ -112,7 +112,7 @@ pub struct Traits {
     /// Numbers from this one on are another file system's, of which nothing is known.
     pub inodes_below: u64,
     /// What change times say.
-    pub ctime: Ctime,
+    pub ctime: CtimeTrust,
     /// The coarsest step, in nanoseconds, in which it keeps mtimes.
     pub mtime_step_ns: u64,
     /// Whether files can share extents, and be made to by `FIDEDUPERANGE`.
@@ -156,7 +156,7 @@ impl Traits {
     /// prove that the content is what it was, over remounts too, of a file with
     /// this inode number.
     pub fn identity_proves_content(&self, ino: u64) -> bool {
-        self.inodes == Inodes::Stable && self.ctime == Ctime::Real && ino < self.inodes_below
+        self.inodes == Inodes::Stable && self.ctime == CtimeTrust::Real && ino < self.inodes_below
     }
 }
 

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::Write;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest, Hasher};
-use bc_hash::{Options, hash_listing};
+use bc_hash::{HashOptions, hash_listing};
 use bc_pool::Cancel;
 use bc_read::{Consumer, Feed, Opened, Plan};
 use bc_walk::{EntryId, Listing};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(text) => text.parse()?,
         None => bc_pool::available_cpus(),
     };
-    let walk = bc_walk::Options::default();
+    let walk = bc_walk::WalkOptions::default();
     let listing = bc_walk::walk(&[dir.into()], &walk, workers, &Cancel::new())?;
     if let Some(error) = listing.errors().first() {
         return Err(error.to_string().into());
@@ -60,10 +60,10 @@ fn lanes(
     cpu: Option<CpuFeatures>,
     workers: usize,
 ) -> Result<Digests, Box<dyn Error>> {
-    let options = Options {
+    let options = HashOptions {
         cpu: cpu.ok_or("this CPU does not have them")?,
         workers,
-        ..Options::new(vec![algorithm])
+        ..HashOptions::new(vec![algorithm])
     };
     let hashes = hash_listing(listing, &options, &Cancel::new(), &Default::default())?;
     let digest = |entry: EntryId| {
@@ -109,7 +109,7 @@ fn streams(
 ) -> Result<Digests, Box<dyn Error>> {
     let plan = Plan::all(listing, workers);
     // With one file at a time in flight: the hasher knows one file.
-    let read = bc_read::Options {
+    let read = bc_read::ReadOptions {
         backend: bc_read::Choice::Sync,
         ..Default::default()
     };

@@ -8,19 +8,12 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, Listing};
 
-use crate::engine::{Options, Progress, Totals, hash_plan};
-use crate::results::Outcome;
+use crate::FileDigests;
+use crate::engine::hash_plan;
+use crate::options::{HashOptions, HashProgress, Totals};
+use crate::results::EntryOutcome;
 
-/// One line of a manifest: a path and what its content should digest to.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Path to open, as raw bytes.
-    pub path: Vec<u8>,
-    /// Expected digests; all of them must match. Never empty.
-    pub expected: Vec<(Algorithm, Digest)>,
-}
-
-/// What became of one [`Wanted`].
+/// What became of one line.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Read to its end and every digest matches.
@@ -34,13 +27,13 @@ pub enum Verdict {
 }
 
 /// Bytes of memory that checking takes for the state of the files.
-pub fn memory(wanted: &[Wanted]) -> u64 {
+pub fn memory(wanted: &[FileDigests]) -> u64 {
     // Entries of a listing, of maps by path, results: 750 bytes a line were measured for 20,000.
     const STATE: usize = 512;
     // The path is in the listing and in a map as well.
-    let one = |w: &Wanted| {
-        let digests = w.expected.capacity() * size_of::<(Algorithm, Digest)>();
-        3 * w.path.capacity() + digests + size_of::<Wanted>() + size_of::<Verdict>() + STATE
+    let one = |w: &FileDigests| {
+        let digests = w.digests.capacity() * size_of::<(Algorithm, Digest)>();
+        3 * w.path.capacity() + digests + size_of::<FileDigests>() + size_of::<Verdict>() + STATE
     };
     wanted.iter().map(one).sum::<usize>() as u64
 }
@@ -53,15 +46,15 @@ pub fn memory(wanted: &[Wanted]) -> u64 {
 /// # Errors
 /// A worker that panicked.
 pub fn check(
-    wanted: &[Wanted],
-    options: &Options,
+    wanted: &[FileDigests],
+    options: &HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
 ) -> Result<(Vec<Verdict>, Totals), WorkerPanic> {
     let mut algorithms: BTreeMap<&[u8], Vec<Algorithm>> = BTreeMap::new();
     for line in wanted {
         let set = algorithms.entry(&line.path).or_default();
-        for (algorithm, _) in &line.expected {
+        for (algorithm, _) in &line.digests {
             if !set.contains(algorithm) {
                 set.push(*algorithm);
             }
@@ -69,9 +62,9 @@ pub fn check(
         set.sort_unstable();
     }
     let paths = algorithms.keys().map(|path| path.to_vec()).collect();
-    let each = bc_walk::Options {
+    let each = bc_walk::WalkOptions {
         spellings: bc_walk::Spellings::Each,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
     let entries = entries_by_path(&listing);
@@ -88,7 +81,7 @@ pub fn check(
     let mut results = HashMap::new();
     for (set, order) in groups {
         let plan = Plan::new(order, options.workers);
-        let options = Options {
+        let options = HashOptions {
             algorithms: set.to_vec(),
             ..options.clone()
         };
@@ -96,7 +89,7 @@ pub fn check(
         totals.merge(hashes.totals().clone());
         results.insert(set, hashes);
     }
-    let verdict = |line: &Wanted| {
+    let verdict = |line: &FileDigests| {
         let set = algorithms[line.path.as_slice()].as_slice();
         let Some(entry) = entries.get(&line.path) else {
             return match failed.get(line.path.as_slice()) {
@@ -106,16 +99,16 @@ pub fn check(
         };
         let hashes = &results[set];
         match hashes.outcome(*entry) {
-            Outcome::NotDone => Verdict::NotDone,
-            Outcome::Failed(error) => Verdict::Failed(error.clone()),
-            Outcome::Hashed { .. } => {
+            EntryOutcome::NotDone => Verdict::NotDone,
+            EntryOutcome::Failed(error) => Verdict::Failed(error.clone()),
+            EntryOutcome::Hashed { .. } => {
                 let got: Vec<Digest> = hashes.digests(*entry).into_iter().flatten().collect();
                 let holds = |(algorithm, digest): &(Algorithm, Digest)| {
                     set.iter()
                         .zip(&got)
                         .any(|(a, d)| a == algorithm && d == digest)
                 };
-                if line.expected.iter().all(holds) {
+                if line.digests.iter().all(holds) {
                     Verdict::Ok
                 } else {
                     Verdict::Mismatch
@@ -144,9 +137,9 @@ mod tests {
         };
         std::fs::write(dir.path().join("b"), b"two").unwrap();
         std::fs::write(dir.path().join("a"), b"one").unwrap();
-        let line = |name: &str, algorithm, content: &[u8]| Wanted {
+        let line = |name: &str, algorithm, content: &[u8]| FileDigests {
             path: path(name),
-            expected: vec![(algorithm, hash(algorithm, content))],
+            digests: vec![(algorithm, hash(algorithm, content))],
         };
         let wanted = [
             line("b", Algorithm::Sha256, b"two"),
@@ -157,12 +150,12 @@ mod tests {
             line("b", Algorithm::Sha256, b"TWO"),
         ];
         for workers in [1, 3] {
-            let options = Options {
+            let options = HashOptions {
                 workers,
-                ..Options::new(vec![])
+                ..HashOptions::new(vec![])
             };
             let (verdicts, totals) =
-                check(&wanted, &options, &Cancel::new(), &Progress::default()).unwrap();
+                check(&wanted, &options, &Cancel::new(), &HashProgress::default()).unwrap();
             let shown: Vec<&str> = verdicts
                 .iter()
                 .map(|v| match v {

@@ -7,18 +7,11 @@ use std::fmt;
 
 use bc_digest::{Algorithm, Digest};
 
-/// One record of a manifest.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// Path as recorded.
-    pub path: Vec<u8>,
-    /// What is known of its content.
-    pub digests: Vec<(Algorithm, Digest)>,
-}
+use crate::FileDigests;
 
 /// One difference. Sorted by path; a move by the path it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum DiffEntry {
     /// Only in the new manifest, its content too: the old one has it under no name.
     Added(Vec<u8>),
     /// Only in the old manifest, its content too: the new one has it under no name.
@@ -36,18 +29,18 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl DiffEntry {
     fn key(&self) -> &[u8] {
         match self {
-            Change::Added(path) | Change::Removed(path) | Change::Modified(path) => path,
-            Change::Moved { from, .. } => from,
+            DiffEntry::Added(path) | DiffEntry::Removed(path) | DiffEntry::Modified(path) => path,
+            DiffEntry::Moved { from, .. } => from,
         }
     }
 
     /// What comes first of changes of one path, which a copied and modified file has.
     fn second_key(&self) -> &[u8] {
         match self {
-            Change::Moved { to, .. } => to,
+            DiffEntry::Moved { to, .. } => to,
             _ => b"",
         }
     }
@@ -84,7 +77,7 @@ impl std::error::Error for Incomparable {}
 #[non_exhaustive]
 pub struct Differences {
     /// Sorted by path.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DiffEntry>,
     /// Paths with equal digests.
     pub same: u64,
 }
@@ -119,8 +112,8 @@ type Contents<'a> = HashMap<(Algorithm, Digest), Content<'a>>;
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
 pub fn diff(
-    held: impl Iterator<Item = Item>,
-    streamed: impl Iterator<Item = Item>,
+    held: impl Iterator<Item = FileDigests>,
+    streamed: impl Iterator<Item = FileDigests>,
     which: Held,
 ) -> Result<Differences, Incomparable> {
     let mut known: HashMap<Vec<u8>, Known> = HashMap::new();
@@ -172,7 +165,7 @@ pub fn diff(
         } else if !entry.compared.get() {
             return Err(Incomparable { path: path.clone() });
         } else if entry.differs.get() {
-            differences.changes.push(Change::Modified(path.clone()));
+            differences.changes.push(DiffEntry::Modified(path.clone()));
         } else {
             differences.same += 1;
         }
@@ -237,7 +230,7 @@ fn moves(
     added: &Alone,
     in_old: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
     in_new: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<DiffEntry>,
 ) {
     let mut by_digest: HashMap<(Algorithm, Digest), VecDeque<&[u8]>> = HashMap::new();
     for (path, digests) in removed {
@@ -262,15 +255,15 @@ fn moves(
         });
         let to = to.clone();
         changes.push(match partner.or_else(|| digests.iter().find_map(&in_old)) {
-            Some(from) => Change::Moved { from, to },
-            None => Change::Added(to),
+            Some(from) => DiffEntry::Moved { from, to },
+            None => DiffEntry::Added(to),
         });
     }
     for (path, digests) in gone {
         let from = path.to_vec();
         changes.push(match digests.iter().find_map(&in_new) {
-            Some(to) => Change::Moved { from, to },
-            None => Change::Removed(from),
+            Some(to) => DiffEntry::Moved { from, to },
+            None => DiffEntry::Removed(from),
         });
     }
 }
@@ -280,8 +273,8 @@ mod tests {
     use super::*;
     use bc_digest::hash;
 
-    fn items(lines: &[(&str, &str)]) -> Vec<Item> {
-        let item = |(path, content): &(&str, &str)| Item {
+    fn items(lines: &[(&str, &str)]) -> Vec<FileDigests> {
+        let item = |(path, content): &(&str, &str)| FileDigests {
             path: path.as_bytes().to_vec(),
             digests: vec![(
                 Algorithm::Sha256,
@@ -309,13 +302,13 @@ mod tests {
         assert_eq!(
             got.changes,
             [
-                Change::Modified(bytes("b")),
-                Change::Moved {
+                DiffEntry::Modified(bytes("b")),
+                DiffEntry::Moved {
                     from: bytes("c"),
                     to: bytes("e")
                 },
-                Change::Removed(bytes("d")),
-                Change::Added(bytes("f")),
+                DiffEntry::Removed(bytes("d")),
+                DiffEntry::Added(bytes("f")),
             ]
         );
         assert_eq!(got.same, 1);
@@ -331,15 +324,15 @@ mod tests {
         assert_eq!(
             got.changes,
             [
-                Change::Moved {
+                DiffEntry::Moved {
                     from: bytes("a1"),
                     to: bytes("b1")
                 },
-                Change::Moved {
+                DiffEntry::Moved {
                     from: bytes("a2"),
                     to: bytes("b2")
                 },
-                Change::Moved {
+                DiffEntry::Moved {
                     from: bytes("a3"),
                     to: bytes("b1")
                 },
@@ -374,10 +367,10 @@ mod tests {
                 let got = both_ways(old, new);
                 for change in &got.changes {
                     match change {
-                        Change::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
-                        Change::Added(path) => assert!(!has(old, at(new, path).unwrap())),
-                        Change::Modified(path) => assert_ne!(at(old, path), at(new, path)),
-                        Change::Moved { from, to } => {
+                        DiffEntry::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
+                        DiffEntry::Added(path) => assert!(!has(old, at(new, path).unwrap())),
+                        DiffEntry::Modified(path) => assert_ne!(at(old, path), at(new, path)),
+                        DiffEntry::Moved { from, to } => {
                             assert_ne!(from, to);
                             assert_eq!(at(old, from).unwrap(), at(new, to).unwrap());
                         }
@@ -386,7 +379,7 @@ mod tests {
                 // Every name that only one side has is told once at least.
                 let told = |path: &[u8]| {
                     got.changes.iter().any(|change| match change {
-                        Change::Moved { from, to } => from == path || to == path,
+                        DiffEntry::Moved { from, to } => from == path || to == path,
                         change => change.key() == path,
                     })
                 };
@@ -403,7 +396,7 @@ mod tests {
     #[test]
     fn several_algorithms_compare_by_what_they_share() {
         let content = b"content";
-        let record = |algorithm| Item {
+        let record = |algorithm| FileDigests {
             path: b"p".to_vec(),
             digests: vec![(algorithm, hash(algorithm, content))],
         };
@@ -416,7 +409,7 @@ mod tests {
         let error = diff(old.into_iter(), new.into_iter(), Held::Old).unwrap_err();
         assert_eq!(error.path, b"p");
         // Without a path in common nothing would be known of any content either.
-        let other = Item {
+        let other = FileDigests {
             path: b"q".to_vec(),
             ..record(Algorithm::Sha256)
         };

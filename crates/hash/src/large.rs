@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_digest::{Algorithm, Digest, Hasher, blake3_tree};
 use bc_pool::Cancel;
-use bc_read::{Changed, HUGE, Plan};
+use bc_read::{Changed, HUGE, Plan, ReadStats};
 use bc_walk::{DirFdCache, EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::engine::{Alone, Options, Progress};
+use crate::options::{HashOptions, HashProgress};
 
 /// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
 const SUBTREE: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) struct Work {
 impl Work {
     /// How many threads the file is worth, which would have nothing else to do; 1 for its place
     /// among the lanes.
-    pub(crate) fn threads(&self, options: &Options) -> usize {
+    pub(crate) fn threads(&self, options: &HashOptions) -> usize {
         let files = self.left + self.others + 1;
         let threads = if self.takes_all(options) {
             options.workers / (self.others + 1)
@@ -58,7 +58,7 @@ impl Work {
 
     /// Whether the large files that are left are best hashed one after the other, by all threads
     /// each: there are fewer than threads, and each can be cut into enough pieces.
-    pub(crate) fn takes_all(&self, options: &Options) -> bool {
+    pub(crate) fn takes_all(&self, options: &HashOptions) -> bool {
         is_tree(options)
             && self.left + self.others + 1 < options.workers
             && self.size / SUBTREE as u64 >= PIECES * options.workers as u64
@@ -66,7 +66,7 @@ impl Work {
 }
 
 /// Whether parts of a file can be hashed apart from each other.
-fn is_tree(options: &Options) -> bool {
+fn is_tree(options: &HashOptions) -> bool {
     options.algorithms == [Algorithm::Blake3]
 }
 
@@ -116,6 +116,32 @@ fn sizes(
     })
 }
 
+/// What it takes to hash a file outside the lanes, and what came of those that were.
+pub(crate) struct Alone<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) options: &'a HashOptions,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) done: ReadStats,
+    /// The most that worked on one file.
+    pub(crate) threads: usize,
+}
+
+impl<'a> Alone<'a> {
+    pub(crate) fn new(
+        listing: &'a Listing,
+        options: &'a HashOptions,
+        cancel: &'a Cancel,
+    ) -> Alone<'a> {
+        Alone {
+            listing,
+            options,
+            cancel,
+            done: ReadStats::default(),
+            threads: 1,
+        }
+    }
+}
+
 /// Hashes one file, opened and found in the state `stat`, with several threads.
 pub(crate) fn hash(
     file: &OwnedFd,
@@ -123,7 +149,7 @@ pub(crate) fn hash(
     entry: EntryId,
     alone: &Alone<'_>,
     threads: usize,
-    progress: &Progress,
+    progress: &HashProgress,
 ) -> Result<(FileStat, Vec<Digest>), Error> {
     let Alone {
         listing,
@@ -172,7 +198,7 @@ pub(crate) fn hash(
 fn digests(
     file: &OwnedFd,
     stat: &FileStat,
-    options: &Options,
+    options: &HashOptions,
     threads: usize,
     cancel: &Cancel,
     counted: &(dyn Fn(u64) + Sync),
@@ -224,9 +250,9 @@ mod tests {
         others: usize,
         workers: usize,
     ) -> usize {
-        let options = Options {
+        let options = HashOptions {
             workers,
-            ..Options::new(vec![algorithm])
+            ..HashOptions::new(vec![algorithm])
         };
         let size = mib << 20;
         Work { size, left, others }.threads(&options)
@@ -256,7 +282,7 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_lanes() {
-        let mut options = Options::new(vec![Algorithm::Sha256]);
+        let mut options = HashOptions::new(vec![Algorithm::Sha256]);
         options.workers = 4;
         (options.read.slots, options.read.slot_size) = (40, 16 << 10);
         let work = Work {

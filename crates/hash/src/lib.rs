@@ -2,11 +2,11 @@
 //! logic of checking and comparing manifests. Options in, results out; it
 //! never prints.
 //!
-//! One file's bytes travel down one path: [`engine::hash_with`] starts the
+//! One file's bytes travel down one path: [`hash_with`] starts the
 //! workers; each calls [`bc_read::pump`], which opens and reads files into
 //! slots; the pump hands filled slots to the worker's consumer, which feeds
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
-//! comes out of the pump's `finish` with its digests, into a [`Sink`].
+//! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
 //!
 //! Invariants:
 //! - a file has digests or an error, never neither and never an empty digest
@@ -15,15 +15,15 @@
 //!
 //! ```
 //! use bc_digest::Algorithm;
-//! use bc_hash::{Options, hash_listing};
+//! use bc_hash::{HashOptions, hash_listing};
 //! use bc_pool::Cancel;
 //!
 //! let dir = tempfile::tempdir()?;
 //! std::fs::write(dir.path().join("abc"), "abc")?;
 //! let cancel = Cancel::new();
-//! let walk = bc_walk::Options::default();
+//! let walk = bc_walk::WalkOptions::default();
 //! let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel)?;
-//! let options = Options::new(vec![Algorithm::Md5]);
+//! let options = HashOptions::new(vec![Algorithm::Md5]);
 //! let hashes = hash_listing(&listing, &options, &cancel, &Default::default())?;
 //! let id = listing.ids().next().unwrap();
 //! let digest = hashes.digests(id).unwrap().next().unwrap();
@@ -35,11 +35,17 @@
 
 pub mod check;
 pub mod diff;
-pub mod engine;
+mod engine;
+mod file_digests;
+mod lanes;
 mod large;
 mod links;
+mod options;
 mod results;
 
-pub use engine::{Options, Progress, Sink, Totals, hash_listing, hash_with};
+pub use engine::{hash_listing, hash_with};
+pub use file_digests::FileDigests;
+pub use lanes::advance_batch;
 pub use large::bytes_if_few;
-pub use results::{Hashes, Outcome, memory};
+pub use options::{DigestSink, HashOptions, HashProgress, Totals};
+pub use results::{EntryOutcome, Hashes, memory};

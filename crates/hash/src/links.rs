@@ -201,9 +201,9 @@ mod tests {
         for name in ["b", "c"] {
             std::fs::hard_link(dir.path().join("a"), dir.path().join(name)).unwrap();
         }
-        let options = bc_walk::Options {
+        let options = bc_walk::WalkOptions {
             metadata: bc_walk::Metadata::Basic,
-            ..bc_walk::Options::default()
+            ..bc_walk::WalkOptions::default()
         };
         let listing = bc_walk::walk(&[dir.path().into()], &options, 1, &Cancel::new()).unwrap();
         let probe = std::fs::File::open(dir.path()).unwrap();

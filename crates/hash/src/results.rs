@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{EntryId, Error, FileStat, Listing};
 
-use crate::engine::{Sink, Totals};
+use crate::options::{DigestSink, Totals};
 
 /// Sizes and digests in the making. An entry has one writer, and nothing is read before all
 /// workers are done: so there is one copy of them, where each worker's and then all together
@@ -71,7 +71,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Sink for Collector<'_> {
+impl DigestSink for Collector<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         match result {
             Ok((stat, digests)) => self.results.put(entry, stat.stamp.size, digests),
@@ -82,7 +82,7 @@ impl Sink for Collector<'_> {
 
 /// What is known about one entry.
 #[derive(Debug)]
-pub enum Outcome<'a> {
+pub enum EntryOutcome<'a> {
     /// Size read, and one digest per algorithm.
     Hashed {
         /// Bytes of the file when it was read.
@@ -143,23 +143,23 @@ impl Hashes {
     ///
     /// # Panics
     /// If the entry is not of the listing that was hashed.
-    pub fn outcome(&self, entry: EntryId) -> Outcome<'_> {
+    pub fn outcome(&self, entry: EntryId) -> EntryOutcome<'_> {
         let at = entry.0 as usize;
         if self.sizes[at] != NONE {
             let digests = &self.digests[at * self.stride..][..self.stride];
-            return Outcome::Hashed {
+            return EntryOutcome::Hashed {
                 size: self.sizes[at],
                 digests,
             };
         }
         self.errors
             .get(&entry)
-            .map_or(Outcome::NotDone, Outcome::Failed)
+            .map_or(EntryOutcome::NotDone, EntryOutcome::Failed)
     }
 
     /// The digests of `entry` in the order of the algorithms; None without any.
     pub fn digests(&self, entry: EntryId) -> Option<impl Iterator<Item = Digest>> {
-        let Outcome::Hashed { digests, .. } = self.outcome(entry) else {
+        let EntryOutcome::Hashed { digests, .. } = self.outcome(entry) else {
             return None;
         };
         let mut at = 0;

@@ -14,12 +14,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .ok_or("usage: what_changed DIR")?;
     let workers = bc_pool::available_cpus();
-    let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
+    let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| {
         Ok(Reading {
             workers,
             start: Default::default(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
         })
     };
     let work = Work {

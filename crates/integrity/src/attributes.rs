@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bc_manifest::integrity::Xattrs;
 use bc_pool::{Cursor, WorkerPanic};
-use bc_walk::{DirFdCache, DirId, EntryId, Error, Kind, Listing};
+use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
 use rustix::io::Errno;
 
 /// The kernel's limits for one value and for the list of names, from
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         self.path.truncate(len);
         let found = match found {
             // Without /proc at least the files can be asked.
-            Err(Errno::NOENT) if listing.kind(id) == Kind::File => self.of_file(id)?,
+            Err(Errno::NOENT) if listing.kind(id) == FileKind::File => self.of_file(id)?,
             found => found,
         };
         found.map_err(|errno| Error::new(listing.path(id), "getxattr", errno))

@@ -14,7 +14,7 @@ use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
 use crate::judge;
 use crate::moves::{self, Candidate, Numbers, Pair, Side, pair};
-use crate::spool::Spool;
+use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
 use joined::{
@@ -82,7 +82,7 @@ pub(crate) struct Comparison<'a> {
     /// Files and links of both sides with the same content, as far as it was
     /// looked at.
     matches: u64,
-    spool: Spool,
+    buffer: SpillBuffer,
     candidates: Vec<Candidate>,
     /// What looks damaged and is perhaps another of them under its name.
     swaps: Vec<Renamed<[u8; 16]>>,
@@ -101,7 +101,7 @@ impl<'a> Comparison<'a> {
             sink,
             hold: false,
             matches: 0,
-            spool: Spool::default(),
+            buffer: SpillBuffer::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
             summary: ComparisonSummary::default(),
@@ -151,11 +151,11 @@ impl<'a> Comparison<'a> {
         }
         if self.detail != Detail::First {
             if self.may_be_swapped(class, old, new) {
-                self.spool.push(&with(change, old, new, ALL_RECORDED));
+                self.buffer.push(&with(change, old, new, ALL_RECORDED));
                 return Ok(class);
             }
             if self.may_be_renamed(&change, old, new, site) {
-                self.spool.push(&with(change, old, new, IDENTITY));
+                self.buffer.push(&with(change, old, new, IDENTITY));
                 return Ok(class);
             }
         }
@@ -280,7 +280,7 @@ impl<'a> Comparison<'a> {
         let (Some(was), Some(is)) = (key(old), key(new)) else {
             return false;
         };
-        let name = self.spool.len();
+        let name = self.buffer.len();
         self.swaps.push(Renamed { was, is, name });
         true
     }
@@ -306,7 +306,7 @@ impl<'a> Comparison<'a> {
         let before = self.candidates.len();
         for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
             if file.kind == Kind::File {
-                let (path, at) = (&change.path, self.spool.len());
+                let (path, at) = (&change.path, self.buffer.len());
                 let candidate = Candidate::new(side, path, file, Numbers::Stable, at);
                 self.candidates
                     .extend(candidate.map(Candidate::of_a_kept_name));
@@ -355,14 +355,14 @@ impl<'a> Comparison<'a> {
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
                 // Where it will be if it has to wait.
-                Candidate::new(side, path, entry, site.numbers(), self.spool.len())
+                Candidate::new(side, path, entry, site.numbers(), self.buffer.len())
             }
             _ => None,
         };
         match candidate {
             Some(candidate) => {
                 self.candidates.push(candidate);
-                self.spool.push(&change);
+                self.buffer.push(&change);
                 Ok(())
             }
             None => self.report(change),
@@ -377,8 +377,8 @@ impl<'a> Comparison<'a> {
                 self.flush(|_, ctime| ctime)?;
             }
         }
-        if self.hold || !self.spool.is_empty() {
-            self.spool.push(&change);
+        if self.hold || !self.buffer.is_empty() {
+            self.buffer.push(&change);
             return Ok(());
         }
         (self.sink)(&change)
@@ -418,9 +418,9 @@ impl<'a> Comparison<'a> {
     fn flush(&mut self, mut hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<()> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let mut pairs = pair(std::mem::take(&mut self.candidates));
-        let spool = std::mem::take(&mut self.spool);
+        let buffer = std::mem::take(&mut self.buffer);
         let mut confirmed = Ok(());
-        pairs.retain(|pair| match is_confirmed(&spool, pair) {
+        pairs.retain(|pair| match is_confirmed(&buffer, pair) {
             Ok(confirmed) => confirmed,
             Err(error) => {
                 confirmed = Err(error);
@@ -434,20 +434,20 @@ impl<'a> Comparison<'a> {
         let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
-        for waiting in spool.iter() {
+        for waiting in buffer.iter() {
             let (offset, change) = waiting?;
             if targets.next_if_eq(&offset).is_some() {
                 continue;
             }
             if let Ok(at) = renamed.binary_search_by_key(&offset, |pair| pair.added) {
-                let was = spool.get(renamed[at].removed)?;
+                let was = buffer.get(renamed[at].removed)?;
                 self.summary.damaged(change.class);
                 (self.sink)(&renamed_change(&was, &change))?;
                 continue;
             }
             if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
                 self.summary.swapped();
-                let to = spool.get(swapped[at].1)?;
+                let to = buffer.get(swapped[at].1)?;
                 (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
                 continue;
             }
@@ -459,7 +459,7 @@ impl<'a> Comparison<'a> {
                         false => Class::Moved,
                     };
                     self.summary.moved(class);
-                    let added = spool.get(pair.added)?;
+                    let added = buffer.get(pair.added)?;
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
                         moved.ctime = Some(hint(to, ctime));

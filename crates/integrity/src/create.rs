@@ -74,7 +74,7 @@ pub fn create<W: Write>(
     header.created_at = Some(format_rfc3339(what.created_at));
     place::record(&mut header, &tree, what.root, &what.origin);
     header.options = what.tree.to_json();
-    let is_file = |id| tree.listing.kind(id) == bc_walk::Kind::File;
+    let is_file = |id| tree.listing.kind(id) == bc_walk::FileKind::File;
     let options = hash_options(&tree, is_file, what.algorithm, work)?;
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     let mut devices = Devices::new(tree.root_dev());
@@ -118,7 +118,7 @@ pub(crate) fn hash_options(
     wanted: impl Fn(EntryId) -> bool,
     algorithm: Algorithm,
     work: &Work<'_>,
-) -> Result<bc_hash::Options, Error> {
+) -> Result<bc_hash::HashOptions, Error> {
     let mut files = 0;
     let mut bytes = Some(0);
     for id in tree.listing.ids().filter(|&id| wanted(id)) {
@@ -134,7 +134,7 @@ pub(crate) fn hash_options(
         memory: tree.listing.memory() + tree.listing.len() as u64 * STATE,
     };
     let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
-    Ok(bc_hash::Options {
+    Ok(bc_hash::HashOptions {
         algorithms: vec![algorithm],
         cpu: work.cpu,
         read: reading.read,

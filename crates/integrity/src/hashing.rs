@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{Progress, Sink, Totals, hash_with};
+use bc_hash::{DigestSink, HashProgress, Totals, hash_with};
 use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{EntryId, FileStat, Listing};
@@ -121,7 +121,7 @@ impl Window {
 }
 
 /// Results of all windows, shared by the workers and the thread that waits.
-struct Board<'a> {
+struct ReorderBuffer<'a> {
     listing: &'a Listing,
     state: Mutex<State>,
     ready: Condvar,
@@ -133,7 +133,7 @@ struct State {
     over: bool,
 }
 
-impl Board<'_> {
+impl ReorderBuffer<'_> {
     fn file(&self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
         let nth = (entry.0 / WINDOW) as usize;
         let newer = result.as_ref().ok().map(|(stat, _)| *stat);
@@ -163,11 +163,11 @@ impl Board<'_> {
     }
 }
 
-impl Board<'_> {
-    /// Runs what fills the board. However it ends, by a panic too, whoever waits is told that
-    /// nothing more comes.
+impl ReorderBuffer<'_> {
+    /// Runs what fills the reorder buffer. However it ends, by a panic too, whoever waits is told
+    /// that nothing more comes.
     fn filled_by<T>(&self, fill: impl FnOnce() -> T) -> T {
-        struct Ending<'a, 'b>(&'a Board<'b>);
+        struct Ending<'a, 'b>(&'a ReorderBuffer<'b>);
         impl Drop for Ending<'_, '_> {
             fn drop(&mut self) {
                 let state = &self.0.state;
@@ -188,10 +188,10 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// A worker's way to the board.
-struct ToBoard<'a>(&'a Board<'a>);
+/// A worker's way to the reorder buffer.
+struct ToReorderBuffer<'a>(&'a ReorderBuffer<'a>);
 
-impl Sink for ToBoard<'_> {
+impl DigestSink for ToReorderBuffer<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
         self.0.file(entry, result);
     }
@@ -208,9 +208,9 @@ fn range_of(nth: usize, len: usize) -> Range<u32> {
 pub(crate) fn in_order(
     listing: &Listing,
     wanted: impl Fn(EntryId) -> bool,
-    options: &bc_hash::Options,
+    options: &bc_hash::HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
     mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
     let stride = options
@@ -233,7 +233,7 @@ pub(crate) fn in_order(
         windows.push(Window::new(&range, stride, order.len() - begun));
         ends.push(order.len());
     }
-    let board = Board {
+    let buffer = ReorderBuffer {
         listing,
         state: Mutex::new(State {
             windows,
@@ -242,17 +242,19 @@ pub(crate) fn in_order(
         ready: Condvar::new(),
     };
     if options.workers <= 1 || order.len() <= FEW {
-        return alone(&board, order, &ends, options, cancel, progress, take);
+        return alone(&buffer, order, &ends, options, cancel, progress, take);
     }
     let stop = Cancel::new();
     let plan = Plan::new(order, options.workers);
     std::thread::scope(|scope| {
-        let (board, stop) = (&board, &stop);
+        let (buffer, stop) = (&buffer, &stop);
         let reading = std::thread::Builder::new()
             .name("read".into())
             .spawn_scoped(scope, move || {
-                board.filled_by(|| {
-                    hash_with(listing, &plan, options, stop, progress, |_| ToBoard(board))
+                buffer.filled_by(|| {
+                    hash_with(listing, &plan, options, stop, progress, |_| {
+                        ToReorderBuffer(buffer)
+                    })
                 })
             });
         let reading = reading
@@ -261,7 +263,7 @@ pub(crate) fn in_order(
         let reading_ends = StopOnDrop(stop);
         let mut result = Ok(());
         for nth in 0..count {
-            let taken = wait_for(board, nth, cancel, stop)
+            let taken = wait_for(buffer, nth, cancel, stop)
                 .and_then(|window| take(range_of(nth, listing.len()), &window));
             match taken {
                 Ok(Flow::Continue) => {}
@@ -285,13 +287,13 @@ pub(crate) fn in_order(
 
 /// Blocks until all files of window `nth` are done.
 fn wait_for(
-    board: &Board<'_>,
+    buffer: &ReorderBuffer<'_>,
     nth: usize,
     cancel: &Cancel,
     stop: &Cancel,
 ) -> Result<Window, Error> {
     let cancelled = || Error::new(ErrorKind::Cancelled, "cancelled");
-    let mut state = board.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = buffer.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         if let Some(reason) = cancel.reason() {
             stop.cancel(reason);
@@ -305,19 +307,19 @@ fn wait_for(
             // A worker panicked: the join tells.
             return Err(cancelled());
         }
-        let waited = board.ready.wait_timeout(state, GLANCE);
+        let waited = buffer.ready.wait_timeout(state, GLANCE);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
 /// Without a thread that takes while others read: a window is read, then taken.
 fn alone(
-    board: &Board<'_>,
+    buffer: &ReorderBuffer<'_>,
     order: Vec<EntryId>,
     ends: &[usize],
-    options: &bc_hash::Options,
+    options: &bc_hash::HashOptions,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &HashProgress,
     mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
     let mut totals = Totals::default();
@@ -325,13 +327,13 @@ fn alone(
     for (nth, &end) in ends.iter().enumerate() {
         if begun < end {
             let plan = Plan::new(order[begun..end].to_vec(), options.workers);
-            let sink = |_| ToBoard(board);
-            let (_, read) = hash_with(board.listing, &plan, options, cancel, progress, sink)?;
+            let sink = |_| ToReorderBuffer(buffer);
+            let (_, read) = hash_with(buffer.listing, &plan, options, cancel, progress, sink)?;
             totals.merge(read);
             begun = end;
         }
-        let window = wait_for(board, nth, cancel, &Cancel::new())?;
-        if take(range_of(nth, board.listing.len()), &window)? == Flow::Stop {
+        let window = wait_for(buffer, nth, cancel, &Cancel::new())?;
+        if take(range_of(nth, buffer.listing.len()), &window)? == Flow::Stop {
             break;
         }
     }
@@ -362,7 +364,7 @@ mod tests {
             tree.write(name, name);
         }
         let roots = [tree.path().as_os_str().to_owned()];
-        let options = bc_walk::Options::default();
+        let options = bc_walk::WalkOptions::default();
         let listing = bc_walk::walk(&roots, &options, 1, &Cancel::new()).unwrap();
         (tree, listing)
     }
@@ -374,7 +376,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_reading_side_is_no_hang() {
         let (_tree, listing) = listing();
-        let board = Board {
+        let buffer = ReorderBuffer {
             listing: &listing,
             state: Mutex::new(State {
                 windows: vec![Window::new(&(0..3), 1, 3)],
@@ -383,8 +385,8 @@ mod tests {
             ready: Condvar::new(),
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| caught(|| board.filled_by(|| panic!("as a test"))));
-            let waited = wait_for(&board, 0, &Cancel::new(), &Cancel::new());
+            scope.spawn(|| caught(|| buffer.filled_by(|| panic!("as a test"))));
+            let waited = wait_for(&buffer, 0, &Cancel::new(), &Cancel::new());
             assert!(waited.is_err());
         });
     }
@@ -392,14 +394,14 @@ mod tests {
     #[test]
     fn a_panic_of_the_taking_side_ends_the_reading() {
         let (_tree, listing) = listing();
-        let options = bc_hash::Options {
+        let options = bc_hash::HashOptions {
             algorithms: vec![Algorithm::Sha256],
             cpu: bc_digest::CpuFeatures::detect(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
             workers: 2,
             start: bc_pool::dispatch::Start::Together,
         };
-        let (cancel, progress) = (Cancel::new(), Progress::default());
+        let (cancel, progress) = (Cancel::new(), HashProgress::default());
         let taken = |_: Range<u32>, _: &Window| panic!("as a test");
         let job = || in_order(&listing, |_| true, &options, &cancel, &progress, taken).map(drop);
         assert!(caught(job));

@@ -55,7 +55,7 @@ impl<'a> Hints<'a> {
             return false;
         };
         let dev = FileStat::from(&stat).id.dev;
-        self.mounts.of(dev, || Some(dir)).ctime == mount::Ctime::Real
+        self.mounts.of(dev, || Some(dir)).ctime == mount::CtimeTrust::Real
     }
 }
 

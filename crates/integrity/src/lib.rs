@@ -42,12 +42,12 @@
 //! # let root = dir.path().join("tree");
 //! # std::fs::create_dir(&root).unwrap();
 //! std::fs::write(root.join("a"), "content")?;
-//! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::Progress::default());
+//! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::HashProgress::default());
 //! let reading = |_| {
 //!     Ok(Reading {
 //!         workers: 1,
 //!         start: Default::default(),
-//!         read: bc_read::Options::default(),
+//!         read: bc_read::ReadOptions::default(),
 //!     })
 //! };
 //! let work = Work {
@@ -113,7 +113,7 @@ mod options;
 mod place;
 pub mod report;
 mod reread;
-mod spool;
+mod spill_buffer;
 mod summary;
 mod swaps;
 mod tree;

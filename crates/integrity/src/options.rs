@@ -82,11 +82,11 @@ impl TreeOptions {
     ///
     /// # Errors
     /// A glob that cannot be understood.
-    pub fn to_walk(&self) -> Result<bc_walk::Options, Error> {
+    pub fn to_walk(&self) -> Result<bc_walk::WalkOptions, Error> {
         let globs = |patterns: &[Vec<u8>]| {
             Globs::new(patterns).map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
         };
-        Ok(bc_walk::Options {
+        Ok(bc_walk::WalkOptions {
             hidden: self.hidden,
             symlinks: self.symlinks,
             file_systems: self.file_systems,
@@ -218,7 +218,7 @@ pub struct Reading {
     /// Whether they start at once.
     pub start: Start,
     /// How they read.
-    pub read: bc_read::Options,
+    pub read: bc_read::ReadOptions,
 }
 
 /// The means for working through a tree.
@@ -236,7 +236,7 @@ pub struct Work<'a> {
     /// how far the reading is.
     pub shows_bytes: bool,
     /// Counts files and bytes as they are read.
-    pub progress: &'a bc_hash::Progress,
+    pub progress: &'a bc_hash::HashProgress,
 }
 
 #[cfg(test)]

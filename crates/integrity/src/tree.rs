@@ -134,7 +134,8 @@ impl Tree {
     fn place(&mut self, all: Vec<(EntryId, Vec<u8>, Found)>) {
         for (id, path, found) in all {
             let kind = self.listing.kind(id);
-            let empty = kind == bc_walk::Kind::Dir && self.directory_with_entries(&path).is_none();
+            let empty =
+                kind == bc_walk::FileKind::Dir && self.directory_with_entries(&path).is_none();
             let place = match empty {
                 false => &mut self.mounted,
                 true => &mut self.empty_mounts,
@@ -171,7 +172,10 @@ impl Tree {
     /// Is the entry a file or a directory that a followed link below the root leads to?
     fn is_followed(&self, id: EntryId) -> bool {
         let listing = &self.listing;
-        let plain = matches!(listing.kind(id), bc_walk::Kind::Dir | bc_walk::Kind::File);
+        let plain = matches!(
+            listing.kind(id),
+            bc_walk::FileKind::Dir | bc_walk::FileKind::File
+        );
         plain && listing.follow(id) && listing.name(id).to_bytes() != ROOT
     }
 
@@ -192,7 +196,7 @@ impl Tree {
         let identity = mount.is_seen_as(self.listing.identity(id))?;
         let plain = matches!(
             self.listing.kind(id),
-            bc_walk::Kind::Dir | bc_walk::Kind::File
+            bc_walk::FileKind::Dir | bc_walk::FileKind::File
         );
         let uuid = plain.then(|| mount.uuid(identity.dev));
         let found = Found {
@@ -208,7 +212,7 @@ impl Tree {
             let Some(found) = self.listing.identity(id) else {
                 continue;
             };
-            if self.listing.kind(id) != bc_walk::Kind::Dir {
+            if self.listing.kind(id) != bc_walk::FileKind::Dir {
                 continue;
             }
             let above = self.listing.dir_identity(self.listing.dir(id));
@@ -231,7 +235,7 @@ impl Tree {
     fn directory_with_entries(&self, path: &[u8]) -> Option<EntryId> {
         let id = self.find(path)?;
         let below = [path, b"/"].concat();
-        let lists = self.listing.kind(id) == bc_walk::Kind::Dir
+        let lists = self.listing.kind(id) == bc_walk::FileKind::Dir
             && self.first_from(&below).1.starts_with(&below);
         lists.then_some(id)
     }
@@ -431,15 +435,15 @@ pub(crate) fn stat_view(stat: &FileStat) -> EntryRef<'static> {
 }
 
 /// The walk's kind as the manifest's.
-pub(crate) const fn kind(kind: bc_walk::Kind) -> Kind {
+pub(crate) const fn kind(kind: bc_walk::FileKind) -> Kind {
     match kind {
-        bc_walk::Kind::File => Kind::File,
-        bc_walk::Kind::Dir => Kind::Dir,
-        bc_walk::Kind::Symlink => Kind::Symlink,
-        bc_walk::Kind::Fifo => Kind::Fifo,
-        bc_walk::Kind::Socket => Kind::Socket,
-        bc_walk::Kind::Block => Kind::Block,
-        bc_walk::Kind::Char => Kind::Char,
+        bc_walk::FileKind::File => Kind::File,
+        bc_walk::FileKind::Dir => Kind::Dir,
+        bc_walk::FileKind::Symlink => Kind::Symlink,
+        bc_walk::FileKind::Fifo => Kind::Fifo,
+        bc_walk::FileKind::Socket => Kind::Socket,
+        bc_walk::FileKind::Block => Kind::Block,
+        bc_walk::FileKind::Char => Kind::Char,
     }
 }
 

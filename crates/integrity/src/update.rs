@@ -222,7 +222,7 @@ struct Updater<'a> {
     manifest: &'a ManifestFile,
     tree: &'a Tree,
     options: TreeOptions,
-    hash: bc_hash::Options,
+    hash: bc_hash::HashOptions,
     header: Header,
     elsewhere: bool,
 }
@@ -351,7 +351,7 @@ impl Updater<'_> {
 /// A worker's results.
 struct Collect(Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>);
 
-impl bc_hash::Sink for Collect {
+impl bc_hash::DigestSink for Collect {
     fn file(
         &mut self,
         entry: EntryId,

@@ -13,7 +13,6 @@ use crate::cgroup;
 ///
 /// ```
 /// assert!(bc_pool::available_cpus() >= 1);
-/// assert!(bc_pool::physical_cores() <= bc_pool::available_cpus());
 /// ```
 pub fn available_cpus() -> usize {
     limited(allowed().len(), cgroup::quota())
@@ -21,7 +20,7 @@ pub fn available_cpus() -> usize {
 
 /// Physical cores among the CPUs that this process may use, and no more than the control
 /// group's quota rounded up. At least 1; where `/sys` does not tell, every CPU is a core.
-pub fn physical_cores() -> usize {
+pub(crate) fn physical_cores() -> usize {
     let allowed = allowed();
     let cores = cores_of(&allowed, Path::new("/sys/devices/system/cpu"));
     limited(cores, cgroup::quota())

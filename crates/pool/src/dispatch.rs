@@ -12,7 +12,8 @@ use std::time::Duration;
 
 pub use recruit::{Recruiter, Team};
 
-use crate::{MAX_WORKERS, available_cpus, physical_cores};
+use crate::cpus::physical_cores;
+use crate::{MAX_WORKERS, available_cpus};
 
 /// What `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -47,7 +47,7 @@ mod run;
 mod sync;
 
 pub use cancel::Cancel;
-pub use cpus::{available_cpus, physical_cores};
+pub use cpus::available_cpus;
 pub use cursor::Cursor;
 pub use queue::{Local, WorkQueue};
-pub use run::{Crew, MAX_WORKERS, WorkerPanic, run, run_growing};
+pub use run::{MAX_WORKERS, Spawner, WorkerPanic, run, run_growing};

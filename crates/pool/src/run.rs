@@ -60,7 +60,7 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
     run_growing(workers, workers, |worker, _crew| f(worker))
 }
 
-/// Like [`run`], but any worker may call for one more while it works, through the [`Crew`]
+/// Like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
 /// that `f` is given: up to `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`].
 ///
 /// Who joins is numbered on and runs the same `f`; the results are in worker order, and there
@@ -72,19 +72,19 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
 /// joined later too.
 ///
 /// ```
-/// let workers = bc_pool::run_growing(1, 2, |worker, crew| (worker, crew.enlist()))?;
+/// let workers = bc_pool::run_growing(1, 2, |worker, spawner| (worker, spawner.spawn()))?;
 /// assert!(workers == [(0, true), (1, false)] || workers == [(0, false)]);
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn run_growing<T: Send>(
     workers: usize,
     most: usize,
-    f: impl Fn(usize, &Crew<'_>) -> T + Sync,
+    f: impl Fn(usize, &Spawner<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let workers = workers.clamp(1, MAX_WORKERS);
     let most = most.clamp(workers, MAX_WORKERS);
     if most == 1 {
-        return guarded(|| f(0, &Crew(&|| false))).map(|result| vec![result]);
+        return guarded(|| f(0, &Spawner(&|| false))).map(|result| vec![result]);
     }
     let f = &f;
     let results: Vec<Result<T, WorkerPanic>> = thread::scope(|scope| {
@@ -115,20 +115,20 @@ pub fn run_growing<T: Send>(
     results.into_iter().collect()
 }
 
-/// The workers of a [`run_growing`], as one of them sees them.
-pub struct Crew<'c>(&'c dyn Fn() -> bool);
+/// Starts more workers of a [`run_growing`]; each worker has one.
+pub struct Spawner<'c>(&'c dyn Fn() -> bool);
 
-impl Crew<'_> {
+impl Spawner<'_> {
     /// Starts one more worker. False: there are as many as there may be, or the system
     /// refuses a thread, after which none is asked for again.
-    pub fn enlist(&self) -> bool {
+    pub fn spawn(&self) -> bool {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Crew<'_> {
+impl fmt::Debug for Spawner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crew").finish_non_exhaustive()
+        f.debug_struct("Spawner").finish_non_exhaustive()
     }
 }
 
@@ -150,7 +150,7 @@ struct Threads<'scope, T> {
 impl<'scope, 'env, T, F> Starter<'scope, 'env, T, F>
 where
     T: Send + 'scope,
-    F: Fn(usize, &Crew<'_>) -> T + Sync,
+    F: Fn(usize, &Spawner<'_>) -> T + Sync,
 {
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
@@ -180,7 +180,7 @@ where
     }
 
     fn work(self: &Arc<Self>, worker: usize) -> Result<T, WorkerPanic> {
-        guarded(|| (self.f)(worker, &Crew(&|| self.start())))
+        guarded(|| (self.f)(worker, &Spawner(&|| self.start())))
     }
 
     /// A thread in the order of their start. `None`, to the caller's own once it has joined
@@ -274,9 +274,9 @@ mod tests {
 
     #[test]
     fn whoever_works_may_call_for_more() {
-        let started = run_growing(2, 5, |worker, crew| {
+        let started = run_growing(2, 5, |worker, spawner| {
             // Everybody calls for one, also who was called for.
-            (worker, crew.enlist())
+            (worker, spawner.spawn())
         })
         .unwrap();
         let workers: Vec<_> = started.iter().map(|(worker, _)| *worker).collect();
@@ -285,8 +285,8 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_has_bounds() {
-        let all = |_, crew: &Crew<'_>| while crew.enlist() {};
+    fn a_spawner_has_bounds() {
+        let all = |_, spawner: &Spawner<'_>| while spawner.spawn() {};
         assert_eq!(run_growing(0, 0, all).unwrap().len(), 1);
         assert_eq!(run_growing(3, 1, all).unwrap().len(), 3);
         assert_eq!(run_growing(1, 6, all).unwrap().len(), 6);
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn panics_of_those_who_joined_are_reported() {
         let finished = AtomicUsize::new(0);
-        let result = run_growing(1, 4, |worker, crew| {
-            crew.enlist();
+        let result = run_growing(1, 4, |worker, spawner| {
+            spawner.spawn();
             if worker == 2 {
                 panic!("worker {worker} gave up");
             }

@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use std::io::Write;
 
 use bc_pool::{Cancel, available_cpus, run};
-use bc_read::{Consumer, Feed, Opened, Options, Plan, pump};
+use bc_read::{Consumer, Feed, Opened, Plan, ReadOptions, pump};
 use bc_walk::{EntryId, Error, walk};
 
 /// The counts of one worker. Slots are files being read side by side.
@@ -49,11 +49,17 @@ impl Consumer for Lines {
 fn main() -> Result<(), Box<dyn StdError>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
     let (cancel, workers) = (Cancel::new(), available_cpus());
-    let listing = walk(&roots, &bc_walk::Options::default(), workers, &cancel)?;
+    let listing = walk(&roots, &bc_walk::WalkOptions::default(), workers, &cancel)?;
     let plan = Plan::all(&listing, workers);
     let counted = run(workers, |_worker| {
         let mut lines = Lines::default();
-        pump(&listing, &plan, &Options::default(), &cancel, &mut lines);
+        pump(
+            &listing,
+            &plan,
+            &ReadOptions::default(),
+            &cancel,
+            &mut lines,
+        );
         lines
     })?;
 

@@ -13,7 +13,7 @@
 //! `RWF_NOWAIT`; a sample of the files is enough once all have been resident for
 //! a while, and a smaller one while none are). What is resident arrives at the
 //! price of a plain call; what is not goes to an `io_uring` that is made when it
-//! is first needed, and [`Options::slots`] files deep. So nothing has to be
+//! is first needed, and [`ReadOptions::slots`] files deep. So nothing has to be
 //! decided beforehand, and a tree that is half resident is read both ways at
 //! once. File systems that cannot say what is resident, or whose server is asked
 //! at each open, are timed: while their plain calls wait, most are queued, and
@@ -21,10 +21,10 @@
 //! ring, plain calls do all of it.
 //!
 //! # Invariants
-//! - Bytes come only from a descriptor that `fstat` has shown to be a regular
-//!   file and, where the listing has metadata, the one that was walked; unless the consumer has
-//!   put that off ([`Proof::Later`]), or wants it shown at the end, together with the state that was
-//!   listed ([`Proof::AtEnd`]).
+//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
+//!   listing has metadata, the one that was walked; unless the consumer has put that off
+//!   ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was listed
+//!   ([`VerifyWhen::AtEnd`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.
@@ -33,7 +33,7 @@
 //!   a second `fstat` that equals the first, or what was listed.
 //! - Of a file that was written to within the last two seconds, or in the future, what is fed is
 //!   one state: it was read under a read lease (`F_SETLEASE`) that nobody broke, or twice with the
-//!   same result; unless changes are allowed or proof is put off.
+//!   same result; unless changes are allowed or verification is put off.
 //! - Each entry taken from the plan is finished exactly once; after a
 //!   cancellation, none.
 //! - A ring owns descriptors and buffers until their completions are seen;
@@ -43,7 +43,7 @@
 //! # Example
 //! ```
 //! use bc_pool::Cancel;
-//! use bc_read::{Consumer, Feed, Opened, Options, Plan, pump};
+//! use bc_read::{Consumer, Feed, Opened, ReadOptions, Plan, pump};
 //! use bc_walk::{EntryId, Error, walk};
 //!
 //! /// Counts the lines of each file.
@@ -79,7 +79,7 @@
 //! let listing = walk(&[root], &Default::default(), 1, &cancel)?;
 //! let plan = Plan::all(&listing, 1);
 //! let mut lines = Lines::default();
-//! let stats = pump(&listing, &plan, &Options::default(), &cancel, &mut lines);
+//! let stats = pump(&listing, &plan, &ReadOptions::default(), &cancel, &mut lines);
 //! assert_eq!(lines.counts, [(EntryId(0), 2), (EntryId(1), 0)]);
 //! assert_eq!((stats.files, stats.bytes), (2, 4));
 //! # Ok::<(), bc_pool::WorkerPanic>(())
@@ -88,6 +88,8 @@
 
 mod buffer;
 mod close;
+mod counter;
+mod cursor;
 pub mod dedupe;
 pub mod extents;
 mod idle;
@@ -95,7 +97,6 @@ mod latency;
 mod open;
 pub mod order;
 mod plan;
-mod progress;
 mod pump;
 mod queue;
 mod residency;
@@ -110,6 +111,7 @@ mod types;
 mod uring;
 mod watch;
 
+pub use counter::Counter;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
@@ -117,6 +119,7 @@ pub use residency::Residency;
 pub use steady::{is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
-    Backend, Changed, Choice, Consumer, Feed, Opened, Options, Proof, Stats, Trust, Want,
+    Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust,
+    VerifyWhen, Want,
 };
 pub use uring::uring_available;

@@ -1,13 +1,15 @@
 //! Opening an entry so that nothing but the regular file that was walked can
 //! be read: relative to its directory's descriptor, without following or
-//! waiting, and with an `fstat` to prove it.
+//! waiting, and with an `fstat` to verify it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 use bc_fs::mount::{Answer, Inodes, basic_traits, traits_or_unknown};
-use bc_walk::{DirFdCache, DirId, EntryId, Error, ErrorKind, FileStat, Kind, Listing, Meta};
+use bc_walk::{
+    BasicStat, DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, FileStat, Listing,
+};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -245,14 +247,14 @@ pub(crate) fn as_listed(listing: &Listing, entry: EntryId) -> Option<FileStat> {
 /// the same: where the file system numbers files when it looks them up, one whose
 /// name was forgotten meanwhile (memory was short) comes back under another number.
 /// What has the same path, size and mtime there is taken for it.
-fn was_renumbered(walked: &Meta, stat: &FileStat, inodes: impl FnOnce() -> Inodes) -> bool {
+fn was_renumbered(walked: &BasicStat, stat: &FileStat, inodes: impl FnOnce() -> Inodes) -> bool {
     let (then, now) = (&walked.stamp, &stat.stamp);
     walked.id.dev == stat.id.dev
         && (then.size, then.mtime_ns) == (now.size, now.mtime_ns)
         && inodes() != Inodes::Stable
 }
 
-/// Proves that `file` is the regular file that was walked as `entry`.
+/// Verifies that `file` is the regular file that was walked as `entry`.
 pub(crate) fn verify(
     listing: &Listing,
     entry: EntryId,
@@ -261,7 +263,7 @@ pub(crate) fn verify(
     let stat = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
         .map_err(|errno| Error::new(listing.path(entry), "stat", errno))?;
     let stat = FileStat::from(&stat);
-    if stat.kind() != Kind::File {
+    if stat.kind() != FileKind::File {
         return Err(Error::of_kind(
             listing.path(entry),
             "open",
@@ -295,7 +297,7 @@ mod tests {
             ctime_ns: 7,
         };
         let id = |ino| Identity { dev: 1, ino };
-        let walked = Meta {
+        let walked = BasicStat {
             id: id(10),
             stamp,
             nlink: 1,

@@ -15,7 +15,7 @@ const WORTH_LOOKING: usize = 256;
 /// probability of 64 %, and where that few are missing the order matters little.
 const SAMPLE: usize = 16;
 
-/// Puts `entries` into the order of a spinning disk ([`by_inode`]) if one of a few samples has to
+/// Puts `entries` into the order of a spinning disk if one of a few samples has to
 /// be fetched from such a disk; returns whether it did. Data that are cached are read faster
 /// directory by directory, and virtual disks often call themselves spinning.
 ///
@@ -83,14 +83,14 @@ fn must_be_fetched(file: impl AsFd) -> Option<bool> {
 /// Sorts entries by inode number: on most file systems close to the order on
 /// the disk, which saves a spinning disk most of its seeks, and no worse for
 /// cold reads from any other. Uses the walk's `d_ino`, so it needs no metadata.
-pub fn by_inode(listing: &Listing, entries: &mut [EntryId]) {
+fn by_inode(listing: &Listing, entries: &mut [EntryId]) {
     entries.sort_by_cached_key(|&entry| listing.inode_hint(entry));
 }
 
 /// Whether the block device `dev` (as `st_dev`) says that it spins. `false`
 /// where it is not known: network and memory file systems, btrfs and overlays,
 /// which have device numbers of their own. Partitions answer for their disk.
-pub fn is_rotational(dev: u64) -> bool {
+fn is_rotational(dev: u64) -> bool {
     rotational_below("/sys", dev)
 }
 
@@ -119,7 +119,7 @@ mod tests {
         }
         let roots = [tree.path().as_os_str().to_owned()];
         let listing =
-            bc_walk::walk(&roots, &bc_walk::Options::default(), 1, &Cancel::new()).unwrap();
+            bc_walk::walk(&roots, &bc_walk::WalkOptions::default(), 1, &Cancel::new()).unwrap();
         (tree, listing)
     }
 

@@ -1,4 +1,32 @@
-//! One worker's loop: fill slots, advance the consumer, retire what is done.
+//! One worker's loop over its slots. Each of them goes round this diagram, one file each time:
+//!
+//! ```text
+//!          start           opened            read           advance
+//!  free ---------> opening -------> reading -------> ready ---------> finished
+//!   ^                 |              ^   ^             |                 |
+//!   |       no buffer |              |   +-------------+                 |
+//!   |                 v              |      more of it                   |
+//!   |              starved ----------+                                   |
+//!   |                       resume                                       |
+//!   +--------------------------------------------------------------------+
+//!                                   finish
+//! ```
+//!
+//! - free: there is no file. `start` takes the next entry of the plan.
+//! - opening: a plain call opens it at once, or the ring does, and then the slot waits for it
+//!   (`Slot::Opening`). `opened` verifies what it is, and tells the consumer. For want of a
+//!   descriptor the entry is deferred, and the slot is free again.
+//! - starved: all buffers of its size are in use (`Slot::Starved`). `resume_starved` gives it one
+//!   that has become free.
+//! - reading: `read` fills its buffer by plain calls, or leaves that to the ring (`Slot::Active`).
+//! - ready: its buffer has something for the consumer (`Slot::Active`, listed in `Pump::ready`).
+//!   `advance` shows the oldest of these; `finish_or_read_on` deals with those it used up.
+//! - finished: the consumer is told, the file is closed, and the slot is free. `finish_unopened`
+//!   leads here from opening, `fail` and `finish` from all states after it. `put_off` frees the slot
+//!   of a file that is to be read again after all others.
+//!
+//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from
+//! opening to finished in one go.
 
 mod files;
 mod fresh;
@@ -18,7 +46,7 @@ use crate::queue::Queue;
 use crate::silent::Silent;
 use crate::slot::Slot;
 use crate::steady::{Clock, pause};
-use crate::types::{Choice, Consumer, Feed, Options, Stats, Want};
+use crate::types::{Choice, Consumer, Feed, ReadOptions, ReadStats, Want};
 use crate::watch::Unsettled;
 use files::Start;
 
@@ -50,10 +78,10 @@ const SLOTS: usize = 4096;
 pub fn pump<C: Consumer>(
     listing: &Listing,
     plan: &Plan,
-    options: &Options,
+    options: &ReadOptions,
     cancel: &Cancel,
     consumer: &mut C,
-) -> Stats {
+) -> ReadStats {
     let mut pump = Pump::new(listing, plan, options, cancel, consumer);
     pump.run();
     pump.stats()
@@ -61,7 +89,7 @@ pub fn pump<C: Consumer>(
 
 struct Pump<'a, C> {
     listing: &'a Listing,
-    options: &'a Options,
+    options: &'a ReadOptions,
     cancel: &'a Cancel,
     consumer: &'a mut C,
     opener: Opener<'a>,
@@ -99,14 +127,14 @@ struct Pump<'a, C> {
     knows_server: bool,
     silent: Silent,
     chunk: usize,
-    stats: Stats,
+    stats: ReadStats,
 }
 
 impl<'a, C: Consumer> Pump<'a, C> {
     fn new(
         listing: &'a Listing,
         plan: &'a Plan,
-        options: &'a Options,
+        options: &'a ReadOptions,
         cancel: &'a Cancel,
         consumer: &'a mut C,
     ) -> Pump<'a, C> {
@@ -159,7 +187,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             knows_server: false,
             silent: Silent::new(&options.residency),
             chunk,
-            stats: Stats::default(),
+            stats: ReadStats::default(),
         }
     }
 
@@ -181,14 +209,14 @@ impl<'a, C: Consumer> Pump<'a, C> {
         let mut deep = false;
         while !cancel.is_cancelled() {
             let width = self.consumer.width().clamp(1, self.slots.len());
-            self.relieve();
+            self.resume_starved();
             while !self.is_short()
                 && (self.ready.len() < width || deep || self.hand.long() >= width)
                 && self.may_begin(if deep { self.slots.len() } else { width })
             {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
-                deep = start == Start::Flying;
+                deep = start == Start::InFlight;
                 exhausted = start == Start::NoMore;
                 if exhausted {
                     break;
@@ -213,7 +241,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 continue;
             }
             feeds = self.advance(width, feeds, &mut consumed);
-            self.retire(&mut consumed);
+            self.finish_or_read_on(&mut consumed);
         }
     }
 
@@ -236,7 +264,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     /// Finishes the consumed slots that were at their end, refills the others.
-    fn retire(&mut self, consumed: &mut Vec<usize>) {
+    fn finish_or_read_on(&mut self, consumed: &mut Vec<usize>) {
         self.ready.retain(|slot| !consumed.contains(slot));
         for slot in consumed.drain(..) {
             let Slot::Active(active) = &mut self.slots[slot] else {
@@ -246,26 +274,26 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 self.finish(slot, None);
             } else {
                 active.filled = 0;
-                self.fill(slot);
+                self.read(slot);
             }
         }
     }
 
     /// Gives buffers that have become free to the slots that wait for one.
-    fn relieve(&mut self) {
+    fn resume_starved(&mut self) {
         while let Some(&slot) = self.starved.front() {
             let Slot::Starved(active) = &self.slots[slot] else {
                 self.starved.pop_front();
                 continue;
             };
-            match self.pool.take(active.progress.left()) {
+            match self.pool.take(active.cursor.left()) {
                 Ok(Some(buffer)) => {
                     self.starved.pop_front();
                     let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
                     if let Slot::Starved(mut active) = state {
                         active.buffer = Some(buffer);
                         self.slots[slot] = Slot::Active(active);
-                        self.fill(slot);
+                        self.read(slot);
                     }
                 }
                 Ok(None) => break,
@@ -290,9 +318,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
         !self.again.is_empty() || self.hand.may_begin(room)
     }
 
-    fn stats(self) -> Stats {
+    fn stats(self) -> ReadStats {
         let (backend, refused) = self.queue.outcome();
-        Stats {
+        ReadStats {
             backend,
             refused,
             ..self.stats

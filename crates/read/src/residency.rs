@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What workers have learned from reading with clones of the same
-/// [`Options`](crate::Options): a search in several passes, or many workers, need not ask anew what
-/// was asked before. It decides about speed alone.
+/// [`ReadOptions`](crate::ReadOptions): a search in several passes, or many workers, need not ask
+/// anew what was asked before. It decides about speed alone.
 #[derive(Clone, Debug, Default)]
 pub struct Residency(Arc<Learned>);
 

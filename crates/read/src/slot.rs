@@ -7,10 +7,10 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::Buffer;
+use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
-use crate::progress::{Progress, Step};
-use crate::types::{Feed, Opened, Trust, Want};
+use crate::types::{Feed, Opened, SizeTrust, Want};
 use crate::watch::Watch;
 
 /// A slot is one buffer's worth of a file, or waiting for it.
@@ -23,7 +23,7 @@ pub(crate) enum Slot {
     },
     /// Opened, but all buffers of its size are in use.
     Starved(Active),
-    /// Being filled, in flight, or ready for the consumer.
+    /// Reading, which may be in flight, or ready for the consumer.
     Active(Active),
 }
 
@@ -32,10 +32,10 @@ pub(crate) enum Slot {
 pub(crate) struct Active {
     pub(crate) opened: Opened,
     /// Whether an `fstat` has shown what `file` is.
-    pub(crate) proven: bool,
-    /// Whether it takes one more at the end; see [`Proof::AtEnd`](crate::Proof::AtEnd).
+    pub(crate) verified: bool,
+    /// Whether it takes one more at the end; see [`VerifyWhen::AtEnd`](crate::VerifyWhen::AtEnd).
     pub(crate) confirm: bool,
-    pub(crate) progress: Progress,
+    pub(crate) cursor: ReadCursor,
     pub(crate) file: Option<OwnedFd>,
     pub(crate) buffer: Option<Buffer>,
     pub(crate) filled: usize,
@@ -74,19 +74,19 @@ pub(crate) enum Plain {
 impl Active {
     pub(crate) fn new(
         opened: Opened,
-        proven: bool,
+        verified: bool,
         want: Want,
-        progress: Progress,
+        cursor: ReadCursor,
         file: OwnedFd,
     ) -> Active {
         Active {
             opened,
-            proven,
+            verified,
             confirm: false,
             want,
             watch: Watch::Off,
             bytes: 0,
-            progress,
+            cursor,
             file: Some(file),
             buffer: None,
             filled: 0,
@@ -109,7 +109,7 @@ impl Active {
     /// Sets how many bytes to ask for next.
     pub(crate) fn ask(&mut self, chunk: usize) {
         let len = self.buffer().len();
-        self.asked = self.progress.ask(len - self.filled, len, chunk);
+        self.asked = self.cursor.ask(len - self.filled, len, chunk);
     }
 
     /// Reads what was asked for, waiting for the disk.
@@ -119,14 +119,14 @@ impl Active {
         let room = &mut buffer[self.filled..self.filled + self.asked];
         loop {
             let result = match self.seek {
-                Seek::Offset => rustix::io::pread(file, &mut *room, self.progress.pos()),
+                Seek::Offset => rustix::io::pread(file, &mut *room, self.cursor.pos()),
                 Seek::Stream => rustix::io::read(file, &mut *room),
             };
             match result {
                 Err(Errno::INTR) => {}
                 // Of a FIFO that took the file's place this would take its bytes.
                 Err(Errno::SPIPE)
-                    if self.proven && self.seek == Seek::Offset && self.progress.pos() == 0 =>
+                    if self.verified && self.seek == Seek::Offset && self.cursor.pos() == 0 =>
                 {
                     self.seek = Seek::Stream;
                 }
@@ -147,12 +147,7 @@ impl Active {
         let room = &mut buffer[self.filled..self.filled + self.asked];
         let mut rooms = [std::io::IoSliceMut::new(room)];
         let result = retry_on_intr(|| {
-            rustix::io::preadv2(
-                file,
-                &mut rooms,
-                self.progress.pos(),
-                ReadWriteFlags::NOWAIT,
-            )
+            rustix::io::preadv2(file, &mut rooms, self.cursor.pos(), ReadWriteFlags::NOWAIT)
         });
         match result {
             Ok(n) => Ok(Plain::Read(n)),
@@ -187,11 +182,11 @@ impl Active {
             let buffer = self.buffer.as_ref().expect("no read in flight");
             summed.sum.update(&buffer[before..self.filled]);
         }
-        self.progress.took(n, self.asked, len - self.filled)
+        self.cursor.took(n, self.asked, len - self.filled)
     }
 
-    /// Proves that the file did not change between the first read and now.
-    pub(crate) fn unchanged(&self, listing: &Listing, trust: Trust) -> Result<(), Error> {
+    /// Verifies that the file did not change between the first read and now.
+    pub(crate) fn unchanged(&self, listing: &Listing, trust: SizeTrust) -> Result<(), Error> {
         let path = || listing.path(self.opened.entry);
         let now = retry_on_intr(|| rustix::fs::fstat(self.file()))
             .map_err(|errno| Error::new(path(), "stat", errno))?;
@@ -203,9 +198,9 @@ impl Active {
         }
     }
 
-    /// Proves, after the last read, that the file is the one that was listed, in the state that was
-    /// listed.
-    pub(crate) fn confirm(&mut self, listing: &Listing, trust: Trust) -> Result<(), Error> {
+    /// Verifies, after the last read, that the file is the one that was listed, in the state that
+    /// was listed.
+    pub(crate) fn confirm(&mut self, listing: &Listing, trust: SizeTrust) -> Result<(), Error> {
         let entry = self.opened.entry;
         let now = verify(listing, entry, self.file())?;
         if now.stamp != self.opened.stat.stamp || !self.enough(trust) {
@@ -216,7 +211,7 @@ impl Active {
             ));
         }
         self.opened.stat = now;
-        self.proven = true;
+        self.verified = true;
         self.confirm = false;
         Ok(())
     }
@@ -224,15 +219,15 @@ impl Active {
     /// Whether more has come of a file that the kernel makes up than anybody can
     /// mean to read.
     pub(crate) fn is_endless(&self) -> bool {
-        self.progress.is_whole()
-            && self.progress.pos() > ENDLESS.max(self.opened.stat.stamp.size)
+        self.cursor.is_whole()
+            && self.cursor.pos() > ENDLESS.max(self.opened.stat.stamp.size)
             && is_made_up(self.file())
     }
 
     /// Whether as much was read as the size had promised: less from an unchanged file is right
     /// only where sizes are made up.
-    pub(crate) fn enough(&self, trust: Trust) -> bool {
-        trust == Trust::Untrusted || self.progress.complete() || makes_up_sizes(self.file())
+    pub(crate) fn enough(&self, trust: SizeTrust) -> bool {
+        trust == SizeTrust::Untrusted || self.cursor.complete() || makes_up_sizes(self.file())
     }
 
     /// Whether its descriptor may have a lease, for which a writer would wait.

@@ -23,7 +23,7 @@ const AHEAD: usize = 3;
 /// Bytes of memory that [`stream`] takes for each of its workers.
 pub const STREAM_MEMORY: usize = AHEAD * CHUNK;
 
-/// Proves that the open `file` still has the stamp it was opened with.
+/// Verifies that the open `file` still has the stamp it was opened with.
 ///
 /// # Errors
 /// Kind `Changed`, or `stat` as the system gives it; the path is empty.

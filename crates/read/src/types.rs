@@ -19,7 +19,7 @@ pub enum Choice {
     /// `io_uring` for every open and every read. Ask
     /// [`uring_available`](crate::uring_available) first: where a worker
     /// cannot have a ring it goes on with plain calls and says so in
-    /// [`Stats::refused`].
+    /// [`ReadStats::refused`].
     Uring,
 }
 
@@ -51,7 +51,7 @@ pub enum Changed {
 
 /// Whether `st_size` says how much there is to read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Trust {
+pub enum SizeTrust {
     /// Yes, as on any disk file system. Files of pseudo file systems, which
     /// claim to be empty or a page long, are recognised when their size turns
     /// out wrong.
@@ -61,37 +61,37 @@ pub enum Trust {
     Untrusted,
 }
 
-/// When it is proven that what was opened is the regular file that was walked, in the state in
+/// When it is verified that what was opened is the regular file that was walked, in the state in
 /// which it was walked.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Proof {
+pub enum VerifyWhen {
     /// Now: with an `fstat` of each file before its first byte, and another where it took more than
     /// one call to read.
     #[default]
     Now,
     /// Later: the consumer only wants to know which files may matter, and reads those again, with
-    /// [`Proof::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what has
-    /// no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
+    /// [`VerifyWhen::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what
+    /// has no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
     /// another length than listed: a part may be read, and finished without error, of a file that
-    /// has grown or taken the place of the one listed. Entries without metadata are proven now, and
-    /// so are files that plain calls cannot read: `io_uring` reads from anything.
+    /// has grown or taken the place of the one listed. Entries without metadata are verified now,
+    /// and so are files that plain calls cannot read: `io_uring` reads from anything.
     ///
     /// A search that throws nearly all files away saves 7 % of its CPU time (linux 6.12 tree).
     Later,
-    /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which has
-    /// to show the file and the stamp that were listed. So no write goes unnoticed that began after
-    /// the listing and before the end. Until then it is as with [`Proof::Later`]: what is fed of a
-    /// file that is refused in the end is void, and [`Opened::stat`] is what the walk saw at
-    /// [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
+    /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which
+    /// has to show the file and the stamp that were listed. So no write goes unnoticed that began
+    /// after the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: what
+    /// is fed of a file that is refused in the end is void, and [`Opened::stat`] is what the walk
+    /// saw at [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
     ///
-    /// Files that were listed as written to within the last two seconds are proven now, and so are
-    /// entries without metadata, and all files where changes are allowed.
+    /// Files that were listed as written to within the last two seconds are verified now, and so
+    /// are entries without metadata, and all files where changes are allowed.
     AtEnd,
 }
 
 /// How to read.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReadOptions {
     /// The backend.
     pub backend: Choice,
     /// Bytes of a slot's buffer; files below this size take one read call.
@@ -103,19 +103,19 @@ pub struct Options {
     /// What to do about files that change meanwhile.
     pub changed: Changed,
     /// Whether sizes can be believed.
-    pub sizes: Trust,
+    pub sizes: SizeTrust,
     /// What has been learned about residency; clones of these options share it.
     pub residency: Residency,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
             backend: Choice::Auto,
             slot_size: 128 << 10,
             slots: 128,
             changed: Changed::Refuse,
-            sizes: Trust::Trusted,
+            sizes: SizeTrust::Trusted,
             residency: Residency::default(),
         }
     }
@@ -148,8 +148,8 @@ pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
     /// `fstat` of the very descriptor that is read, from before the first read. With
-    /// [`Proof::Later`], and [`Proof::AtEnd`] until the end, what the listing has: identity, stamp
-    /// and links, nothing else.
+    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has:
+    /// identity, stamp and links, nothing else.
     pub stat: FileStat,
 }
 
@@ -185,17 +185,18 @@ pub trait Consumer {
         Want::Whole
     }
 
-    /// When what is read of this entry has to be proven. Asked once for each time it is opened.
-    fn proof(&self, entry: EntryId) -> Proof {
+    /// When what is read of this entry has to be verified. Asked once for each time it is opened.
+    fn verify(&self, entry: EntryId) -> VerifyWhen {
         let _ = entry;
-        Proof::Now
+        VerifyWhen::Now
     }
 
-    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and proven, while the pump has
-    /// no other such in hand, and no lease of a file. A consumer that knows a better way for it than
-    /// the pump's, say with the help of other threads, reads it here and returns `true`; then neither
-    /// pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's [`Stats`]. One that
-    /// [`is_fresh`](crate::is_fresh) it reads as [`read_fresh`](crate::read_fresh) does.
+    /// Offers a file of at least [`HUGE`](crate::HUGE) bytes, opened and verified, while the pump
+    /// has no other such in hand, and no lease of a file. A consumer that knows a better way for it
+    /// than the pump's, say with the help of other threads, reads it here and returns `true`; then
+    /// neither pieces nor [`finish`](Consumer::finish) follow, and it is not in the pump's
+    /// [`ReadStats`]. One that [`is_fresh`](crate::is_fresh) it reads as
+    /// [`read_fresh`](crate::read_fresh) does.
     fn take_over(&mut self, opened: &Opened) -> bool {
         let _ = opened;
         false
@@ -229,7 +230,7 @@ pub trait Consumer {
 /// What one worker's pump did.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct ReadStats {
     /// Files finished without error.
     pub files: u64,
     /// Entries finished with an error.
@@ -246,9 +247,9 @@ pub struct Stats {
     pub refused: Option<Error>,
 }
 
-impl Stats {
+impl ReadStats {
     /// Adds another worker's counts.
-    pub fn merge(&mut self, other: Stats) {
+    pub fn merge(&mut self, other: ReadStats) {
         self.files += other.files;
         self.errors += other.errors;
         self.bytes += other.bytes;

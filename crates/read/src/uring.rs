@@ -2,7 +2,7 @@
 //! descriptor and buffer until its completion has been seen.
 //!
 //! Files are opened to ordinary descriptors, not direct ones: what is read must
-//! first be proven by `fstat` to be the regular file meant, and there is no
+//! first be verified by `fstat` to be the regular file meant, and there is no
 //! `fstat` of a direct descriptor; `STATX` by name could look at another file.
 //! A `STATX` on the ring is handed to a kernel thread and takes 1.7 µs at its
 //! best, `fstat` of an open file 0.3, so that is a plain call. Buffers are not
@@ -71,7 +71,7 @@ pub(crate) enum Done {
 }
 
 impl<'a> Ring<'a> {
-    /// A ring for requests of slots below `slots`, proven to work.
+    /// A ring for requests of slots below `slots`, shown to work.
     pub(crate) fn new(slots: usize) -> Result<Ring<'a>, Error> {
         let entries = u32::try_from(slots.max(1).next_power_of_two())
             .unwrap_or(u32::MAX)

@@ -5,13 +5,13 @@ use std::error::Error;
 use std::io::Write;
 
 use bc_pool::{Cancel, available_cpus};
-use bc_walk::{Metadata, Options, Workers, walk};
+use bc_walk::{Metadata, WalkOptions, Workers, walk};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
-    let options = Options {
+    let options = WalkOptions {
         metadata: Metadata::Basic,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let workers = Workers::adaptive(available_cpus());
     let listing = walk(&roots, &options, workers, &Cancel::new())?;

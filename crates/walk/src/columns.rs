@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::{FileStat, Identity, Kind, Meta, Metadata, Stamp};
+use crate::{BasicStat, FileKind, FileStat, Identity, Metadata, Stamp};
 
 /// In place of a class: the entry was not looked at.
 const UNKNOWN: u32 = u32::MAX;
@@ -170,9 +170,9 @@ impl Columns {
         classes.get(*self.class.get(index)? as usize)
     }
 
-    pub(crate) fn meta(&self, index: usize, ino: u64, classes: &[Class]) -> Option<Meta> {
+    pub(crate) fn meta(&self, index: usize, ino: u64, classes: &[Class]) -> Option<BasicStat> {
         let class = self.class(index, classes)?;
-        Some(Meta {
+        Some(BasicStat {
             id: Identity {
                 dev: class.dev,
                 ino,
@@ -218,7 +218,7 @@ impl Columns {
 }
 
 fn is_device(mode: u32) -> bool {
-    matches!(Kind::from_mode(mode), Kind::Block | Kind::Char)
+    matches!(FileKind::from_mode(mode), FileKind::Block | FileKind::Char)
 }
 
 /// A field of an entry, as the word in which it waits while its array is put in order.

@@ -10,15 +10,17 @@ use bc_fs::mount::Answer;
 use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
+use crate::adaptive::Watch;
+use crate::ancestors::{AncestorFds, Reach};
 use crate::columns::{Class, Recent};
 use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
-use crate::growth::Watch;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::shard::{Found, Item, NO_CHILD, Pending, RawDir as Record, Role, Shard, sort};
-use crate::spine::{Reach, Spine};
 use crate::tree::{Context, Task};
-use crate::{Entries, Error, ErrorKind, FileStat, IgnoreFiles, Kind, Metadata, Symlinks};
+use crate::worker_output::{
+    Found, Item, NO_CHILD, Pending, RawDir as Record, Role, WorkerOutput, sort,
+};
+use crate::{Entries, Error, ErrorKind, FileKind, FileStat, IgnoreFiles, Metadata, Symlinks};
 
 /// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
 /// a small tree pays for a page.
@@ -32,10 +34,10 @@ const KEPT: usize = 64 << 10;
 /// more.
 const LOOK_EVERY: usize = 4096;
 
-/// One worker's tools. Nothing matters from one directory to the next but the shard.
+/// One worker's tools. Nothing matters from one directory to the next but the output.
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
-    shard: &'w mut Shard,
+    output: &'w mut WorkerOutput,
     /// Of a worker that may call for others.
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
@@ -45,9 +47,9 @@ pub(crate) struct Worker<'w> {
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
     classes: Recent,
-    /// Below the top of that number.
-    spine: Spine<Arc<OwnedFd>>,
-    spine_top: u32,
+    /// Below the walk root of that number.
+    ancestors: AncestorFds<Arc<OwnedFd>>,
+    ancestors_of: u32,
 }
 
 /// The directory being read.
@@ -56,7 +58,7 @@ struct Reading<'t> {
     depth: u32,
     /// Length of its path below the root with a closing slash.
     prefix: usize,
-    /// Where the names of this directory begin in the shard.
+    /// Where the names of this directory begin in the output.
     names: usize,
     /// Whether directory entries carry true inode numbers.
     is_plain: bool,
@@ -68,20 +70,20 @@ struct Reading<'t> {
 impl<'w> Worker<'w> {
     pub(crate) fn new(
         context: &'w Context<'w>,
-        shard: &'w mut Shard,
+        output: &'w mut WorkerOutput,
         watch: Option<Watch<'w>>,
     ) -> Worker<'w> {
         Worker {
             context,
-            shard,
+            output,
             watch,
             buffer: Vec::with_capacity(BUFFER),
             found: Vec::new(),
             scratch: Vec::new(),
             path: Vec::new(),
             classes: Recent::default(),
-            spine: Spine::default(),
-            spine_top: 0,
+            ancestors: AncestorFds::default(),
+            ancestors_of: 0,
         }
     }
 
@@ -106,18 +108,20 @@ impl<'w> Worker<'w> {
     #[allow(clippy::type_complexity)]
     fn open(&mut self, task: &Task) -> Result<Option<(Arc<OwnedFd>, Option<FileStat>)>, ErrorKind> {
         let context = self.context;
-        let top = &context.tops[task.top as usize];
-        let Some(top_fd) = &task.fd else {
-            let fd = self.open_top(task).map_err(system)?;
+        let walk_root = &context.walk_roots[task.walk_root as usize];
+        let Some(root_fd) = &task.fd else {
+            let fd = self.open_walk_root(task).map_err(system)?;
             let stat = FileStat::from(&fstat(&fd).map_err(system)?);
-            if stat.id != top.id {
+            if stat.id != walk_root.id {
                 return Err(ErrorKind::Changed);
             }
             return Ok(Some((fd, Some(stat))));
         };
-        let opened = match self.open_below(top_fd, task) {
+        let opened = match self.open_below(root_fd, task) {
             // Kept descriptors are no reason to fail for want of one.
-            Err(Errno::MFILE | Errno::NFILE) if self.spine.clear() => self.open_below(top_fd, task),
+            Err(Errno::MFILE | Errno::NFILE) if self.ancestors.clear() => {
+                self.open_below(root_fd, task)
+            }
             opened => opened,
         };
         let fd = match opened {
@@ -128,43 +132,43 @@ impl<'w> Worker<'w> {
             opened => opened.map_err(system)?,
         };
         let notices_mounts = context.opener.notices_mounts();
-        let is_plain = top.traits.plain == Answer::Yes;
+        let is_plain = walk_root.traits.plain == Answer::Yes;
         if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
-            self.spine.push(&task.path, &fd);
+            self.ancestors.push(&task.path, &fd);
             return Ok(Some((fd, None)));
         }
         let stat = FileStat::from(&fstat(&fd).map_err(system)?);
         // Behind a mount point that `openat2` could not notice, the entry's inode number is
         // that of the directory underneath.
         let is_mount = !notices_mounts && is_plain && stat.id.ino != task.ino;
-        if stat.id.dev != top.id.dev || is_mount {
+        if stat.id.dev != walk_root.id.dev || is_mount {
             self.defer_mount(task);
             return Ok(None);
         }
-        let way = || top.way_to(&[&task.path]);
-        if context.top_places.get(stat.id, way).is_some() {
-            self.shard.skipped.repeated += 1;
+        let way = || walk_root.way_to(&[&task.path]);
+        if context.walk_root_places.get(stat.id, way).is_some() {
+            self.output.skipped.repeated += 1;
             return Ok(None);
         }
-        self.spine.push(&task.path, &fd);
+        self.ancestors.push(&task.path, &fd);
         Ok(Some((fd, Some(stat))))
     }
 
-    fn open_below(&mut self, top_fd: &OwnedFd, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
-        if self.spine_top != task.top {
-            self.spine.clear();
-            self.spine_top = task.top;
+    fn open_below(&mut self, root_fd: &OwnedFd, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
+        if self.ancestors_of != task.walk_root {
+            self.ancestors.clear();
+            self.ancestors_of = task.walk_root;
         }
-        let mut spine = std::mem::take(&mut self.spine);
-        let opened = spine.open(&task.path, |from, rest, reach| {
-            let from = from.map_or(top_fd, |from| from);
+        let mut ancestors = std::mem::take(&mut self.ancestors);
+        let opened = ancestors.open(&task.path, |from, rest, reach| {
+            let from = from.map_or(root_fd, |from| from);
             let flags = match reach {
                 Reach::Way => PATH_DIR,
                 Reach::End => READ_DIR,
             };
             self.open_from(from, rest, flags)
         });
-        self.spine = spine;
+        self.ancestors = ancestors;
         opened
     }
 
@@ -173,22 +177,22 @@ impl<'w> Worker<'w> {
         opener.open_below(from.as_fd(), path, flags, Symlinks::Skip, Mounts::Refuse)
     }
 
-    fn open_top(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
-        let top = &self.context.tops[task.top as usize];
-        let base = &self.context.bases[top.base as usize];
-        let base_fd = match &base.fd {
+    fn open_walk_root(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
+        let walk_root = &self.context.walk_roots[task.walk_root as usize];
+        let prefix = &self.context.prefixes[walk_root.prefix as usize];
+        let prefix_fd = match &prefix.fd {
             Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_following(&base.path, READ_DIR)?),
+            None => Arc::new(open_following(&prefix.path, READ_DIR)?),
         };
-        if top.path.is_empty() {
-            return Ok(base_fd);
+        if walk_root.path.is_empty() {
+            return Ok(prefix_fd);
         }
         let symlinks = self.context.options.symlinks;
         let opener = self.context.opener;
         opener
             .open_below(
-                base_fd.as_fd(),
-                &top.path,
+                prefix_fd.as_fd(),
+                &walk_root.path,
                 READ_DIR,
                 symlinks,
                 Mounts::Cross,
@@ -198,8 +202,8 @@ impl<'w> Worker<'w> {
 
     /// A mount point or something like it: whether and when to enter it is decided later.
     fn defer_mount(&mut self, task: &Task) {
-        self.shard.pending.push(Pending {
-            base: self.context.tops[task.top as usize].base,
+        self.output.pending.push(Pending {
+            prefix: self.context.walk_roots[task.walk_root as usize].prefix,
             path: self.path[..self.path.len() - 1].to_vec(),
             ticket: task.ticket,
             depth: task.depth,
@@ -215,15 +219,15 @@ impl<'w> Worker<'w> {
         push: impl FnMut(Task),
     ) {
         let options = self.context.options;
-        let top = &self.context.tops[task.top as usize];
+        let walk_root = &self.context.walk_roots[task.walk_root as usize];
         let mut reading = Reading {
             fd: fd.as_fd(),
             depth: task.depth,
             prefix: self.path.len(),
-            names: self.shard.names.len(),
-            is_plain: top.traits.plain == Answer::Yes,
+            names: self.output.names.len(),
+            is_plain: walk_root.traits.plain == Answer::Yes,
             roots: stat.and_then(|stat| {
-                let way = || top.way_to(&[&task.path]);
+                let way = || walk_root.way_to(&[&task.path]);
                 self.context.listed.get(stat.id, way)
             }),
             ignores: task.ignores.clone(),
@@ -235,29 +239,27 @@ impl<'w> Worker<'w> {
                 self.fail(task, Some(name.as_bytes()), "read", system(errno));
             }
         }
-        let start = self.shard.items.len();
-        if options.entries == Entries::All && task.fd.is_none() && top.path.is_empty() {
+        let start = self.output.items.len();
+        if options.entries == Entries::All && task.fd.is_none() && walk_root.path.is_empty() {
             self.list_root(stat);
         }
-        if options.max_depth.is_none_or(|most| task.depth < most) {
+        if !self.output.skipped.count(options.filter_depth(task.depth)) {
             self.read_entries(task, &reading);
-        } else {
-            self.shard.skipped.too_deep += 1;
         }
-        sort(&mut self.found, &self.shard.names[reading.names..]);
+        sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();
         let first_child = self.context.shared.take_tickets(children);
-        self.shard.dirs.push(Record {
+        self.output.dirs.push(Record {
             ticket: task.ticket,
             first_child,
-            top: task.top,
+            walk_root: task.walk_root,
             ino: stat.map_or(task.ino, |stat| stat.id.ino),
             start: start as u64,
-            end: self.shard.items.len() as u64,
+            end: self.output.items.len() as u64,
             names: reading.names as u64,
         });
         if options.symlinks == Symlinks::Follow {
-            self.shard.ways.extend(top.way_to(&[&task.path]));
+            self.output.ways.extend(walk_root.way_to(&[&task.path]));
         }
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();
@@ -268,8 +270,8 @@ impl<'w> Worker<'w> {
 
     /// The root directory itself, `.`, before everything in it.
     fn list_root(&mut self, stat: Option<&FileStat>) {
-        self.shard.push_name(Tag::following(Kind::Dir), b".");
-        self.shard.items.push(Item {
+        self.output.push_name(Tag::following(FileKind::Dir), b".");
+        self.output.items.push(Item {
             name: 0,
             child: NO_CHILD,
             ino: stat.map_or(0, |stat| stat.id.ino),
@@ -284,7 +286,7 @@ impl<'w> Worker<'w> {
         while let Some(entry) = entries.next() {
             let result = match entry {
                 Ok(entry) => {
-                    let kind = Kind::from_type(entry.file_type());
+                    let kind = FileKind::from_type(entry.file_type());
                     self.consider(task, reading, entry.file_name(), entry.ino(), kind)
                 }
                 Err(Errno::INTR) => Ok(()),
@@ -307,11 +309,11 @@ impl<'w> Worker<'w> {
         self.buffer = buffer;
     }
 
-    /// Moves what was found, now in order, into the shard; returns the number of children.
+    /// Moves what was found, now in order, into the output; returns the number of children.
     fn store(&mut self) -> usize {
         if self.context.options.metadata != Metadata::None {
             let order = self.found.iter().map(Found::nth);
-            self.shard.columns.arrange(order, &mut self.scratch);
+            self.output.columns.arrange(order, &mut self.scratch);
             if self.scratch.capacity() > KEPT {
                 self.scratch = Vec::new();
             }
@@ -325,7 +327,7 @@ impl<'w> Worker<'w> {
                     children - 1
                 }
             };
-            self.shard.items.push(Item {
+            self.output.items.push(Item {
                 name: entry.name,
                 child,
                 ino: entry.ino,
@@ -338,7 +340,7 @@ impl<'w> Worker<'w> {
     #[inline]
     fn push_columns(&mut self, stat: Option<&FileStat>) {
         let level = self.context.options.metadata;
-        let columns = &mut self.shard.columns;
+        let columns = &mut self.output.columns;
         match stat {
             _ if level == Metadata::None => {}
             None => columns.push_blank(),
@@ -361,14 +363,14 @@ impl<'w> Worker<'w> {
         mut ticket: u32,
         mut push: impl FnMut(Task),
     ) {
-        let top = &self.context.tops[task.top as usize];
-        let top_fd = task.fd.as_ref().unwrap_or(fd);
+        let walk_root = &self.context.walk_roots[task.walk_root as usize];
+        let root_fd = task.fd.as_ref().unwrap_or(fd);
         for found in self.found.iter().rev() {
             let role = found.role();
             if role == Role::Entry {
                 continue;
             }
-            let name = found.name_in(&self.shard.names[reading.names..]);
+            let name = found.name_in(&self.output.names[reading.names..]);
             let depth = task.depth + 1;
             let ignores = reading.ignores.clone();
             match role {
@@ -382,8 +384,8 @@ impl<'w> Worker<'w> {
                     }
                     path.extend_from_slice(name);
                     push(Task {
-                        top: task.top,
-                        fd: Some(Arc::clone(top_fd)),
+                        walk_root: task.walk_root,
+                        fd: Some(Arc::clone(root_fd)),
                         path,
                         ticket,
                         depth,
@@ -395,8 +397,8 @@ impl<'w> Worker<'w> {
                     ticket -= 1;
                     self.path.truncate(reading.prefix);
                     self.path.extend_from_slice(name);
-                    self.shard.pending.push(Pending {
-                        base: top.base,
+                    self.output.pending.push(Pending {
+                        prefix: walk_root.prefix,
                         path: self.path.clone(),
                         ticket,
                         depth,
@@ -411,7 +413,10 @@ impl<'w> Worker<'w> {
     /// for the root.
     fn set_path(&mut self, task: &Task) {
         self.path.clear();
-        for part in [&self.context.tops[task.top as usize].path, &task.path] {
+        for part in [
+            &self.context.walk_roots[task.walk_root as usize].path,
+            &task.path,
+        ] {
             if !part.is_empty() {
                 self.path.extend_from_slice(part);
                 self.path.push(b'/');
@@ -421,10 +426,10 @@ impl<'w> Worker<'w> {
 
     /// Records a failure of the directory, or of one name in it.
     fn fail(&mut self, task: &Task, name: Option<&[u8]>, op: &'static str, kind: ErrorKind) {
-        let top = &self.context.tops[task.top as usize];
-        let base = &self.context.bases[top.base as usize];
-        let mut path = base.prefix.clone();
-        for part in [&top.path, &task.path] {
+        let walk_root = &self.context.walk_roots[task.walk_root as usize];
+        let prefix = &self.context.prefixes[walk_root.prefix as usize];
+        let mut path = prefix.printed.clone();
+        for part in [&walk_root.path, &task.path] {
             if !part.is_empty() {
                 path.extend_from_slice(part);
                 path.push(b'/');
@@ -432,10 +437,10 @@ impl<'w> Worker<'w> {
         }
         match name {
             Some(name) => path.extend_from_slice(name),
-            None if path.len() == base.prefix.len() => path.clone_from(&base.path),
+            None if path.len() == prefix.printed.len() => path.clone_from(&prefix.path),
             None => path.truncate(path.len() - 1),
         }
-        self.shard.errors.push(Error::of_kind(path, op, kind));
+        self.output.errors.push(Error::of_kind(path, op, kind));
     }
 }
 

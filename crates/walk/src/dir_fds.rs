@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
+use crate::ancestors::{AncestorFds, STRIDE};
 use crate::fd::{PATH_DIR, open_following_from};
-use crate::spine::{STRIDE, Spine};
 use crate::{DirId, Error, Listing};
 
 /// Directories that are kept. In path order a file's directory is the last one or an ancestor of
@@ -40,7 +40,7 @@ pub struct DirFdCache<'a> {
     /// Most recently used last. Who is used comes after those that it was opened from.
     kept: Vec<Kept>,
     /// Directories that the listing's paths begin with and does not hold open.
-    bases: Spine<Rc<OwnedFd>>,
+    prefixes: AncestorFds<Rc<OwnedFd>>,
     /// From the wanted directory up to the nearest kept one: empty between calls.
     way: Vec<DirId>,
     path: Vec<u8>,
@@ -59,7 +59,7 @@ impl<'a> DirFdCache<'a> {
         DirFdCache {
             listing,
             kept: Vec::with_capacity(KEPT),
-            bases: Spine::default(),
+            prefixes: AncestorFds::default(),
             way: Vec::new(),
             path: Vec::new(),
         }
@@ -112,7 +112,7 @@ impl<'a> DirFdCache<'a> {
         self.listing.opener.note_short();
         let any = !self.kept.is_empty();
         self.kept.clear();
-        self.bases.clear() || any
+        self.prefixes.clear() || any
     }
 
     /// Finds a directory that is kept, and makes it and those above it the last to be closed.
@@ -145,7 +145,7 @@ impl<'a> DirFdCache<'a> {
                     self.way.push(at);
                     at = parent;
                 }
-                None => break self.base(at)?,
+                None => break self.prefix(at)?,
             }
         };
         while !self.way.is_empty() {
@@ -153,8 +153,8 @@ impl<'a> DirFdCache<'a> {
         }
         match from {
             From::Kept(_, fd) => Ok(fd),
-            From::Base(base) => {
-                let opened = self.listing.open_below(base, b"");
+            From::Prefix(prefix) => {
+                let opened = self.listing.open_below(prefix, b"");
                 Ok(self.keep(dir, None, self.named(dir, opened)?))
             }
         }
@@ -173,7 +173,7 @@ impl<'a> DirFdCache<'a> {
         }
         let (above, fd) = match &from {
             From::Kept(dir, fd) => (Some(*dir), fd.as_fd()),
-            From::Base(fd) => (None, *fd),
+            From::Prefix(fd) => (None, *fd),
         };
         let opened = self.listing.open_below(fd, &self.path);
         let opened = self.named(self.way[0], opened)?;
@@ -182,19 +182,19 @@ impl<'a> DirFdCache<'a> {
         Ok(From::Kept(dir, self.keep(dir, above, opened)))
     }
 
-    /// Where the paths of a base begin, which `dir` is.
-    fn base(&mut self, dir: DirId) -> Result<From<'a>, Error> {
-        let base = self.listing.base(dir.0);
-        if let Some(fd) = &base.fd {
-            return Ok(From::Base(fd.as_fd()));
+    /// Where the paths of a prefix begin, which `dir` is.
+    fn prefix(&mut self, dir: DirId) -> Result<From<'a>, Error> {
+        let prefix = self.listing.prefix(dir.0);
+        if let Some(fd) = &prefix.fd {
+            return Ok(From::Prefix(fd.as_fd()));
         }
-        let opened = self.bases.open(&base.path, |from, path, _| {
+        let opened = self.prefixes.open(&prefix.path, |from, path, _| {
             let from = from.map_or(CWD, |from| from.as_fd());
             open_following_from(from, path, PATH_DIR)
         });
         let opened = self.named(dir, opened)?;
-        self.listing.check_base(dir, &opened)?;
-        self.bases.push(&base.path, &opened);
+        self.listing.check_prefix(dir, &opened)?;
+        self.prefixes.push(&prefix.path, &opened);
         Ok(From::Kept(dir, self.keep(dir, None, opened)))
     }
 
@@ -226,7 +226,7 @@ impl<'a> DirFdCache<'a> {
 enum From<'a> {
     Kept(DirId, Rc<OwnedFd>),
     /// Held open by the listing.
-    Base(BorrowedFd<'a>),
+    Prefix(BorrowedFd<'a>),
 }
 
 fn is_short(error: &Error) -> bool {
@@ -237,7 +237,7 @@ fn is_short(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Entries, FileStat, Metadata, Options, Symlinks, list_files, walk};
+    use crate::{Entries, FileStat, Metadata, Symlinks, WalkOptions, list_files, walk};
     use bc_pool::Cancel;
     use std::fs;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -248,11 +248,11 @@ mod tests {
     }
 
     fn listing(root: &std::path::Path, symlinks: Symlinks) -> Listing {
-        let options = Options {
+        let options = WalkOptions {
             entries: Entries::All,
             metadata: Metadata::Basic,
             symlinks,
-            ..Options::default()
+            ..WalkOptions::default()
         };
         walk(&[root.into()], &options, 1, &Cancel::new()).unwrap()
     }
@@ -364,7 +364,7 @@ mod tests {
             let odd = chain(depth).join("a//b/../../f");
             paths.push(odd.into_os_string().into_vec());
         }
-        let listing = list_files(paths, &Options::default(), 1, &Cancel::new()).unwrap();
+        let listing = list_files(paths, &WalkOptions::default(), 1, &Cancel::new()).unwrap();
         assert_eq!(listing.len(), 200);
         let mut dirs = DirFdCache::new(&listing);
         for entry in listing.ids() {

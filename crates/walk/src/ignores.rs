@@ -11,6 +11,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use crate::FileKind;
+
 /// Read at most this much of an ignore file: far more than any sensible one has, and no way
 /// to fill the memory.
 const MAX_BYTES: u64 = 16 << 20;
@@ -23,13 +25,6 @@ pub(crate) struct Ignores {
     prefix: usize,
     dot_ignore: Gitignore,
     gitignore: Gitignore,
-}
-
-/// What is being asked about.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Subject {
-    File,
-    Directory,
 }
 
 impl Ignores {
@@ -59,8 +54,8 @@ impl Ignores {
 
     /// Whether the path (below the root) is to be left out. The nearest file that says
     /// anything decides; any `.ignore` goes before any `.gitignore`, as in ripgrep.
-    pub(crate) fn ignores(&self, path: &[u8], subject: Subject) -> bool {
-        let is_dir = subject == Subject::Directory;
+    pub(crate) fn ignores(&self, path: &[u8], kind: FileKind) -> bool {
+        let is_dir = kind == FileKind::Dir;
         let mut by_gitignore = None;
         let mut level = Some(self);
         while let Some(ignores) = level {

@@ -18,13 +18,13 @@
 //!
 //! ```
 //! use bc_pool::Cancel;
-//! use bc_walk::{Hidden, Options, walk};
+//! use bc_walk::{Hidden, WalkOptions, walk};
 //!
 //! # let tree = tempfile::tempdir().unwrap();
 //! # std::fs::create_dir(tree.path().join("b")).unwrap();
 //! # for name in ["b/1", "b-2", ".c"] { std::fs::write(tree.path().join(name), name).unwrap(); }
 //! # let root = tree.path().as_os_str().to_owned();
-//! let options = Options { hidden: Hidden::Skip, ..Options::default() };
+//! let options = WalkOptions { hidden: Hidden::Skip, ..WalkOptions::default() };
 //! let listing = walk(&[root], &options, 2, &Cancel::new())?;
 //! let names: Vec<_> = listing.ids().map(|id| listing.name(id)).collect();
 //! assert_eq!(names, [c"b-2", c"1"]); // as b-2 and b/1
@@ -35,35 +35,38 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive;
+mod ancestors;
 mod columns;
 mod dir;
 mod dir_fds;
 mod error;
 mod fd;
+mod filter;
 mod globs;
-mod growth;
 mod ignores;
 mod listing;
 mod merge;
 mod options;
 mod places;
 mod roots;
-mod shard;
-mod spine;
 mod stat;
 mod tree;
 mod walk;
+mod worker_output;
 mod workers;
 
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
+pub use filter::Skipped;
 pub use globs::{GlobError, Globs};
-pub use listing::{DirId, EntryId, Listing, Skipped};
+pub use listing::{DirId, EntryId, Listing};
 pub use options::{
-    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Options, Spellings, Symlinks,
+    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Spellings, Symlinks,
+    WalkOptions,
 };
 pub use places::OwnFile;
-pub use stat::{FileStat, Identity, Kind, Meta, Stamp};
+pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use walk::{list_files, walk, walk_with};
 pub use workers::Workers;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::{Error, ErrorKind, FileStat, Identity, Kind, Meta, Symlinks};
+use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, Symlinks};
 
 /// A directory of a [`Listing`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -18,56 +18,6 @@ pub struct DirId(pub u32);
 /// An entry of a [`Listing`]: its position in path order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EntryId(pub u32);
-
-/// What a walk left out, and why; and how often it met something again.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Skipped {
-    /// Files and directories whose names start with a dot, when those are not wanted.
-    pub hidden: u64,
-    /// Files and directories that match an exclude pattern.
-    pub excluded: u64,
-    /// Files that match no include pattern.
-    pub not_included: u64,
-    /// Files below the smallest size.
-    pub too_small: u64,
-    /// Files above the largest size.
-    pub too_large: u64,
-    /// Symbolic links that were not followed, and broken ones.
-    pub symlinks: u64,
-    /// FIFOs, sockets and devices.
-    pub special: u64,
-    /// Directories on another file system than their root.
-    pub other_file_system: u64,
-    /// Directories where a pseudo file system is mounted.
-    pub pseudo_file_system: u64,
-    /// Files and directories that an ignore file names.
-    pub ignored: u64,
-    /// Directories and files met again: through another root, a bind mount or a link.
-    pub repeated: u64,
-    /// Files that the options name to be left out.
-    pub left_out: u64,
-    /// Directories not entered because of the maximal depth.
-    pub too_deep: u64,
-}
-
-impl Skipped {
-    pub(crate) fn add(&mut self, other: &Skipped) {
-        self.hidden += other.hidden;
-        self.excluded += other.excluded;
-        self.not_included += other.not_included;
-        self.too_small += other.too_small;
-        self.too_large += other.too_large;
-        self.symlinks += other.symlinks;
-        self.special += other.special;
-        self.other_file_system += other.other_file_system;
-        self.pseudo_file_system += other.pseudo_file_system;
-        self.ignored += other.ignored;
-        self.repeated += other.repeated;
-        self.left_out += other.left_out;
-        self.too_deep += other.too_deep;
-    }
-}
 
 /// Entries in bytewise path order, over all roots; errors; and what was left out.
 ///
@@ -81,10 +31,10 @@ pub struct Listing {
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
     /// Devices of the places where walks began.
-    pub(crate) top_devs: Vec<u64>,
+    pub(crate) walk_root_devs: Vec<u64>,
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) arenas: Vec<Vec<u8>>,
-    pub(crate) bases: Vec<Base>,
+    pub(crate) prefixes: Vec<PathPrefix>,
     /// Entries that are roots themselves, with the root's index, in order of entries.
     pub(crate) listed: Vec<(EntryId, u32)>,
     /// Bytes of these, if there is nothing else.
@@ -107,33 +57,33 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dir {
-    /// [`NO_PARENT`] for the directory of a base.
+    /// [`NO_PARENT`] for the directory of a prefix.
     pub(crate) parent: u32,
-    pub(crate) base: u32,
-    /// Length of the path below the base with a slash after each component.
+    pub(crate) prefix: u32,
+    /// Length of the path below the prefix with a slash after each component.
     pub(crate) path_len: u32,
     /// Where its entries' names are.
     pub(crate) arena: u16,
     /// Where its own name is, and its length.
     pub(crate) name_arena: u16,
     pub(crate) name_len: u16,
-    /// Where its walk began, which gives the device; [`NO_TOP`] where roots that are files only
-    /// name it.
-    pub(crate) top: u32,
+    /// Where its walk began, which gives the device; [`NO_WALK_ROOT`] where roots that are files
+    /// only name it.
+    pub(crate) walk_root: u32,
     pub(crate) name: u64,
     pub(crate) names: u64,
     pub(crate) ino: u64,
 }
 
-pub(crate) const NO_TOP: u32 = u32::MAX;
+pub(crate) const NO_WALK_ROOT: u32 = u32::MAX;
 
 pub(crate) const NO_PARENT: u32 = u32::MAX;
 
 /// Where paths begin: a root directory, or the directory part of roots that are files.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub(crate) struct PathPrefix {
     /// What the paths of its entries begin with: empty or ending in a slash.
-    pub(crate) prefix: Vec<u8>,
+    pub(crate) printed: Vec<u8>,
     /// What to open.
     pub(crate) path: Vec<u8>,
     pub(crate) root: u32,
@@ -149,16 +99,16 @@ pub(crate) struct Tag(pub(crate) u8);
 impl Tag {
     const FOLLOW: u8 = 0x80;
 
-    pub(crate) fn new(kind: Kind) -> Tag {
+    pub(crate) fn new(kind: FileKind) -> Tag {
         Tag(kind as u8)
     }
 
-    pub(crate) fn following(kind: Kind) -> Tag {
+    pub(crate) fn following(kind: FileKind) -> Tag {
         Tag(kind as u8 | Tag::FOLLOW)
     }
 
-    fn kind(self) -> Kind {
-        Kind::from_code(self.0 & !Tag::FOLLOW)
+    fn kind(self) -> FileKind {
+        FileKind::from_code(self.0 & !Tag::FOLLOW)
     }
 
     fn follow(self) -> bool {
@@ -208,13 +158,13 @@ impl Listing {
     }
 
     /// What it is, by the directory entry; for roots and followed links, what the link leads to.
-    pub fn kind(&self, entry: EntryId) -> Kind {
+    pub fn kind(&self, entry: EntryId) -> FileKind {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).kind()
     }
 
     /// Identity, stamp and link count, if the walk asked for metadata of such entries.
-    pub fn meta(&self, entry: EntryId) -> Option<Meta> {
+    pub fn meta(&self, entry: EntryId) -> Option<BasicStat> {
         let ino = self.entry(entry).ino;
         self.columns.meta(entry.0 as usize, ino, &self.classes)
     }
@@ -255,7 +205,7 @@ impl Listing {
             .binary_search_by_key(&entry, |(entry, _)| *entry);
         let root = match found {
             Ok(index) => self.listed[index].1,
-            Err(_) => self.base(self.entry(entry).dir).root,
+            Err(_) => self.prefix(self.entry(entry).dir).root,
         };
         root as usize
     }
@@ -272,10 +222,10 @@ impl Listing {
         let name = self.name(entry).to_bytes();
         let dir = self.entry(entry).dir;
         if name == b"." {
-            out.extend_from_slice(&self.base(dir).path);
+            out.extend_from_slice(&self.prefix(dir).path);
             return;
         }
-        out.extend_from_slice(&self.base(dir).prefix);
+        out.extend_from_slice(&self.prefix(dir).printed);
         self.write_below(dir, out);
         out.extend_from_slice(name);
     }
@@ -287,7 +237,7 @@ impl Listing {
         path
     }
 
-    /// Appends the path below the root; the base name if the root is the file itself, `.` if
+    /// Appends the path below the root; the last name if the root is the file itself, `.` if
     /// the entry is the root directory.
     pub fn write_relative(&self, entry: EntryId, out: &mut Vec<u8>) {
         self.write_below(self.entry(entry).dir, out);
@@ -303,7 +253,7 @@ impl Listing {
     /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
-        let dev = *self.top_devs.get(dir.top as usize)?;
+        let dev = *self.walk_root_devs.get(dir.walk_root as usize)?;
         Some(Identity { dev, ino: dir.ino })
     }
 
@@ -317,17 +267,17 @@ impl Listing {
     /// not the directory that was walked any more.
     pub fn open_dir(&self, dir: DirId) -> Result<OwnedFd, Error> {
         let failed = |errno| Error::new(self.dir_path(dir), "open", errno);
-        let base = self.base(dir.0);
+        let prefix = self.prefix(dir.0);
         let mut below = Vec::with_capacity(self.dirs[dir.0 as usize].path_len as usize);
         self.write_below(dir.0, &mut below);
         // The closing slash.
         below.pop();
         let opened;
-        let from = match &base.fd {
+        let from = match &prefix.fd {
             Some(fd) => fd.as_fd(),
             None => {
-                opened = open_following(&base.path, PATH_DIR).map_err(failed)?;
-                self.check_base(dir, &opened)?;
+                opened = open_following(&prefix.path, PATH_DIR).map_err(failed)?;
+                self.check_prefix(dir, &opened)?;
                 if below.is_empty() {
                     return Ok(opened);
                 }
@@ -337,9 +287,9 @@ impl Listing {
         self.open_below(from, &below).map_err(failed)
     }
 
-    /// Proves that what the path of a directory's base led to is the root that was walked.
-    pub(crate) fn check_base(&self, dir: DirId, opened: &OwnedFd) -> Result<(), Error> {
-        let Some(id) = self.base(dir.0).id else {
+    /// Verifies that what the path of a directory's prefix led to is the root that was walked.
+    pub(crate) fn check_prefix(&self, dir: DirId, opened: &OwnedFd) -> Result<(), Error> {
+        let Some(id) = self.prefix(dir.0).id else {
             return Ok(());
         };
         let path = || self.dir_path(dir);
@@ -356,7 +306,7 @@ impl Listing {
             .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
     }
 
-    /// The directory that a directory is in; `None` for the directory of a base.
+    /// The directory that a directory is in; `None` for the directory of a prefix.
     pub(crate) fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
@@ -371,11 +321,11 @@ impl Listing {
     /// A directory's path as it would be printed, without a closing slash unless the root
     /// was given with one.
     pub fn dir_path(&self, dir: DirId) -> Vec<u8> {
-        let base = self.base(dir.0);
+        let prefix = self.prefix(dir.0);
         if self.dirs[dir.0 as usize].parent == NO_PARENT {
-            return base.path.clone();
+            return prefix.path.clone();
         }
-        let mut path = base.prefix.clone();
+        let mut path = prefix.printed.clone();
         self.write_below(dir.0, &mut path);
         path.pop();
         path
@@ -408,11 +358,11 @@ impl Listing {
         (&self.arenas[usize::from(dir.arena)], position)
     }
 
-    pub(crate) fn base(&self, dir: u32) -> &Base {
-        &self.bases[self.dirs[dir as usize].base as usize]
+    pub(crate) fn prefix(&self, dir: u32) -> &PathPrefix {
+        &self.prefixes[self.dirs[dir as usize].prefix as usize]
     }
 
-    /// Appends the path below the base, a slash after each component; filled from the end.
+    /// Appends the path below the prefix, a slash after each component; filled from the end.
     fn write_below(&self, dir: u32, out: &mut Vec<u8>) {
         let mut dir = &self.dirs[dir as usize];
         let mut end = out.len() + dir.path_len as usize;

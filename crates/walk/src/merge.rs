@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
-use crate::listing::{Base, Dir, Entry, EntryId, Listing, NO_PARENT, NO_TOP, Tag};
+use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag};
 use crate::roots::ListedFile;
-use crate::shard::{NO_CHILD, Shard};
-use crate::tree::{Shared, Top};
+use crate::tree::{Shared, WalkRoot};
+use crate::worker_output::{NO_CHILD, WorkerOutput};
 use crate::{Entries, Error, Metadata, Skipped, Symlinks};
 
 /// Everything that a listing is made of.
@@ -18,32 +18,32 @@ pub(crate) struct Parts {
     pub(crate) metadata: Metadata,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
-    pub(crate) bases: Vec<Base>,
-    pub(crate) tops: Vec<Top>,
+    pub(crate) prefixes: Vec<PathPrefix>,
+    pub(crate) walk_roots: Vec<WalkRoot>,
     /// Sorted by path.
     pub(crate) files: Vec<ListedFile>,
     pub(crate) shared: Shared,
-    pub(crate) shards: Vec<Shard>,
+    pub(crate) outputs: Vec<WorkerOutput>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
 }
 
-/// Where a directory is: shard and index in it.
+/// Where a directory is: output and index in it.
 #[derive(Clone, Copy)]
 struct Place {
-    shard: u32,
+    output: u32,
     dir: u32,
 }
 
 const NOWHERE: Place = Place {
-    shard: u32::MAX,
+    output: u32::MAX,
     dir: u32::MAX,
 };
 
 /// A directory whose items are being put out.
 struct Frame {
     dir: u32,
-    shard: u32,
+    output: u32,
     at: usize,
     end: usize,
     first_child: u32,
@@ -51,7 +51,7 @@ struct Frame {
 
 /// The listing in the making.
 struct Builder<'p> {
-    shards: &'p [Shard],
+    outputs: &'p [WorkerOutput],
     places: Vec<Place>,
     entries: Vec<Entry>,
     runs: Vec<Run>,
@@ -60,61 +60,61 @@ struct Builder<'p> {
 
 /// What sorts as one piece: the tree of a root, or a file that is a root.
 enum Unit {
-    Tree { base: u32, ticket: u32 },
+    Tree { prefix: u32, ticket: u32 },
     File(ListedFile),
 }
 
 pub(crate) fn merge(parts: Parts) -> Listing {
     let Parts {
-        mut bases,
-        tops,
+        mut prefixes,
+        walk_roots,
         files,
-        mut shards,
+        mut outputs,
         mut errors,
         mut skipped,
         shared,
         ..
     } = parts;
     let sizes = || files.iter().map(|file| file.stat.stamp.size);
-    let named_bytes = tops
+    let named_bytes = walk_roots
         .is_empty()
         .then(|| sizes().fold(0, u64::saturating_add));
-    let items: usize = shards.iter().map(|shard| shard.items.len()).sum();
+    let items: usize = outputs.iter().map(|output| output.items.len()).sum();
     assert!(
         items + files.len() <= u32::MAX as usize,
         "more than 4294967295 entries"
     );
-    let directories = shards.iter().map(|shard| shard.dirs.len() as u64).sum();
-    for shard in &mut shards {
-        skipped.add(&shard.skipped);
-        errors.append(&mut shard.errors);
+    let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
+    for output in &mut outputs {
+        skipped.add(&output.skipped);
+        errors.append(&mut output.errors);
     }
 
-    let mut units = units(&bases, &tops, files, parts.entries);
+    let mut units = units(&prefixes, &walk_roots, files, parts.entries);
     units.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut own = Shard::default();
+    let mut own = WorkerOutput::default();
     let mut listed = Vec::new();
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let mut builder = Builder {
-        places: places(&shards, shared.tickets()),
+        places: places(&outputs, shared.tickets()),
         entries: Vec::with_capacity(items),
         runs: Vec::new(),
-        dirs: Vec::with_capacity(shards.iter().map(|shard| shard.dirs.len()).sum()),
-        shards: &shards,
+        dirs: Vec::with_capacity(outputs.iter().map(|output| output.dirs.len()).sum()),
+        outputs: &outputs,
     };
     let mut files_dir = None;
     for (_, unit) in units {
         let start = builder.entries.len();
         let follows_file = files_dir.is_some();
         match unit {
-            Unit::Tree { base, ticket } => {
-                builder.emit_tree(base, ticket);
+            Unit::Tree { prefix, ticket } => {
+                builder.emit_tree(prefix, ticket);
                 files_dir = None;
             }
             Unit::File(file) => {
                 let place = FilePlace {
                     own: &mut own,
-                    bases: &mut bases,
+                    prefixes: &mut prefixes,
                     metadata: parts.metadata,
                     shared: &shared,
                 };
@@ -137,14 +137,14 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         ..
     } = builder;
 
-    shards.push(own);
-    let mut arenas = Vec::with_capacity(shards.len());
-    let mut columns = Vec::with_capacity(shards.len());
-    for shard in shards {
-        let mut names = shard.names;
+    outputs.push(own);
+    let mut arenas = Vec::with_capacity(outputs.len());
+    let mut columns = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        let mut names = output.names;
         names.shrink_to_fit();
         arenas.push(names);
-        columns.push(shard.columns);
+        columns.push(output.columns);
     }
     errors.sort_by(|a, b| a.path().cmp(b.path()).then(a.op().cmp(b.op())));
     let mut listing = Listing {
@@ -152,9 +152,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         columns: Columns::gather(columns, &runs),
         classes: shared.into_classes(),
         dirs,
-        top_devs: tops.iter().map(|top| top.id.dev).collect(),
+        walk_root_devs: walk_roots
+            .iter()
+            .map(|walk_root| walk_root.id.dev)
+            .collect(),
         arenas,
-        bases,
+        prefixes,
         listed,
         named_bytes,
         errors,
@@ -172,21 +175,24 @@ pub(crate) fn merge(parts: Parts) -> Listing {
 
 /// Trees and files, each with the least path that can be in it.
 fn units(
-    bases: &[Base],
-    tops: &[Top],
+    prefixes: &[PathPrefix],
+    walk_roots: &[WalkRoot],
     files: Vec<ListedFile>,
     entries: Entries,
 ) -> Vec<(Vec<u8>, Unit)> {
-    let mut units = Vec::with_capacity(bases.len() + files.len());
-    for top in tops.iter().filter(|top| top.path.is_empty()) {
-        let base = &bases[top.base as usize];
+    let mut units = Vec::with_capacity(prefixes.len() + files.len());
+    for walk_root in walk_roots
+        .iter()
+        .filter(|walk_root| walk_root.path.is_empty())
+    {
+        let prefix = &prefixes[walk_root.prefix as usize];
         let least = match entries {
-            Entries::Files => &base.prefix,
-            Entries::All => &base.path,
+            Entries::Files => &prefix.printed,
+            Entries::All => &prefix.path,
         };
         let unit = Unit::Tree {
-            base: top.base,
-            ticket: top.ticket,
+            prefix: walk_root.prefix,
+            ticket: walk_root.ticket,
         };
         units.push((least.clone(), unit));
     }
@@ -197,12 +203,12 @@ fn units(
 }
 
 /// Where each ticket's directory is.
-fn places(shards: &[Shard], tickets: usize) -> Vec<Place> {
+fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
     let mut places = vec![NOWHERE; tickets];
-    for (shard, found) in shards.iter().enumerate() {
+    for (output, found) in outputs.iter().enumerate() {
         for (dir, record) in found.dirs.iter().enumerate() {
             places[record.ticket as usize] = Place {
-                shard: shard as u32,
+                output: output as u32,
                 dir: dir as u32,
             };
         }
@@ -212,33 +218,33 @@ fn places(shards: &[Shard], tickets: usize) -> Vec<Place> {
 
 /// What a root that is a file is put into.
 struct FilePlace<'p> {
-    own: &'p mut Shard,
-    bases: &'p mut Vec<Base>,
+    own: &'p mut WorkerOutput,
+    prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
     shared: &'p Shared,
 }
 
 impl Builder<'_> {
     /// Puts out a root's tree, depth first.
-    fn emit_tree(&mut self, base: u32, ticket: u32) {
+    fn emit_tree(&mut self, prefix: u32, ticket: u32) {
         let mut frames = Vec::new();
         let root = Dir {
             parent: NO_PARENT,
-            base,
+            prefix,
             path_len: 0,
             arena: 0,
             name_arena: 0,
             name_len: 0,
-            top: NO_TOP,
+            walk_root: NO_WALK_ROOT,
             name: 0,
             names: 0,
             ino: 0,
         };
         frames.extend(self.open(ticket, root));
         while let Some(frame) = frames.last_mut() {
-            let shard = &self.shards[frame.shard as usize];
+            let output = &self.outputs[frame.output as usize];
             let start = frame.at;
-            let items = &shard.items[start..frame.end];
+            let items = &output.items[start..frame.end];
             let entries = items.iter().take_while(|item| item.child == NO_CHILD);
             let dir = frame.dir;
             let before = self.entries.len();
@@ -249,7 +255,7 @@ impl Builder<'_> {
             }));
             let len = self.entries.len() - before;
             if len > 0 {
-                push_run(&mut self.runs, frame.shard, start, len);
+                push_run(&mut self.runs, frame.output, start, len);
             }
             frame.at += len;
             let Some(item) = items.get(len) else {
@@ -259,18 +265,18 @@ impl Builder<'_> {
             frame.at += 1;
             let parent = &self.dirs[dir as usize];
             let name = parent.names + u64::from(item.name) + 1;
-            let name_len = shard.names[name as usize..]
+            let name_len = output.names[name as usize..]
                 .iter()
                 .position(|&byte| byte == 0)
                 .unwrap_or(0);
             let child = Dir {
                 parent: dir,
-                base,
+                prefix,
                 path_len: parent.path_len + name_len as u32 + 1,
                 arena: 0,
-                name_arena: frame.shard as u16,
+                name_arena: frame.output as u16,
                 name_len: name_len as u16,
-                top: NO_TOP,
+                walk_root: NO_WALK_ROOT,
                 name,
                 names: 0,
                 ino: 0,
@@ -283,17 +289,17 @@ impl Builder<'_> {
     /// Begins a directory, unless it has not been read.
     fn open(&mut self, ticket: u32, mut dir: Dir) -> Option<Frame> {
         let place = self.places[ticket as usize];
-        let shard = self.shards.get(place.shard as usize)?;
-        let record = &shard.dirs[place.dir as usize];
-        dir.arena = place.shard as u16;
+        let output = self.outputs.get(place.output as usize)?;
+        let record = &output.dirs[place.dir as usize];
+        dir.arena = place.output as u16;
         dir.names = record.names;
-        dir.top = record.top;
+        dir.walk_root = record.walk_root;
         dir.ino = record.ino;
         let id = self.dirs.len() as u32;
         self.dirs.push(dir);
         Some(Frame {
             dir: id,
-            shard: place.shard,
+            output: place.output,
             at: record.start as usize,
             end: record.end as usize,
             first_child: record.first_child,
@@ -305,7 +311,7 @@ impl Builder<'_> {
     fn emit_file(&mut self, file: &ListedFile, place: FilePlace<'_>, before: Option<u32>) -> u32 {
         let FilePlace {
             own,
-            bases,
+            prefixes,
             metadata,
             shared,
         } = place;
@@ -318,28 +324,28 @@ impl Builder<'_> {
             _ => (prefix, prefix, name),
         };
         let at = own.names.len() as u64;
-        let arena = self.shards.len() as u16;
+        let arena = self.outputs.len() as u16;
         let reusable = before.filter(|&dir| {
             let dir = &self.dirs[dir as usize];
-            let base = &bases[dir.base as usize];
-            base.prefix == prefix && base.path == path && at - dir.names < 1 << 31
+            let known = &prefixes[dir.prefix as usize];
+            known.printed == prefix && known.path == path && at - dir.names < 1 << 31
         });
         let dir = reusable.unwrap_or(self.dirs.len() as u32);
         if reusable.is_none() {
             self.dirs.push(Dir {
                 parent: NO_PARENT,
-                base: bases.len() as u32,
+                prefix: prefixes.len() as u32,
                 path_len: 0,
                 arena,
                 name_arena: arena,
                 name_len: 0,
-                top: NO_TOP,
+                walk_root: NO_WALK_ROOT,
                 name: 0,
                 names: at,
                 ino: 0,
             });
-            bases.push(Base {
-                prefix: prefix.to_vec(),
+            prefixes.push(PathPrefix {
+                printed: prefix.to_vec(),
                 path: path.to_vec(),
                 root: file.root,
                 fd: None,
@@ -355,7 +361,7 @@ impl Builder<'_> {
             ino: file.stat.id.ino,
         });
         // Only counted: the columns are parallel to them.
-        own.items.push(crate::shard::Item {
+        own.items.push(crate::worker_output::Item {
             name: 0,
             child: NO_CHILD,
             ino: 0,

@@ -49,7 +49,7 @@ pub enum Metadata {
     /// Nothing but name and kind: no system call per file.
     #[default]
     None,
-    /// [`Meta`](crate::Meta): identity, stamp, link count.
+    /// [`BasicStat`](crate::BasicStat): identity, stamp, link count.
     Basic,
     /// [`FileStat`](crate::FileStat): everything.
     Full,
@@ -91,17 +91,17 @@ pub enum Spellings {
 /// What to list. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
-/// use bc_walk::{Globs, Hidden, Options};
+/// use bc_walk::{Globs, Hidden, WalkOptions};
 ///
-/// let options = Options {
+/// let options = WalkOptions {
 ///     hidden: Hidden::Skip,
 ///     exclude: Globs::new(&[b"*.o".to_vec(), b"target".to_vec()])?,
-///     ..Options::default()
+///     ..WalkOptions::default()
 /// };
 /// # Ok::<(), bc_walk::GlobError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct WalkOptions {
     /// Names that start with a dot.
     pub hidden: Hidden,
     /// Symbolic links below the roots.
@@ -130,10 +130,4 @@ pub struct Options {
     pub leave_out: Vec<OwnFile>,
     /// What is named more than once.
     pub spellings: Spellings,
-}
-
-impl Options {
-    pub(crate) fn filters_by_size(&self) -> bool {
-        self.min_size > 0 || self.max_size.is_some()
-    }
 }

@@ -16,7 +16,7 @@ use bc_fs::mount::{Traits, basic_traits};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-use crate::{FileStat, Identity, Meta, Stamp};
+use crate::{BasicStat, FileStat, Identity, Stamp};
 
 /// Something about directories. One that was put in without a way is known by its number alone.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl OwnFile {
         &self,
         id: Identity,
         way: impl FnOnce() -> Option<Vec<u8>>,
-        now: impl FnOnce() -> Option<Meta>,
+        now: impl FnOnce() -> Option<BasicStat>,
     ) -> bool {
         if self.id != id {
             return false;
@@ -166,7 +166,7 @@ impl OwnFile {
         let Some(view) = &self.view else {
             return true;
         };
-        let same_state = |meta: Meta| (meta.stamp, meta.nlink) == (view.stamp, view.nlink);
+        let same_state = |meta: BasicStat| (meta.stamp, meta.nlink) == (view.stamp, view.nlink);
         view.way.is_some() && way() == view.way || now().is_some_and(same_state)
     }
 }
@@ -212,7 +212,7 @@ mod tests {
             mtime_ns: 2,
             ctime_ns: 3,
         };
-        let meta = |stamp| Meta {
+        let meta = |stamp| BasicStat {
             id: ONE,
             stamp,
             nlink: 1,

@@ -11,16 +11,16 @@ use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
+use crate::adaptive::{AdaptiveWorkers, Tuning};
+use crate::ancestors::{AncestorFds, is_long};
 use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
-use crate::growth::Growth;
-use crate::listing::Base;
+use crate::filter::Reason;
+use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
-use crate::spine::{Spine, is_long};
-use crate::tree::{Listed, Shared, Top};
-use crate::walk::Tuning;
+use crate::tree::{Listed, Shared, WalkRoot};
 use crate::{
-    Entries, Error, ErrorKind, FileStat, Identity, Kind, Metadata, Options, OwnFile, Skipped,
-    Spellings, Symlinks, Workers,
+    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, Skipped, Spellings,
+    Symlinks, WalkOptions, Workers,
 };
 
 /// Descriptors of this many root directories are kept open, so that a listing finds them
@@ -53,8 +53,8 @@ pub(crate) struct ListedFile {
 /// The paths, sorted out.
 #[derive(Debug, Default)]
 pub(crate) struct Roots {
-    pub(crate) bases: Vec<Base>,
-    pub(crate) tops: Vec<Top>,
+    pub(crate) prefixes: Vec<PathPrefix>,
+    pub(crate) walk_roots: Vec<WalkRoot>,
     pub(crate) files: Vec<ListedFile>,
     pub(crate) listed: Listed,
     pub(crate) errors: Vec<Error>,
@@ -74,7 +74,7 @@ struct Probe {
 pub(crate) fn resolve(
     given: Given,
     paths: Vec<Vec<u8>>,
-    options: &Options,
+    options: &WalkOptions,
     workers: &dyn Fn() -> Workers,
     shared: &Shared,
     cancel: &Cancel,
@@ -85,7 +85,7 @@ pub(crate) fn resolve(
     let mut seen = Places::default();
     for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
         let result = match probe {
-            Some(Ok(probe)) if probe.stat.kind() == Kind::Dir && given == Given::Roots => {
+            Some(Ok(probe)) if probe.stat.kind() == FileKind::Dir && given == Given::Roots => {
                 roots.add_directory(root as u32, &path, shared, &mut seen)
             }
             Some(Ok(probe)) => roots.add_file(root as u32, &path, probe, given, options),
@@ -125,12 +125,12 @@ impl Roots {
             self.skipped.repeated += 1;
             return Ok(());
         }
-        let mut prefix = path.to_vec();
-        if !prefix.ends_with(b"/") {
-            prefix.push(b'/');
+        let mut printed = path.to_vec();
+        if !printed.ends_with(b"/") {
+            printed.push(b'/');
         }
-        self.tops.push(Top {
-            base: self.bases.len() as u32,
+        self.walk_roots.push(WalkRoot {
+            prefix: self.prefixes.len() as u32,
             path: Vec::new(),
             ticket: shared.take_tickets(1),
             depth: 0,
@@ -139,11 +139,11 @@ impl Roots {
             way,
             ignores: None,
         });
-        self.bases.push(Base {
-            prefix,
+        self.prefixes.push(PathPrefix {
+            printed,
             path: path.to_vec(),
             root,
-            fd: (self.bases.len() < KEPT_OPEN).then(|| Arc::new(fd)),
+            fd: (self.prefixes.len() < KEPT_OPEN).then(|| Arc::new(fd)),
             id: Some(id),
         });
         Ok(())
@@ -155,19 +155,19 @@ impl Roots {
         path: &[u8],
         probe: Probe,
         given: Given,
-        options: &Options,
+        options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {
         let kind = probe.stat.kind();
-        if options.entries == Entries::Files && kind != Kind::File {
+        if options.entries == Entries::Files && kind != FileKind::File {
             return Err(match kind {
-                Kind::Dir => ("open", ErrorKind::System(Errno::ISDIR.raw_os_error())),
+                FileKind::Dir => ("open", ErrorKind::System(Errno::ISDIR.raw_os_error())),
                 _ => ("open", ErrorKind::NotRegular),
             });
         }
         let prefix = split(path);
         let name = &path[prefix..];
-        if let Some(counter) = self.filter(path, name, &probe.stat, given, options) {
-            *counter += 1;
+        let reason = filter(path, name, &probe.stat, given, options);
+        if self.skipped.count(reason) {
             return Ok(());
         }
         if let Some((id, way)) = &probe.parent
@@ -189,57 +189,40 @@ impl Roots {
         });
         Ok(())
     }
+}
 
-    /// The counter of the reason for which a file is left out. What is hidden or ignored
-    /// does not count: it has been named. Patterns with a slash are matched against the path
-    /// as it stands in a list, and against the bare name of a root.
-    fn filter(
-        &mut self,
-        path: &[u8],
-        name: &[u8],
-        stat: &FileStat,
-        given: Given,
-        options: &Options,
-    ) -> Option<&mut u64> {
-        let skipped = &mut self.skipped;
-        if stat.kind() != Kind::File {
-            return None;
-        }
-        let matched = match given {
-            Given::Roots => name,
-            Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
-        };
-        let is_own = |own: &OwnFile| {
-            own.is(
-                stat.id,
-                || canonical(path),
-                || {
-                    let probe = probe(path, None, Metadata::Basic, &mut Spine::default());
-                    Some(probe.ok()?.stat.meta())
-                },
-            )
-        };
-        if options.leave_out.iter().any(is_own) {
-            Some(&mut skipped.left_out)
-        } else if options.exclude.matches_file(matched) {
-            Some(&mut skipped.excluded)
-        } else if !options.include.is_empty() && !options.include.matches_file(matched) {
-            Some(&mut skipped.not_included)
-        } else if stat.stamp.size < options.min_size {
-            Some(&mut skipped.too_small)
-        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
-            Some(&mut skipped.too_large)
-        } else {
-            None
-        }
+/// Why a file that was named is left out. What is hidden or ignored is not: it has been named.
+/// Patterns with a slash are matched against the path as it stands in a list, and against the bare
+/// name of a root.
+fn filter(
+    path: &[u8],
+    name: &[u8],
+    stat: &FileStat,
+    given: Given,
+    options: &WalkOptions,
+) -> Option<Reason> {
+    if stat.kind() != FileKind::File {
+        return None;
     }
+    let matched = match given {
+        Given::Roots => name,
+        Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
+    };
+    let state = || {
+        let probe = probe(path, None, Metadata::Basic, &mut AncestorFds::default());
+        Some(probe.ok()?.stat.meta())
+    };
+    options
+        .filter_identity(stat.id, || canonical(path), state)
+        .or_else(|| options.filter_path(matched, FileKind::File, None))
+        .or_else(|| options.filter_size(stat.stamp.size))
 }
 
 /// Looks at all paths, in parallel where there are many. `None`: not reached, cancelled.
 fn probe_all(
     given: Given,
     paths: &[Vec<u8>],
-    options: &Options,
+    options: &WalkOptions,
     workers: &dyn Fn() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
@@ -251,16 +234,16 @@ fn probe_all(
     };
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
-    let growth = Growth::new(workers, &tuning.pace, &waiting);
+    let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &waiting);
     // To tell spellings apart, and for walks to pass over what is listed beside them.
     let parents_matter =
         paths.len() > 1 && (given == Given::Roots || options.spellings == Spellings::Once);
-    let parts = run_growing(workers.usual(), workers.most(), |_, crew| {
+    let parts = run_growing(workers.usual(), workers.most(), |_, spawner| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
-        let mut way = Spine::default();
-        let enlist = || crew.enlist();
-        let mut watch = growth.watch(&enlist);
+        let mut way = AncestorFds::default();
+        let spawn = || spawner.spawn();
+        let mut watch = adaptive.watch(&spawn);
         while let Some(batch) = cursor.next() {
             if cancel.is_cancelled() {
                 break;
@@ -330,7 +313,7 @@ fn parent(directory: &[u8], way: &mut Way) -> Option<Parent> {
 }
 
 /// Directories on the way to the path that was looked at last.
-type Way = Spine<Arc<OwnedFd>>;
+type Way = AncestorFds<Arc<OwnedFd>>;
 
 /// Opens a directory as a place, links followed.
 fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {

@@ -25,7 +25,7 @@ pub struct Stamp {
 
 /// What a listing with [`Metadata::Basic`](crate::Metadata::Basic) knows of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Meta {
+pub struct BasicStat {
     /// Which file.
     pub id: Identity,
     /// Which state of it.
@@ -57,13 +57,13 @@ pub struct FileStat {
 
 impl FileStat {
     /// The type, from the mode.
-    pub fn kind(&self) -> Kind {
-        Kind::from_mode(self.mode)
+    pub fn kind(&self) -> FileKind {
+        FileKind::from_mode(self.mode)
     }
 
     /// What [`Metadata::Basic`](crate::Metadata::Basic) keeps.
-    pub fn meta(&self) -> Meta {
-        Meta {
+    pub fn meta(&self) -> BasicStat {
+        BasicStat {
             id: self.id,
             stamp: self.stamp,
             nlink: self.nlink,
@@ -132,7 +132,7 @@ fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
 /// What an entry is.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -149,40 +149,40 @@ pub enum Kind {
     Char,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] = [
-        Kind::File,
-        Kind::Dir,
-        Kind::Symlink,
-        Kind::Fifo,
-        Kind::Socket,
-        Kind::Block,
-        Kind::Char,
+impl FileKind {
+    const ALL: [FileKind; 7] = [
+        FileKind::File,
+        FileKind::Dir,
+        FileKind::Symlink,
+        FileKind::Fifo,
+        FileKind::Socket,
+        FileKind::Block,
+        FileKind::Char,
     ];
 
     /// From the type bits of a mode. Bits that mean nothing are taken as a character device:
     /// never opened.
-    pub fn from_mode(mode: u32) -> Kind {
-        Kind::from_type(FileType::from_raw_mode(mode)).unwrap_or(Kind::Char)
+    pub fn from_mode(mode: u32) -> FileKind {
+        FileKind::from_type(FileType::from_raw_mode(mode)).unwrap_or(FileKind::Char)
     }
 
     /// `None` for an unknown type.
-    pub(crate) fn from_type(file_type: FileType) -> Option<Kind> {
+    pub(crate) fn from_type(file_type: FileType) -> Option<FileKind> {
         Some(match file_type {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Dir,
-            FileType::Symlink => Kind::Symlink,
-            FileType::Fifo => Kind::Fifo,
-            FileType::Socket => Kind::Socket,
-            FileType::BlockDevice => Kind::Block,
-            FileType::CharacterDevice => Kind::Char,
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Dir,
+            FileType::Symlink => FileKind::Symlink,
+            FileType::Fifo => FileKind::Fifo,
+            FileType::Socket => FileKind::Socket,
+            FileType::BlockDevice => FileKind::Block,
+            FileType::CharacterDevice => FileKind::Char,
             FileType::Unknown => return None,
         })
     }
 
     /// The inverse of `self as u8`.
-    pub(crate) fn from_code(code: u8) -> Kind {
-        Kind::ALL[usize::from(code)]
+    pub(crate) fn from_code(code: u8) -> FileKind {
+        FileKind::ALL[usize::from(code)]
     }
 }
 
@@ -212,12 +212,12 @@ mod tests {
 
     #[test]
     fn kinds() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_code(kind as u8), kind);
+        for kind in FileKind::ALL {
+            assert_eq!(FileKind::from_code(kind as u8), kind);
         }
-        assert_eq!(Kind::from_mode(0o100_644), Kind::File);
-        assert_eq!(Kind::from_mode(0o040_755), Kind::Dir);
-        assert_eq!(Kind::from_mode(0o120_777), Kind::Symlink);
-        assert_eq!(Kind::from_mode(0), Kind::Char);
+        assert_eq!(FileKind::from_mode(0o100_644), FileKind::File);
+        assert_eq!(FileKind::from_mode(0o040_755), FileKind::Dir);
+        assert_eq!(FileKind::from_mode(0o120_777), FileKind::Symlink);
+        assert_eq!(FileKind::from_mode(0), FileKind::Char);
     }
 }

@@ -11,16 +11,16 @@ use bc_pool::Cancel;
 use crate::columns::{Class, Classes};
 use crate::fd::Opener;
 use crate::ignores::Ignores;
-use crate::listing::Base;
+use crate::listing::PathPrefix;
 use crate::places::{Places, join};
-use crate::{Identity, Options};
+use crate::{Identity, WalkOptions};
 
 /// A directory from which a walk begins and within which neither device nor mount changes: a
 /// root, a mount point or the target of a followed link.
 #[derive(Debug)]
-pub(crate) struct Top {
-    pub(crate) base: u32,
-    /// Below the base, without a closing slash; empty for a root.
+pub(crate) struct WalkRoot {
+    pub(crate) prefix: u32,
+    /// Below the prefix, without a closing slash; empty for a root.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Top {
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
-impl Top {
+impl WalkRoot {
     /// The way to what is below, where numbers do not tell: no link and no mount comes between.
     pub(crate) fn way_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
         self.way.as_ref().map(|way| join(way, below))
@@ -41,10 +41,10 @@ impl Top {
 /// A directory to read.
 #[derive(Debug)]
 pub(crate) struct Task {
-    pub(crate) top: u32,
-    /// The top's descriptor; `None`: this is the top, not opened yet.
+    pub(crate) walk_root: u32,
+    /// The walk root's descriptor; `None`: this is the walk root, not opened yet.
     pub(crate) fd: Option<Arc<OwnedFd>>,
-    /// Below the top, without a closing slash; empty for the top itself.
+    /// Below the walk root, without a closing slash; empty for the walk root itself.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
@@ -58,14 +58,14 @@ pub(crate) type Listed = Places<HashSet<Vec<u8>>>;
 
 /// What does not change while workers run.
 pub(crate) struct Context<'w> {
-    pub(crate) options: &'w Options,
+    pub(crate) options: &'w WalkOptions,
     pub(crate) cancel: &'w Cancel,
     pub(crate) opener: &'w Opener,
-    pub(crate) bases: &'w [Base],
-    pub(crate) tops: &'w [Top],
-    /// All tops: who meets one on the way down leaves it to that top. Two walks
-    /// can only overlap from one's top downwards, so nothing else need be remembered.
-    pub(crate) top_places: &'w Places<()>,
+    pub(crate) prefixes: &'w [PathPrefix],
+    pub(crate) walk_roots: &'w [WalkRoot],
+    /// All walk roots: who meets one on the way down leaves it to that walk root. Two walks
+    /// can only overlap from one's walk root downwards, so nothing else need be remembered.
+    pub(crate) walk_root_places: &'w Places<()>,
     /// The roots, if there are several and directories are listed: who meets one on the way
     /// does not list it again.
     pub(crate) inner_roots: &'w Places<()>,

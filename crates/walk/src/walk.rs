@@ -6,47 +6,26 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bc_fs::mount::{Traits, basic_traits};
 use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+use crate::adaptive::{AdaptiveWorkers, Pace, Tuning};
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::growth::{Growth, Pace};
-use crate::listing::Base;
+use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
 use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
-use crate::shard::{Pending, Shard};
-use crate::tree::{Context, Listed, Shared, Task, Top};
-use crate::{Entries, Error, FileStat, FileSystems, Identity, Listing, Options, Skipped, Workers};
-
-/// Walks this long on the caller's thread before it starts others: about what starting a
-/// thread costs, so a small tree never does and a large one loses nothing that counts.
-const ALONE: Duration = Duration::from_micros(250);
+use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
+use crate::worker_output::{Pending, WorkerOutput};
+use crate::{Entries, Error, FileStat, Identity, Listing, Skipped, WalkOptions, Workers};
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
 const QUEUE: usize = 64;
-
-/// When a walk gets more workers. Nothing but the time that it takes depends on it.
-pub(crate) struct Tuning {
-    /// How long the caller's thread is alone.
-    pub(crate) alone: Duration,
-    /// How soon those that wait for storage are joined by others.
-    pub(crate) pace: Pace,
-}
-
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
-            alone: ALONE,
-            pace: Pace::default(),
-        }
-    }
-}
 
 /// Lists what is below the roots: directories are walked, anything else is listed itself.
 ///
@@ -73,7 +52,7 @@ impl Default for Tuning {
 /// Beyond 2^32 entries: some 100 GB of memory.
 pub fn walk(
     roots: &[OsString],
-    options: &Options,
+    options: &WalkOptions,
     workers: impl Into<Workers>,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
@@ -89,7 +68,7 @@ pub fn walk(
 /// Only if a worker panics.
 pub fn walk_with(
     roots: &[OsString],
-    options: &Options,
+    options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
@@ -116,10 +95,10 @@ pub fn walk_with(
 ///
 /// ```
 /// use bc_pool::Cancel;
-/// use bc_walk::{Options, list_files};
+/// use bc_walk::{WalkOptions, list_files};
 ///
 /// let paths = vec![b"src/lib.rs".to_vec(), b"Cargo.toml".to_vec(), b"none".to_vec()];
-/// let listing = list_files(paths, &Options::default(), 1, &Cancel::new())?;
+/// let listing = list_files(paths, &WalkOptions::default(), 1, &Cancel::new())?;
 /// let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
 /// assert_eq!(paths, [&b"Cargo.toml"[..], b"src/lib.rs"]);
 /// assert_eq!(listing.errors()[0].path(), b"none");
@@ -127,7 +106,7 @@ pub fn walk_with(
 /// ```
 pub fn list_files(
     paths: Vec<Vec<u8>>,
-    options: &Options,
+    options: &WalkOptions,
     workers: impl Into<Workers>,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
@@ -138,7 +117,7 @@ pub fn list_files(
 pub(crate) fn list(
     given: Given,
     paths: Vec<Vec<u8>>,
-    options: &Options,
+    options: &WalkOptions,
     workers: Workers,
     cancel: &Cancel,
     tuning: &Tuning,
@@ -149,20 +128,20 @@ pub(crate) fn list(
 
 /// A walk in progress.
 struct Walk<'w> {
-    options: &'w Options,
+    options: &'w WalkOptions,
     workers: Workers,
     cancel: &'w Cancel,
     tuning: &'w Tuning,
     opener: Opener,
-    bases: Vec<Base>,
-    tops: Vec<Top>,
-    top_places: Places<()>,
+    prefixes: Vec<PathPrefix>,
+    walk_roots: Vec<WalkRoot>,
+    walk_root_places: Places<()>,
     inner_roots: Places<()>,
     listed: Listed,
     watched: HashSet<u64>,
     shared: Shared,
     /// One for each worker that ever ran.
-    shards: Vec<Mutex<Shard>>,
+    outputs: Vec<Mutex<WorkerOutput>>,
     errors: Vec<Error>,
     skipped: Skipped,
 }
@@ -170,7 +149,7 @@ struct Walk<'w> {
 pub(crate) fn list_with(
     given: Given,
     paths: Vec<Vec<u8>>,
-    options: &Options,
+    options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
@@ -181,20 +160,20 @@ pub(crate) fn list_with(
     let ask = || *workers;
     let roots = resolve(given, paths, options, &ask, &shared, cancel, tuning)?;
     let Roots {
-        bases,
-        tops,
+        prefixes,
+        walk_roots,
         files,
         listed,
         errors,
         skipped,
     } = roots;
     let mut inner_roots = Places::default();
-    if options.entries == Entries::All && tops.len() > 1 {
-        for top in &tops {
-            inner_roots.entry(top.id, top.way.as_deref());
+    if options.entries == Entries::All && walk_roots.len() > 1 {
+        for walk_root in &walk_roots {
+            inner_roots.entry(walk_root.id, walk_root.way.as_deref());
         }
     }
-    let workers = match tops[..] {
+    let workers = match walk_roots[..] {
         [] => Workers::from(1),
         _ => ask(),
     };
@@ -204,14 +183,14 @@ pub(crate) fn list_with(
         cancel,
         tuning,
         opener,
-        bases,
-        tops,
-        top_places: Places::default(),
+        prefixes,
+        walk_roots,
+        walk_root_places: Places::default(),
         inner_roots,
         listed,
         watched: HashSet::new(),
         shared,
-        shards: vec![Mutex::default()],
+        outputs: vec![Mutex::default()],
         errors,
         skipped,
     };
@@ -222,67 +201,65 @@ pub(crate) fn list_with(
             break;
         }
         if walk.enter(next, &mut visited) {
-            let first = walk.tops.len() - 1;
+            let first = walk.walk_roots.len() - 1;
             pending.extend(walk.batch(first)?);
         }
     }
-    let shards = walk.shards.into_iter().map(into_inner).collect();
+    let outputs = walk.outputs.into_iter().map(into_inner).collect();
     Ok(merge(Parts {
         entries: options.entries,
         metadata: options.metadata,
         symlinks: options.symlinks,
         opener: walk.opener,
-        bases: walk.bases,
-        tops: walk.tops,
+        prefixes: walk.prefixes,
+        walk_roots: walk.walk_roots,
         files,
         shared: walk.shared,
-        shards,
+        outputs,
         errors: walk.errors,
         skipped: walk.skipped,
     }))
 }
 
 impl Walk<'_> {
-    /// Walks from the tops that are new, and returns what was put off, by printed path.
-    fn batch(
-        &mut self,
-        first_top: usize,
-    ) -> Result<BTreeMap<(Vec<u8>, u32), Pending>, WorkerPanic> {
+    /// Walks from the walk roots that are new, and returns what was put off, by printed path.
+    fn batch(&mut self, first: usize) -> Result<BTreeMap<(Vec<u8>, u32), Pending>, WorkerPanic> {
         self.watch();
         let context = Context {
             options: self.options,
             cancel: self.cancel,
             opener: &self.opener,
-            bases: &self.bases,
-            tops: &self.tops,
-            top_places: &self.top_places,
+            prefixes: &self.prefixes,
+            walk_roots: &self.walk_roots,
+            walk_root_places: &self.walk_root_places,
             inner_roots: &self.inner_roots,
             listed: &self.listed,
             watched: &self.watched,
             shared: &self.shared,
         };
         let left = run(1, |_| {
-            let tasks = (first_top..self.tops.len())
+            let tasks = (first..self.walk_roots.len())
                 .rev()
-                .map(|top| first_task(&self.tops[top], top as u32))
+                .map(|walk_root| first_task(&self.walk_roots[walk_root], walk_root as u32))
                 .collect();
-            let shard = &mut lock(&self.shards[0]);
-            walk_alone(&context, shard, tasks, self.workers, self.tuning)
+            let output = &mut lock(&self.outputs[0]);
+            walk_alone(&context, output, tasks, self.workers, self.tuning)
         })?;
         let tasks: Vec<Task> = left.into_iter().flatten().collect();
         if !tasks.is_empty() && !self.cancel.is_cancelled() {
-            let before = self.shards.len();
-            self.shards.resize_with(self.workers.most(), Mutex::default);
+            let before = self.outputs.len();
+            self.outputs
+                .resize_with(self.workers.most(), Mutex::default);
             let pace = &self.tuning.pace;
-            let ran = walk_together(&context, &self.shards, tasks, self.workers, pace)?;
-            self.shards.truncate(ran.max(before));
+            let ran = walk_together(&context, &self.outputs, tasks, self.workers, pace)?;
+            self.outputs.truncate(ran.max(before));
         }
         let mut pending = BTreeMap::new();
-        for shard in &self.shards {
-            for next in std::mem::take(&mut lock(shard).pending) {
-                let mut path = self.bases[next.base as usize].prefix.clone();
+        for output in &self.outputs {
+            for next in std::mem::take(&mut lock(output).pending) {
+                let mut path = self.prefixes[next.prefix as usize].printed.clone();
                 path.extend_from_slice(&next.path);
-                pending.insert((path, next.base), next);
+                pending.insert((path, next.prefix), next);
             }
         }
         Ok(pending)
@@ -290,43 +267,40 @@ impl Walk<'_> {
 
     /// Brings the sets up to date that tell which directories to look at twice.
     fn watch(&mut self) {
-        for top in &self.tops {
-            self.top_places.entry(top.id, top.way.as_deref());
+        for walk_root in &self.walk_roots {
+            self.walk_root_places
+                .entry(walk_root.id, walk_root.way.as_deref());
         }
-        // A single top cannot be met on the way down from itself, but through a mount point,
+        // A single walk root cannot be met on the way down from itself, but through a mount point,
         // which is looked at anyway.
-        if self.tops.len() > 1 {
-            self.watched.extend(self.top_places.inodes());
+        if self.walk_roots.len() > 1 {
+            self.watched.extend(self.walk_root_places.inodes());
         }
         self.watched.extend(self.listed.inodes());
     }
 
-    /// Decides whether to enter what was put off: adds a top, or counts why not.
+    /// Decides whether to enter what was put off: adds a walk root, or counts why not.
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
-        let base = &self.bases[next.base as usize];
-        let looked = self.look(base, &next.path);
+        let prefix = &self.prefixes[next.prefix as usize];
+        let looked = self.look(prefix, &next.path);
         let (id, traits, way) = match looked {
             Ok(looked) => looked,
             Err(errno) => {
-                let path = [&base.prefix[..], &next.path].concat();
+                let path = [&prefix.printed[..], &next.path].concat();
                 self.errors.push(Error::new(path, "open", errno));
                 return false;
             }
         };
-        let root_dev = base.id.map(|id| id.dev);
-        let skipped = &mut self.skipped;
-        if self.options.file_systems == FileSystems::One && Some(id.dev) != root_dev {
-            skipped.other_file_system += 1;
+        let root_dev = prefix.id.map(|id| id.dev);
+        let reason = self.options.filter_file_system(id.dev, root_dev, &traits);
+        if self.skipped.count(reason) {
             false
-        } else if traits.pseudo && Some(id.dev) != root_dev {
-            skipped.pseudo_file_system += 1;
-            false
-        } else if visited.contains(id, way.as_deref(), &self.tops, &self.shards) {
-            skipped.repeated += 1;
+        } else if visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs) {
+            self.skipped.repeated += 1;
             false
         } else {
-            self.tops.push(Top {
-                base: next.base,
+            self.walk_roots.push(WalkRoot {
+                prefix: next.prefix,
                 path: next.path,
                 ticket: next.ticket,
                 depth: next.depth,
@@ -340,15 +314,19 @@ impl Walk<'_> {
     }
 
     /// Which directory that is, and the way there if numbers do not tell.
-    fn look(&self, base: &Base, path: &[u8]) -> Result<(Identity, Traits, Option<Vec<u8>>), Errno> {
-        let base_fd: Arc<OwnedFd> = match &base.fd {
+    fn look(
+        &self,
+        prefix: &PathPrefix,
+        path: &[u8],
+    ) -> Result<(Identity, Traits, Option<Vec<u8>>), Errno> {
+        let prefix_fd: Arc<OwnedFd> = match &prefix.fd {
             Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_following(&base.path, PATH_DIR)?),
+            None => Arc::new(open_following(&prefix.path, PATH_DIR)?),
         };
         let symlinks = self.options.symlinks;
         let fd =
             self.opener
-                .open_below(base_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
+                .open_below(prefix_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
         let traits = basic_traits(&fd)?;
         let way = way_where_needed(&fd, &traits);
         Ok((FileStat::from(&fstat(&fd)?).id, traits, way))
@@ -358,7 +336,7 @@ impl Walk<'_> {
 /// Walks on this thread, until all is done or others are needed; returns what is left.
 fn walk_alone(
     context: &Context<'_>,
-    shard: &mut Shard,
+    output: &mut WorkerOutput,
     mut tasks: Vec<Task>,
     workers: Workers,
     tuning: &Tuning,
@@ -367,10 +345,10 @@ fn walk_alone(
     let limit = (workers.usual() > 1).then_some(tuning.alone);
     // Where one is the usual number, only waiting is a reason to share the work out.
     let waited = Cell::new(false);
-    let enlist = || !waited.replace(true);
-    let growth = Growth::new(workers, &tuning.pace, &|| 1);
-    let watch = limit.is_none().then(|| growth.watch(&enlist)).flatten();
-    let mut worker = Worker::new(context, shard, watch);
+    let spawn = || !waited.replace(true);
+    let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &|| 1);
+    let watch = limit.is_none().then(|| adaptive.watch(&spawn)).flatten();
+    let mut worker = Worker::new(context, output, watch);
     let is_over = || waited.get() || limit.is_some_and(|limit| started.elapsed() >= limit);
     while !context.cancel.is_cancelled() && !is_over() {
         let Some(task) = tasks.pop() else {
@@ -382,10 +360,10 @@ fn walk_alone(
 }
 
 /// Walks on several threads until all is done; returns how many there were, which are the
-/// first of the shards'.
+/// first of `outputs`.
 fn walk_together(
     context: &Context<'_>,
-    shards: &[Mutex<Shard>],
+    outputs: &[Mutex<WorkerOutput>],
     tasks: Vec<Task>,
     workers: Workers,
     pace: &Pace,
@@ -394,11 +372,11 @@ fn walk_together(
     tasks.into_iter().for_each(|task| queue.push(task));
     // Who asks is about to take one.
     let waiting = || queue.waiting().saturating_sub(1);
-    let growth = Growth::new(workers, pace, &waiting);
-    let ran = run_growing(workers.usual(), workers.most(), |worker, crew| {
-        let mut shard = lock(&shards[worker]);
-        let enlist = || crew.enlist();
-        let mut worker = Worker::new(context, &mut shard, growth.watch(&enlist));
+    let adaptive = AdaptiveWorkers::new(workers, pace, &waiting);
+    let ran = run_growing(workers.usual(), workers.most(), |worker, spawner| {
+        let mut output = lock(&outputs[worker]);
+        let spawn = || spawner.spawn();
+        let mut worker = Worker::new(context, &mut output, adaptive.watch(&spawn));
         queue.work(context.cancel, |task, local| {
             worker.process(&task, |child| local.push(child));
         });
@@ -406,15 +384,15 @@ fn walk_together(
     Ok(ran.len())
 }
 
-fn first_task(top: &Top, index: u32) -> Task {
+fn first_task(walk_root: &WalkRoot, index: u32) -> Task {
     Task {
-        top: index,
+        walk_root: index,
         fd: None,
         path: Vec::new(),
-        ticket: top.ticket,
-        depth: top.depth,
-        ino: top.id.ino,
-        ignores: top.ignores.clone(),
+        ticket: walk_root.ticket,
+        depth: walk_root.depth,
+        ino: walk_root.id.ino,
+        ignores: walk_root.ignores.clone(),
     }
 }
 
@@ -422,7 +400,7 @@ fn first_task(top: &Top, index: u32) -> Task {
 #[derive(Default)]
 struct Visited {
     ids: HashSet<Identity>,
-    /// Per shard, how many of its directories are in the set.
+    /// Per output, how many of its directories are in the set.
     known: Vec<usize>,
 }
 
@@ -431,40 +409,45 @@ impl Visited {
         &mut self,
         id: Identity,
         way: Option<&[u8]>,
-        tops: &[Top],
-        shards: &[Mutex<Shard>],
+        walk_roots: &[WalkRoot],
+        outputs: &[Mutex<WorkerOutput>],
     ) -> bool {
         // On a device that no walk has touched yet, nothing has been visited.
-        if tops.iter().all(|top| top.id.dev != id.dev) {
+        if walk_roots
+            .iter()
+            .all(|walk_root| walk_root.id.dev != id.dev)
+        {
             return false;
         }
         // Where numbers do not tell. Without links, a directory that was put off begins a
-        // mount, which no walk enters but from a top.
+        // mount, which no walk enters but from a walk root.
         if let Some(way) = way {
-            return tops.iter().any(|top| top.way.as_deref() == Some(way))
-                || shards.iter().any(|shard| lock(shard).ways.contains(way));
+            return walk_roots
+                .iter()
+                .any(|walk_root| walk_root.way.as_deref() == Some(way))
+                || outputs.iter().any(|output| lock(output).ways.contains(way));
         }
-        self.known.resize(shards.len(), 0);
-        for (shard, known) in shards.iter().zip(&mut self.known) {
-            let shard = lock(shard);
-            for dir in &shard.dirs[*known..] {
+        self.known.resize(outputs.len(), 0);
+        for (output, known) in outputs.iter().zip(&mut self.known) {
+            let output = lock(output);
+            for dir in &output.dirs[*known..] {
                 self.ids.insert(Identity {
-                    dev: tops[dir.top as usize].id.dev,
+                    dev: walk_roots[dir.walk_root as usize].id.dev,
                     ino: dir.ino,
                 });
             }
-            *known = shard.dirs.len();
+            *known = output.dirs.len();
         }
         self.ids.contains(&id)
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(output: &Mutex<WorkerOutput>) -> std::sync::MutexGuard<'_, WorkerOutput> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn into_inner(shard: Mutex<Shard>) -> Shard {
-    shard.into_inner().unwrap_or_else(PoisonError::into_inner)
+fn into_inner(output: Mutex<WorkerOutput>) -> WorkerOutput {
+    output.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bc_pool::Cancel;
-use bc_walk::{Metadata, Options};
+use bc_walk::{Metadata, WalkOptions};
 
 use crate::args::Args;
 
@@ -50,9 +50,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         "stat" => Metadata::Basic,
         _ => bail!("walk: names, listing or stat, not {kind}"),
     };
-    let options = Options {
+    let options = WalkOptions {
         metadata,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let roots = [OsString::from(root)];
     let workers: usize = threads.parse()?;

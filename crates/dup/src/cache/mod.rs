@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Digest;
-use bc_walk::{Identity, Meta, Stamp};
+use bc_walk::{BasicStat, Identity, Stamp};
 use rustix::fs::OFlags;
 
 use crate::scan::{Context, Prefixes};
@@ -290,7 +290,7 @@ impl Cache {
     }
 }
 
-fn meta(context: &Context<'_>, candidate: u32) -> Option<Meta> {
+fn meta(context: &Context<'_>, candidate: u32) -> Option<BasicStat> {
     context.listing.meta(context.candidates.entry(candidate))
 }
 

@@ -11,7 +11,7 @@ use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_fs::mount::{Answer, Shows};
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Kind, Stamp};
+use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -111,7 +111,7 @@ fn open_any(file: &FileRef) -> Result<Held, Skip> {
     let (dir, name) = open_parent(file)?;
     let opened = sys::open_file(&dir, &name, Access::Read)?;
     let (stat, atime_ns) = full_stat(&opened)?;
-    if stat.kind() != Kind::File {
+    if stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
     }
     Ok(Held {
@@ -183,7 +183,7 @@ impl Held {
     ) -> Result<Held, Skip> {
         let held = Held::link(file, dir, name, path)?;
         match held.stat.kind() {
-            Kind::File => Ok(held),
+            FileKind::File => Ok(held),
             _ => Err(Skip::NotRegular),
         }
     }

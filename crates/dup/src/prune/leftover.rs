@@ -19,7 +19,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
-use bc_walk::{FileStat, Identity, Kind};
+use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::process::getpid;
 
@@ -161,7 +161,7 @@ pub fn is_original(name: &[u8]) -> bool {
 /// made of, and which file it is.
 pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Mark, Identity)> {
     let parts = of_others(dir, |suffix, stat| {
-        suffix == Suffix::Part && stat.kind() == Kind::File
+        suffix == Suffix::Part && stat.kind() == FileKind::File
     });
     let of = |name: &CString| {
         let stat = sys::stat_at(dir, name).ok()?;
@@ -186,8 +186,8 @@ pub(crate) fn is_seen(name: &[u8]) -> bool {
 /// and empty files made to be seen. Whose run is over, [`claim::alone`] says, but for the last.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
-        (Suffix::Name, Kind::Symlink) | (Suffix::Part, Kind::File) => true,
-        (Suffix::Probe, Kind::File) => stat.stamp.size == 0,
+        (Suffix::Name, FileKind::Symlink) | (Suffix::Part, FileKind::File) => true,
+        (Suffix::Probe, FileKind::File) => stat.stamp.size == 0,
         _ => false,
     })
 }
@@ -199,7 +199,7 @@ pub(crate) fn is_probe(name: &CStr) -> bool {
 /// Names in `dir` that may be the last ones of their files.
 pub(crate) fn files(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| {
-        suffix == Suffix::Name && stat.kind() == Kind::File
+        suffix == Suffix::Name && stat.kind() == FileKind::File
     })
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
         !is_ours(name.to_bytes())
             && sys::stat_at(dir, name).is_ok_and(|stat| {
                 let stat = FileStat::from(&stat);
-                stat.id.ino == ino && stat.kind() == Kind::File
+                stat.id.ino == ino && stat.kind() == FileKind::File
             })
     })
 }

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Kind};
+use bc_walk::{FileKind, FileStat, Identity};
 
 use super::distinct;
 use super::guard::{self, Held, Watched};
@@ -86,7 +86,7 @@ impl Acceptable<'_> {
         cancel: &Cancel,
     ) -> Result<Standing, Skip> {
         let there = FileStat::from(&sys::stat_at(dir, name)?);
-        if there.kind() != Kind::File {
+        if there.kind() != FileKind::File {
             return Err(exists("it is not a regular file"));
         }
         self.check_identity(there.id, target)?;

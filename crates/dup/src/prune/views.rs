@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::mount::{Mounts, Shows};
 use bc_pool::Cancel;
-use bc_walk::{DirId, FileStat, Identity, Kind, Listing};
+use bc_walk::{DirId, FileKind, FileStat, Identity, Listing};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -322,7 +322,7 @@ fn is_same_only_name(
     deep: usize,
 ) -> sys::Result<bool> {
     let (here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
-    if here.kind() != Kind::Dir || there.kind() != Kind::Dir {
+    if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(here.nlink == 1 && same_state(&here, &there));
     }
     let into = |dir| sys::open_below(dir, name.to_bytes());
@@ -344,7 +344,7 @@ fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
 /// union, so its first entry stands for it.
 fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
     let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
-    if here.kind() != Kind::Dir || there.kind() != Kind::Dir {
+    if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(same_state(&here, &there));
     }
     let into = |dir| sys::open_below(dir, name.to_bytes());

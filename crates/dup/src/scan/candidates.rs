@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use bc_walk::{EntryId, Kind, Listing};
+use bc_walk::{EntryId, FileKind, Listing};
 
 use super::{HardLinks, Options, Stats};
 
@@ -172,7 +172,10 @@ impl BySize {
 /// All files of at least `min_size`, largest first, those of one size by path.
 fn by_size(listing: &Listing, min_size: u64) -> Vec<BySize> {
     let mut files = Vec::with_capacity(listing.len());
-    for entry in listing.ids().filter(|id| listing.kind(*id) == Kind::File) {
+    for entry in listing
+        .ids()
+        .filter(|id| listing.kind(*id) == FileKind::File)
+    {
         let size = listing.size(entry).filter(|size| *size >= min_size);
         files.extend(size.map(|size| BySize::new(size, entry)));
     }

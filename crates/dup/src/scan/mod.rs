@@ -82,7 +82,7 @@ pub struct Options {
     /// What equality takes.
     pub proof: Proof,
     /// How files are read.
-    pub read: bc_read::Options,
+    pub read: bc_read::ReadOptions,
     /// Instruction sets to hash with.
     pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
@@ -109,7 +109,7 @@ impl Default for Options {
             references: Arc::default(),
             span: Span::default(),
             proof: Proof::default(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
             cpu: CpuFeatures::detect(),
             workers: 1,
             start: Start::Together,
@@ -206,8 +206,8 @@ pub fn scan(
 
     // What is to be remembered has to be proven, all of it.
     let ends = match cache {
-        Some(_) => bc_read::Proof::AtEnd,
-        None => bc_read::Proof::Later,
+        Some(_) => bc_read::VerifyWhen::AtEnd,
+        None => bc_read::VerifyWhen::Later,
     };
     let (mut done, repeated) = first_reads(&context, ends)?;
     stats.fast_hashed = done.read.files.saturating_sub(repeated);
@@ -243,11 +243,14 @@ pub fn scan(
 /// What is read whole is final, and proven at its end.
 ///
 /// Gives how many files were read twice for that as well.
-fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64), WorkerPanic> {
+fn first_reads(
+    context: &Context<'_>,
+    ends: bc_read::VerifyWhen,
+) -> Result<(Done, u64), WorkerPanic> {
     // Where a proof is due in any case, and a whole digest costs no more than a fast hash, files
     // of which all is read are done with at once.
     let least = match (context.options.algorithm, ends) {
-        (_, bc_read::Proof::Later) => 0,
+        (_, bc_read::VerifyWhen::Later) => 0,
         (Algorithm::Xxh3 | Algorithm::Xxh128, _) => u64::from(pass::START),
         _ => 0,
     };
@@ -337,7 +340,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     let followers = rounds::set_followers_aside(context, &mut in_rounds, &mut at_once)?;
     let how = How {
         limit: u64::MAX,
-        ends: bc_read::Proof::AtEnd,
+        ends: bc_read::VerifyWhen::AtEnd,
         both: false,
     };
     let mut done = context.read(at_once.into_iter(), how)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::{Algorithm, Batch, Digest};
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Consumer, Feed, Opened, Plan, Proof, Stats, Want};
+use bc_read::{Consumer, Feed, Opened, Plan, ReadStats, VerifyWhen, Want};
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -59,7 +59,7 @@ pub(crate) struct How {
     /// Files of at most so many bytes are read whole, which is proven at the end.
     pub(crate) limit: u64,
     /// When it is proven that the ends are those of the file that was listed.
-    pub(crate) ends: Proof,
+    pub(crate) ends: VerifyWhen,
     /// Whether the fast hash of files that are read whole is taken as well, if that is of their
     /// start alone.
     pub(crate) both: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Context<'a> {
 /// What a pass amounted to.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    pub(crate) read: Stats,
+    pub(crate) read: ReadStats,
     pub(crate) failures: Vec<(EntryId, Error)>,
     /// Files of which the digest of the whole was taken.
     pub(crate) whole: u64,
@@ -153,7 +153,7 @@ impl Context<'_> {
     ) -> Result<Done, WorkerPanic> {
         let how = How {
             limit,
-            ends: Proof::AtEnd,
+            ends: VerifyWhen::AtEnd,
             both: false,
         };
         self.read_some(self.set_of(candidates), how, Follow::No)
@@ -343,10 +343,10 @@ impl Consumer for Worker<'_> {
         }
     }
 
-    fn proof(&self, entry: EntryId) -> Proof {
+    fn verify(&self, entry: EntryId) -> VerifyWhen {
         match self.part(entry) {
             Part::Fast => self.how.ends,
-            Part::Whole => Proof::AtEnd,
+            Part::Whole => VerifyWhen::AtEnd,
         }
     }
 
@@ -418,7 +418,7 @@ impl Consumer for Worker<'_> {
         let ahead = std::mem::take(&mut self.ahead[slot]);
         let result = result.and_then(|opened| {
             // The pump has looked, if not at files that it proved before it read them.
-            if self.slots[slot] == Part::Whole || self.how.ends != Proof::Later {
+            if self.slots[slot] == Part::Whole || self.how.ends != VerifyWhen::Later {
                 context.unchanged(&opened)?;
             }
             Ok(opened)

@@ -3,7 +3,7 @@
 //! `linux/magic.h` where not said otherwise. Paths are those of the Linux sources.
 
 use super::Answer::{No, Unknown, Yes};
-use super::{Ctime, Inodes, Links, Shows, Traits};
+use super::{CtimeTrust, Inodes, Links, Shows, Traits};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -15,7 +15,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     plain: Unknown,
     inodes: Inodes::Unknown,
     inodes_below: u64::MAX,
-    ctime: Ctime::Unknown,
+    ctime: CtimeTrust::Unknown,
     mtime_step_ns: 2 * SECOND,
     reflinks: Unknown,
     disk: None,
@@ -36,7 +36,7 @@ pub(super) const UNKNOWN: Traits = Traits {
 const DISK: Traits = Traits {
     plain: Yes,
     inodes: Inodes::Stable,
-    ctime: Ctime::Real,
+    ctime: CtimeTrust::Real,
     mtime_step_ns: 1,
     reflinks: No,
     links: Links::Many,
@@ -53,7 +53,7 @@ const DISK: Traits = Traits {
 /// An image that was written once: its times are its maker's, and another image
 /// may be mounted from the same device.
 const IMAGE: Traits = Traits {
-    ctime: Ctime::MadeUp,
+    ctime: CtimeTrust::MadeUp,
     mtime_step_ns: SECOND,
     inline: Unknown,
     ..DISK
@@ -150,11 +150,11 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x7366_746e, Traits { plain: Unknown, mtime_step_ns: 100, links: Links::UpTo(4_000),
         inline: Yes, ..named("NTFS", DISK) }),
     // fs/fat/inode.c: numbers by iunique(), ctime is set to mtime, fat_truncate_mtime(): 2 s.
-    (0x0000_4d44, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
+    (0x0000_4d44, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp,
         mtime_step_ns: 2 * SECOND, links: Links::One, symlinks: No, ..named("FAT", DISK) }),
     // fs/exfat/inode.c and exfat_raw.h (EXFAT_SUPER_MAGIC): numbers by iunique(), ctime is set
     // to mtime, steps of 10 ms.
-    (0x2011_bab0, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: Ctime::MadeUp,
+    (0x2011_bab0, Traits { plain: Unknown, inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp,
         mtime_step_ns: 10_000_000, links: Links::One, symlinks: No, ..named("exFAT", DISK) }),
     // fs/hfsplus/inode.c: catalogue numbers; whole seconds; folding is mkfs.hfsplus's choice.
     (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND,
@@ -237,38 +237,38 @@ const BY_MAGIC: &[(u32, Traits)] = &[
 const BY_TYPE: &[(&[u8], Traits)] = &[
     // sshfs(1); the protocol has no ctime, inode numbers, link counts and blocks, whole seconds
     // (draft-ietf-secsh-filexfer-02, 5). It may follow no links upwards (`contain_symlinks`).
-    (b"fuse.sshfs", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
+    (b"fuse.sshfs", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         blocks: No, network: Yes, ..named("sshfs", FUSE) }),
     // squashfuse(1): numbered at lookup, one time for all three.
-    (b"fuse.squashfuse", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
+    (b"fuse.squashfuse", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         network: No, ..named("squashfuse", FUSE) }),
-    (b"fuse.squashfuse_ll", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
+    (b"fuse.squashfuse_ll", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         network: No, ..named("squashfuse", FUSE) }),
     // fuseiso(1): numbered at lookup, times as on the image.
-    (b"fuse.fuseiso", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
+    (b"fuse.fuseiso", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         network: No, ..named("fuseiso", FUSE) }),
     // unionfs(8): numbered at lookup, times of the branches; with `-o cow` files are copied up.
-    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: Ctime::Real, symlinks: Yes, copy_up: Yes,
+    (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::Real, symlinks: Yes, copy_up: Yes,
         network: No, ..named("unionfs", FUSE) }),
     // mergerfs' documentation, "inodecalc": hashes of path or of number and device; times of
     // the branches.
-    (b"fuse.mergerfs", Traits { ctime: Ctime::Real, symlinks: Yes, network: No, ..named("mergerfs", FUSE) }),
+    (b"fuse.mergerfs", Traits { ctime: CtimeTrust::Real, symlinks: Yes, network: No, ..named("mergerfs", FUSE) }),
     // bindfs(1): lstat(2) of the file underneath passed on, but for owner and mode.
-    (b"fuse.bindfs", Traits { ctime: Ctime::Real, symlinks: Yes, network: No, ..named("bindfs", FUSE) }),
+    (b"fuse.bindfs", Traits { ctime: CtimeTrust::Real, symlinks: Yes, network: No, ..named("bindfs", FUSE) }),
     // fuse-overlayfs' main.c (rpl_stat): times of the layers.
-    (b"fuse.fuse-overlayfs", Traits { ctime: Ctime::Real, links: Links::Many, symlinks: Yes, copy_up: Yes,
+    (b"fuse.fuse-overlayfs", Traits { ctime: CtimeTrust::Real, links: Links::Many, symlinks: Yes, copy_up: Yes,
         network: No, ..named("fuse-overlayfs", FUSE) }),
     // go-fuse passes the encrypted file's times on (gocryptfs, internal/fusefrontend).
-    (b"fuse.gocryptfs", Traits { ctime: Ctime::Real, reflinks: No, symlinks: Yes, network: No,
+    (b"fuse.gocryptfs", Traits { ctime: CtimeTrust::Real, reflinks: No, symlinks: Yes, network: No,
         ..named("gocryptfs", FUSE) }),
     // fuse(8): any server of a block device has this type, ntfs-3g and exfat-fuse alike.
     (b"fuseblk", Traits { mtime_step_ns: 2 * SECOND, reflinks: No, network: No,
         ..named("a FUSE file system", FUSE) }),
     // rclone mount: no ctime, no numbers, no blocks.
-    (b"fuse.rclone", Traits { inodes: Inodes::Moving, ctime: Ctime::MadeUp, reflinks: No,
+    (b"fuse.rclone", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         blocks: No, links: Links::One, network: Yes, ..named("rclone", FUSE) }),
     // s3fs(1): no hard links, times in object headers, no blocks.
-    (b"fuse.s3fs", Traits { inodes: Inodes::Moving, ctime: Ctime::Unknown, reflinks: No,
+    (b"fuse.s3fs", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::Unknown, reflinks: No,
         blocks: No, links: Links::One, network: Yes, ..named("s3fs", FUSE) }),
 ];
 

@@ -6,14 +6,14 @@ use super::EntryRef;
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{CompareRules, Field, Fields};
 use crate::moves::Pair;
-use crate::spool::Spool;
+use crate::spill_buffer::SpillBuffer;
 
 /// Are the two sides of a pair one file? Of damaged ones only a hash says so.
-pub(super) fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
+pub(super) fn is_confirmed(buffer: &SpillBuffer, pair: &Pair) -> io::Result<bool> {
     if !pair.damaged {
         return Ok(true);
     }
-    let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
+    let (removed, added) = (buffer.get(pair.removed)?, buffer.get(pair.added)?);
     let same = |field| {
         let (before, after) = (found(&removed, field), found(&added, field));
         matches!((before, after), (Some(before), Some(after)) if before.old == after.new)

@@ -10,7 +10,7 @@ use bc_manifest::integrity::{Policy, Reader};
 use bc_manifest::{MAX_LINE, compress};
 
 use super::Source;
-use crate::spool;
+use crate::spill_buffer;
 
 /// Bytes kept in memory; what is more goes to a file without a name.
 const KEPT: usize = 32 << 20;
@@ -58,7 +58,7 @@ fn read_within(
         }
         if bytes.len() >= kept {
             if file.is_none() {
-                file = spool::nameless().map(|file| (file, 0));
+                file = spill_buffer::nameless().map(|file| (file, 0));
             }
             if let Some((file, length)) = &mut file {
                 file.write_all_at(&bytes, *length)?;

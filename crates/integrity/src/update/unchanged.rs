@@ -1,6 +1,6 @@
 //! Which files keep their digest unread.
 
-use bc_fs::mount::{Ctime, Inodes, Mounts, Traits};
+use bc_fs::mount::{CtimeTrust, Inodes, Mounts, Traits};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
@@ -116,7 +116,7 @@ fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: b
     // Device numbers of some file systems change with each mount: a file that
     // still has its inode number there is the one that was recorded.
     let is_same_file = is_stable && (!elsewhere || old.ino == new.ino);
-    let other_ctime = traits.ctime != Ctime::MadeUp && old.ctime_ns != new.ctime_ns;
+    let other_ctime = traits.ctime != CtimeTrust::MadeUp && old.ctime_ns != new.ctime_ns;
     if is_same_file || !is_same_time(before, now, traits.mtime_step_ns) {
         Unchanged::No
     } else if !other_ctime {
@@ -130,11 +130,11 @@ fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: b
 
 /// Whether an equal ctime shows that the file was not copied: not where it repeats the mtime, which
 /// a copy keeps.
-fn tells_original(ctime: Ctime, view: &EntryRef<'_>) -> bool {
+fn tells_original(ctime: CtimeTrust, view: &EntryRef<'_>) -> bool {
     match ctime {
-        Ctime::Real => true,
-        Ctime::Unknown => view.ctime_ns != view.mtime_ns,
-        Ctime::MadeUp => false,
+        CtimeTrust::Real => true,
+        CtimeTrust::Unknown => view.ctime_ns != view.mtime_ns,
+        CtimeTrust::MadeUp => false,
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    fn traits(inodes: Inodes, ctime: Ctime) -> Traits {
+    fn traits(inodes: Inodes, ctime: CtimeTrust) -> Traits {
         let mut traits = bc_fs::mount::traits_or_unknown(std::io::stdin(), 0);
         (traits.inodes, traits.ctime, traits.mtime_step_ns) = (inodes, ctime, 1);
         traits
@@ -174,10 +174,10 @@ mod tests {
         let judged = |new: &EntryRef<'_>, traits: Traits, elsewhere| {
             by_name(&old, new, &traits, elsewhere) == Unchanged::ByName
         };
-        let disk = traits(Inodes::Stable, Ctime::Real);
-        let stick = traits(Inodes::Moving, Ctime::MadeUp);
-        let union = traits(Inodes::Moving, Ctime::Real);
-        let unknown = traits(Inodes::Unknown, Ctime::Unknown);
+        let disk = traits(Inodes::Stable, CtimeTrust::Real);
+        let stick = traits(Inodes::Moving, CtimeTrust::MadeUp);
+        let union = traits(Inodes::Moving, CtimeTrust::Real);
+        let unknown = traits(Inodes::Unknown, CtimeTrust::Unknown);
         // The same disk: another inode or ctime is another state.
         assert!(!judged(&view(5, 6, 8), disk, false));
         assert!(!judged(&view(5, 9, 7), disk, false));
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn a_ctime_that_repeats_the_mtime_tells_no_original() {
         for (ctime, own, repeated) in [
-            (Ctime::Real, true, true),
-            (Ctime::Unknown, true, false),
-            (Ctime::MadeUp, false, false),
+            (CtimeTrust::Real, true, true),
+            (CtimeTrust::Unknown, true, false),
+            (CtimeTrust::MadeUp, false, false),
         ] {
             assert_eq!(tells_original(ctime, &view(5, 6, 7)), own);
             assert_eq!(tells_original(ctime, &view(5, 5, 7)), repeated);

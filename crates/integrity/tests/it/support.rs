@@ -20,12 +20,12 @@ pub const THEN: i64 = 1_700_000_000_000_000_000;
 
 /// Calls `job` with the means for `workers` threads.
 pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
-    let (cancel, progress) = (Cancel::new(), bc_hash::Progress::default());
+    let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_: Job| {
         Ok(Reading {
             workers,
             start: Default::default(),
-            read: bc_read::Options::default(),
+            read: bc_read::ReadOptions::default(),
         })
     };
     job(&Work {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::{Effort, Start};
-use crate::Crew;
+use crate::Spawner;
 
 /// Begun before the clock is started: the first files pay for what is new to the process and to
 /// the kernel, which says nothing about those that follow. And a dozen files are too few to tell
@@ -40,7 +40,7 @@ impl Team {
     }
 
     /// Has others join until there are `wanted`, or the system refuses one.
-    fn grow(&self, wanted: usize, crew: &Crew<'_>) {
+    fn grow(&self, wanted: usize, spawner: &Spawner<'_>) {
         let mut workers = self.workers();
         while workers < wanted.min(self.most) {
             // Relaxed: a number, with nothing behind it.
@@ -51,7 +51,7 @@ impl Team {
                 Ordering::Relaxed,
             );
             match counted {
-                Ok(_) if crew.enlist() => workers += 1,
+                Ok(_) if spawner.spawn() => workers += 1,
                 Ok(_) => {
                     self.workers.fetch_sub(1, Ordering::Relaxed);
                     return;
@@ -70,7 +70,7 @@ impl Team {
 /// files only, and when the reckoning has gone up by the price of a worker.
 pub struct Recruiter<'r> {
     team: &'r Team,
-    crew: &'r Crew<'r>,
+    spawner: &'r Spawner<'r>,
     /// There will be no more workers: nobody need look any longer.
     over: bool,
     reckoning: Reckoning,
@@ -86,10 +86,10 @@ impl fmt::Debug for Recruiter<'_> {
 
 impl<'r> Recruiter<'r> {
     /// For one worker of a run, with its way to call for others.
-    pub fn new(team: &'r Team, crew: &'r Crew<'r>) -> Recruiter<'r> {
+    pub fn new(team: &'r Team, spawner: &'r Spawner<'r>) -> Recruiter<'r> {
         Recruiter {
             team,
-            crew,
+            spawner,
             over: team.is_complete(),
             reckoning: Reckoning::default(),
             since: None,
@@ -113,7 +113,7 @@ impl<'r> Recruiter<'r> {
         };
         let before = self.team.workers();
         let wanted = self.reckoning.wanted(timed, left, before, self.team.most);
-        self.team.grow(wanted, self.crew);
+        self.team.grow(wanted, self.spawner);
         self.over = self.team.is_complete();
         self.team.workers() > before
     }
@@ -169,8 +169,8 @@ mod tests {
     fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
         let team = Team::new(Start::AsItPays, 1, most);
         let begun = AtomicUsize::new(0);
-        let taken = run_growing(1, most, |_, crew| {
-            let mut recruiter = Recruiter::new(&team, crew);
+        let taken = run_growing(1, most, |_, spawner| {
+            let mut recruiter = Recruiter::new(&team, spawner);
             let mut seen = Vec::new();
             loop {
                 let before = begun.fetch_add(1, Ordering::Relaxed);
@@ -227,14 +227,14 @@ mod tests {
     #[test]
     fn a_named_number_is_kept_and_a_refusal_accepted() {
         let team = Team::new(Start::Together, 2, 2);
-        let none = run_growing(2, 64, |_, crew| {
-            Recruiter::new(&team, crew).begin(1 << 40, || 1000)
+        let none = run_growing(2, 64, |_, spawner| {
+            Recruiter::new(&team, spawner).begin(1 << 40, || 1000)
         });
         assert_eq!(none.unwrap(), [false, false]);
         let team = Team::new(Start::AsItPays, 1, 64);
-        run_growing(1, 3, |worker, crew| {
+        run_growing(1, 3, |worker, spawner| {
             if worker == 0 {
-                assert!(Recruiter::new(&team, crew).begin(1 << 40, || 1000));
+                assert!(Recruiter::new(&team, spawner).begin(1 << 40, || 1000));
             }
         })
         .unwrap();

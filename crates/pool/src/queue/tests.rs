@@ -162,11 +162,11 @@ fn those_who_join_take_part() {
     let queue = WorkQueue::new(2);
     queue.push(0_u32);
     let cancel = Cancel::new();
-    let counts = run_growing(1, 5, |_, crew| {
+    let counts = run_growing(1, 5, |_, spawner| {
         let mut count = 0_u32;
         queue.work(&cancel, |level, local| {
             count += 1;
-            crew.enlist();
+            spawner.spawn();
             if level < 9 {
                 (0..2).for_each(|_| local.push(level + 1));
             }

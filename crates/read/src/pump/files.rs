@@ -1,4 +1,4 @@
-//! One file's way through a slot: open, prove, read, finish. Each step is a
+//! One file's way through a slot: open, verify, read, finish. Each step is a
 //! plain call or goes through the ring.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use super::Pump;
 use crate::buffer::{Buffer, Pool};
 use crate::close::close;
+use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
-use crate::progress::{Progress, Step};
 use crate::queue::Way;
 use crate::residency::Call;
 use crate::slot::{Active, Plain, Slot};
-use crate::types::{Consumer, Opened, Proof, Want};
+use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Done;
 use crate::watch::Watch;
 
@@ -25,7 +25,7 @@ pub(super) enum Start {
     /// Filled, failed, or short of a buffer: without waiting in any case.
     Done,
     /// In flight.
-    Flying,
+    InFlight,
     /// Put off for lack of descriptors.
     Deferred,
     /// The plan is exhausted.
@@ -47,21 +47,21 @@ impl<C: Consumer> Pump<'_, C> {
         };
         let file = match self.open(slot, entry, want) {
             Ok(Some(file)) => file,
-            Ok(None) => return Start::Flying,
+            Ok(None) => return Start::InFlight,
             Err(error) if self.defers(error.errno()) => {
                 self.free.push(slot);
                 self.deferred.push((entry, want));
                 return Start::Deferred;
             }
             Err(error) => {
-                self.reject(slot, entry, error);
+                self.finish_unopened(slot, entry, error);
                 return Start::Done;
             }
         };
         self.opened(slot, entry, want, file)
     }
 
-    /// A file was opened for `slot`: proves what it is and begins to read.
+    /// A file was opened for `slot`: verifies what it is and begins to read.
     pub(super) fn opened(
         &mut self,
         slot: usize,
@@ -69,44 +69,44 @@ impl<C: Consumer> Pump<'_, C> {
         want: Want,
         file: OwnedFd,
     ) -> Start {
-        let proof = self.consumer.proof(entry);
-        let listed = self.unproven(proof, entry);
-        let proven = listed.is_none();
+        let when = self.consumer.verify(entry);
+        let listed = self.unverified(when, entry);
+        let verified = listed.is_none();
         let stat = match listed.map_or_else(|| verify(self.listing, entry, &file), Ok) {
             Ok(stat) => stat,
             Err(error) => {
-                self.reject(slot, entry, error);
+                self.finish_unopened(slot, entry, error);
                 return Start::Done;
             }
         };
         self.waits = 0;
         let size = stat.stamp.size;
-        let progress = Progress::new(want, size, self.options.sizes, self.options.changed);
+        let cursor = ReadCursor::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };
         if self.consumer.knows(&opened, file.as_fd()) {
             self.stats.files += 1;
-            return self.not_read(slot, file);
+            return self.free_unread(slot, file);
         }
-        let length = Length::of(progress.left());
-        if length == Length::Huge && proven && self.take_over(&opened, progress.left()) {
-            return self.not_read(slot, file);
+        let length = Length::of(cursor.left());
+        if length == Length::Huge && verified && self.take_over(&opened, cursor.left()) {
+            return self.free_unread(slot, file);
         }
-        self.hand.begin(progress.left(), length);
+        self.hand.begin(cursor.left(), length);
         self.consumer.begin(slot, &opened);
-        let mut active = Active::new(opened, proven, want, progress, file);
+        let mut active = Active::new(opened, verified, want, cursor, file);
         active.length = length;
-        active.confirm = !proven && proof == Proof::AtEnd;
-        if proven {
+        active.confirm = !verified && when == VerifyWhen::AtEnd;
+        if verified {
             self.watch(&mut active);
         }
-        match self.pool.take(progress.left()) {
+        match self.pool.take(cursor.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
                 match self.direct() {
-                    Some(way) => self.pass(slot, active, way),
+                    Some(way) => self.read_at_once(slot, active, way),
                     None => {
                         self.slots[slot] = Slot::Active(active);
-                        self.fill(slot)
+                        self.read(slot)
                     }
                 }
             }
@@ -124,7 +124,7 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// Lets go of a file that the consumer has taken care of.
-    fn not_read(&mut self, slot: usize, file: OwnedFd) -> Start {
+    fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Start {
         close(file);
         self.short = false;
         self.slots[slot] = Slot::Free;
@@ -160,10 +160,10 @@ impl<C: Consumer> Pump<'_, C> {
     /// Reads a file that was just opened for `slot`. If one call is all it takes, the
     /// consumer sees it at once and it is done: most files of most trees, at the least
     /// cost. What takes more goes the way of all others.
-    fn pass(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
-        if active.progress.nothing() {
+    fn read_at_once(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
+        if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
-            return self.fill(slot);
+            return self.read(slot);
         }
         active.ask(self.chunk);
         let plain = match way {
@@ -173,7 +173,7 @@ impl<C: Consumer> Pump<'_, C> {
         let Ok(Plain::Read(n)) = plain else {
             // Asked again, by the book.
             self.slots[slot] = Slot::Active(active);
-            return self.fill(slot);
+            return self.read(slot);
         };
         self.queue.hit();
         self.stats.reads += 1;
@@ -181,16 +181,16 @@ impl<C: Consumer> Pump<'_, C> {
         match active.took(n) {
             Step::Last | Step::LastIfSame if active.confirm => {
                 if let Err(error) = active.confirm(self.listing, self.options.sizes) {
-                    self.conclude(slot, active, Some(error));
+                    self.finish_active(slot, active, Some(error));
                     return Start::Done;
                 }
             }
             Step::Last if matches!(active.watch, Watch::Off) => {}
-            Step::LastIfSame if !active.proven && active.progress.exact() => {}
+            Step::LastIfSame if !active.verified && active.cursor.exact() => {}
             step => {
                 self.slots[slot] = Slot::Active(active);
-                return match self.stepped(slot, step) {
-                    true => self.fill(slot),
+                return match self.make_ready(slot, step) {
+                    true => self.read(slot),
                     false => Start::Done,
                 };
             }
@@ -202,20 +202,20 @@ impl<C: Consumer> Pump<'_, C> {
             self.consumed.pop().is_some(),
             "a consumer must consume something"
         );
-        self.conclude(slot, active, None);
+        self.finish_active(slot, active, None);
         Start::Done
     }
 
     /// Reads into the slot's buffer until it has something for the consumer,
     /// or leaves that to the ring.
-    pub(super) fn fill(&mut self, slot: usize) -> Start {
+    pub(super) fn read(&mut self, slot: usize) -> Start {
         loop {
             let Slot::Active(active) = &mut self.slots[slot] else {
                 return Start::Done;
             };
-            if active.progress.nothing() {
+            if active.cursor.nothing() {
                 if active.confirm {
-                    self.stepped(slot, Step::Last);
+                    self.make_ready(slot, Step::Last);
                 } else {
                     active.end = true;
                     self.ready.push(slot);
@@ -244,46 +244,46 @@ impl<C: Consumer> Pump<'_, C> {
                     None => active.read(),
                     Some(ring) => {
                         // A ring reads what has no positions all the same.
-                        if !active.proven {
+                        if !active.verified {
                             if let Err(error) =
                                 verify(self.listing, active.opened.entry, active.file())
                             {
                                 self.finish(slot, Some(error));
                                 return Start::Done;
                             }
-                            active.proven = true;
+                            active.verified = true;
                         }
                         let (file, buffer) = active.lend();
                         let (filled, asked, pos) =
-                            (active.filled, active.asked, active.progress.pos());
+                            (active.filled, active.asked, active.cursor.pos());
                         self.stats.queued += 1;
                         if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
                             self.abandon(errno);
                         }
-                        return Start::Flying;
+                        return Start::InFlight;
                     }
                 },
                 Err(errno) => Err(errno),
             };
-            if !self.took(slot, read) {
+            if !self.has_read(slot, read) {
                 return Start::Done;
             }
         }
     }
 
     /// Takes note of a read; returns whether another one has to follow.
-    fn took(&mut self, slot: usize, read: Result<usize, Errno>) -> bool {
+    fn has_read(&mut self, slot: usize, read: Result<usize, Errno>) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
         self.stats.reads += 1;
         let n = match read {
             Ok(n) => n,
-            // What was opened without proof may be anything.
-            Err(errno) if !active.proven => {
+            // What was opened and not verified may be anything.
+            Err(errno) if !active.verified => {
                 return match verify(self.listing, active.opened.entry, active.file()) {
                     Ok(_) if errno == Errno::SPIPE => {
-                        active.proven = true;
+                        active.verified = true;
                         true
                     }
                     Ok(_) => {
@@ -307,12 +307,12 @@ impl<C: Consumer> Pump<'_, C> {
             self.fail(slot, "read", Errno::FBIG);
             return false;
         }
-        self.stepped(slot, step)
+        self.make_ready(slot, step)
     }
 
     /// Acts on what a read of the slot's file has led to; returns whether another one has to
     /// follow.
-    fn stepped(&mut self, slot: usize, step: Step) -> bool {
+    fn make_ready(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
         };
@@ -323,17 +323,17 @@ impl<C: Consumer> Pump<'_, C> {
             return false;
         };
         let (listing, trust) = (self.listing, self.options.sizes);
-        let proof = match step {
+        let checked = match step {
             Step::More => return true,
             Step::Full => Ok(()),
             Step::Last | Step::LastIfSame if active.confirm => active.confirm(listing, trust),
             Step::Last => Ok(()),
-            Step::LastIfSame if !active.proven && active.progress.exact() => Ok(()),
+            Step::LastIfSame if !active.verified && active.cursor.exact() => Ok(()),
             // Shown by more than its stamp.
             Step::LastIfSame if !matches!(active.watch, Watch::Off) => Ok(()),
             Step::LastIfSame => active.unchanged(listing, trust),
         };
-        if let Err(error) = proof {
+        if let Err(error) = checked {
             self.finish(slot, Some(error));
             return false;
         }
@@ -366,8 +366,8 @@ impl<C: Consumer> Pump<'_, C> {
                         }
                         read => read,
                     };
-                    if self.took(slot, read) {
-                        self.fill(slot);
+                    if self.has_read(slot, read) {
+                        self.read(slot);
                     }
                 }
             }
@@ -383,7 +383,7 @@ impl<C: Consumer> Pump<'_, C> {
                 Slot::Opening { entry, .. } => {
                     let error = self.opener.error(*entry, "open", errno);
                     self.hand.opened();
-                    self.reject(slot, *entry, error);
+                    self.finish_unopened(slot, *entry, error);
                 }
                 _ => self.fail(slot, "read", errno),
             }
@@ -391,7 +391,7 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// An entry that did not get as far as `begin`.
-    pub(super) fn reject(&mut self, slot: usize, entry: EntryId, error: Error) {
+    pub(super) fn finish_unopened(&mut self, slot: usize, entry: EntryId, error: Error) {
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
         self.stats.errors += 1;
@@ -409,13 +409,13 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn finish(&mut self, slot: usize, error: Option<Error>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         if let Slot::Active(active) | Slot::Starved(active) = state {
-            self.conclude(slot, active, error);
+            self.finish_active(slot, active, error);
         }
     }
 
     /// The same for a file that has left its slot.
-    fn conclude(&mut self, slot: usize, active: Active, error: Option<Error>) {
-        self.release(slot, active.length, active.buffer, active.file);
+    fn finish_active(&mut self, slot: usize, active: Active, error: Option<Error>) {
+        self.free_slot(slot, active.length, active.buffer, active.file);
         let entry = active.opened.entry;
         let result = match error {
             None => {
@@ -432,7 +432,7 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
     #[inline]
-    pub(super) fn release(
+    pub(super) fn free_slot(
         &mut self,
         slot: usize,
         length: Length,

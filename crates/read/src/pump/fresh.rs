@@ -8,11 +8,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Pump;
 use crate::close::close;
+use crate::cursor::Step;
 use crate::open::as_listed;
-use crate::progress::Step;
 use crate::slot::{Active, Slot, is_made_up};
 use crate::steady::{Readings, Verdict, take_lease};
-use crate::types::{Changed, Consumer, Proof, Want};
+use crate::types::{Changed, Consumer, VerifyWhen, Want};
 use crate::watch::{Summed, Unsettled, Watch};
 
 impl<C: Consumer> Pump<'_, C> {
@@ -37,14 +37,14 @@ impl<C: Consumer> Pump<'_, C> {
         };
     }
 
-    /// What the listing says of a file whose proof is put off.
-    pub(super) fn unproven(&mut self, proof: Proof, entry: EntryId) -> Option<FileStat> {
-        let listed = match proof {
-            Proof::Now => None,
-            Proof::Later | Proof::AtEnd => as_listed(self.listing, entry),
+    /// What the listing says of a file that is not to be verified yet.
+    pub(super) fn unverified(&mut self, when: VerifyWhen, entry: EntryId) -> Option<FileStat> {
+        let listed = match when {
+            VerifyWhen::Now => None,
+            VerifyWhen::Later | VerifyWhen::AtEnd => as_listed(self.listing, entry),
         }?;
         // One look at the end shows nothing of a write that began just before the listing.
-        let now = proof == Proof::AtEnd
+        let now = when == VerifyWhen::AtEnd
             && (self.options.changed == Changed::Allow
                 || self.clock.is_fresh(&listed.stamp)
                 || self.is_known(entry));
@@ -142,6 +142,6 @@ impl<C: Consumer> Pump<'_, C> {
             want: active.want,
             readings,
         });
-        self.release(slot, active.length, active.buffer, active.file);
+        self.free_slot(slot, active.length, active.buffer, active.file);
     }
 }

@@ -83,7 +83,7 @@ impl<C: Consumer> Pump<'_, C> {
             Ok(file) => {
                 self.opened(slot, entry, want, file);
             }
-            Err(error) => self.reject(slot, entry, error),
+            Err(error) => self.finish_unopened(slot, entry, error),
         }
     }
 }

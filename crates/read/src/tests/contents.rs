@@ -3,7 +3,7 @@
 use bc_walk::Metadata;
 
 use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all, walk};
-use crate::{Backend, Changed, Choice, Options, Plan, Trust, Want, pump};
+use crate::{Backend, Changed, Choice, Plan, ReadOptions, SizeTrust, Want, pump};
 
 const PAGE: usize = 4096;
 
@@ -24,7 +24,7 @@ fn every_size_through_every_width_and_slot_size() {
             for width in [1, 3, 16] {
                 each_backend(|backend| {
                     for slots in [1, 4, 128] {
-                        let options = Options {
+                        let options = ReadOptions {
                             slot_size,
                             slots,
                             ..options(backend)
@@ -49,9 +49,9 @@ fn sizes_that_are_not_trusted_and_changes_that_are_allowed() {
     let (_tree, paths, contents) = files(&lengths(2 * PAGE));
     let listing = list(&paths, Metadata::None);
     each_backend(|backend| {
-        for sizes in [Trust::Trusted, Trust::Untrusted] {
+        for sizes in [SizeTrust::Trusted, SizeTrust::Untrusted] {
             for changed in [Changed::Refuse, Changed::Allow] {
-                let options = Options {
+                let options = ReadOptions {
                     slot_size: 2 * PAGE,
                     sizes,
                     changed,
@@ -128,8 +128,8 @@ fn pseudo_files_are_read_to_their_end() {
         .find(|&id| listing.path(id) == b"/proc/version")
         .unwrap();
     each_backend(|backend| {
-        for sizes in [Trust::Trusted, Trust::Untrusted] {
-            let options = Options {
+        for sizes in [SizeTrust::Trusted, SizeTrust::Untrusted] {
+            let options = ReadOptions {
                 sizes,
                 slot_size: PAGE,
                 ..options(backend)

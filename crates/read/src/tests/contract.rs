@@ -6,7 +6,7 @@ use bc_pool::Cancel;
 use bc_walk::{EntryId, Error, ErrorKind, Metadata};
 
 use super::{Recorder, each_backend, files, list, options, read_all};
-use crate::{Consumer, Feed, Opened, Options, Plan, open_checked, pump};
+use crate::{Consumer, Feed, Opened, Plan, ReadOptions, open_checked, pump};
 
 /// Whether this process has anything below `dir` open.
 fn holds_open(dir: &std::path::Path) -> bool {
@@ -84,7 +84,7 @@ fn a_consumer_that_consumes_nothing_is_caught() {
         pump(
             &listing,
             &plan,
-            &Options::default(),
+            &ReadOptions::default(),
             &Cancel::new(),
             &mut Lazy,
         );
@@ -99,7 +99,7 @@ fn a_large_file_keeps_its_lane_while_small_ones_pass() {
     let (_tree, paths, contents) = files(&lengths);
     let listing = list(&paths, Metadata::Basic);
     each_backend(|backend| {
-        let options = Options {
+        let options = ReadOptions {
             slot_size: 4096,
             ..options(backend)
         };

@@ -10,7 +10,7 @@ use bc_walk::{ErrorKind, Metadata};
 
 use super::{CLOCK_AHEAD_NS, NO_LEASE, Recorder, age, files, list, options, read_all};
 use crate::steady::{Readings, Verdict, is_fresh};
-use crate::{Changed, Choice, Options, uring_available};
+use crate::{Changed, Choice, ReadOptions, uring_available};
 
 /// Set when dropped, so that a test that fails ends too.
 struct Stop<'a>(&'a AtomicBool);
@@ -113,7 +113,7 @@ fn a_writer_that_waits_is_let_in() {
     let (_tree, paths, contents) = files(&[20_000]);
     let listing = list(&paths, Metadata::Basic);
     for changed in [Changed::Refuse, Changed::Allow] {
-        let options = Options {
+        let options = ReadOptions {
             slot_size: 4096,
             changed,
             ..options(Choice::Sync)

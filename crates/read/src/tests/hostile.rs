@@ -11,14 +11,14 @@ use bc_walk::{ErrorKind, Metadata};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{Recorder, age, bytes, each_backend, files, list, options, read_all, walk};
-use crate::{Changed, Choice, Options, Want};
+use crate::{Changed, Choice, ReadOptions, Want};
 
 /// Small enough that a file of a few pages takes several reads.
 const SLOT: usize = 4096;
 const LEN: usize = 5 * SLOT;
 
-fn in_pieces(backend: Choice, changed: Changed) -> Options {
-    Options {
+fn in_pieces(backend: Choice, changed: Changed) -> ReadOptions {
+    ReadOptions {
         slot_size: SLOT,
         changed,
         ..options(backend)

@@ -5,9 +5,9 @@ mod contents;
 mod contract;
 mod fresh;
 mod hostile;
-mod proof;
 mod refused;
 mod shares;
+mod verify;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,7 +19,8 @@ use bc_testkit::{TestTree, left_out};
 use bc_walk::{EntryId, Error, Listing, Metadata};
 
 use crate::{
-    Choice, Consumer, Feed, Opened, Options, Plan, Proof, Stats, Want, pump, uring_available,
+    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Want, pump,
+    uring_available,
 };
 
 /// What `Choice::Auto` is told about residency on this thread.
@@ -101,10 +102,10 @@ fn each_backend(mut test: impl FnMut(Choice)) {
     }
 }
 
-fn options(backend: Choice) -> Options {
-    Options {
+fn options(backend: Choice) -> ReadOptions {
+    ReadOptions {
         backend,
-        ..Options::default()
+        ..ReadOptions::default()
     }
 }
 
@@ -115,9 +116,9 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
         .iter()
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .collect();
-    let options = bc_walk::Options {
+    let options = bc_walk::WalkOptions {
         metadata,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     let listing = bc_walk::list_files(paths, &options, 1, &Cancel::new()).unwrap();
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());
@@ -126,9 +127,9 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
 
 /// A walk of `root`.
 fn walk(root: &Path, metadata: Metadata) -> Listing {
-    let options = bc_walk::Options {
+    let options = bc_walk::WalkOptions {
         metadata,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     let root = root.as_os_str().to_owned();
     let listing = bc_walk::walk(&[root], &options, 1, &Cancel::new()).unwrap();
@@ -137,7 +138,7 @@ fn walk(root: &Path, metadata: Metadata) -> Listing {
 }
 
 /// Reads all of a listing with one worker.
-fn read_all(listing: &Listing, options: &Options, recorder: &mut Recorder) -> Stats {
+fn read_all(listing: &Listing, options: &ReadOptions, recorder: &mut Recorder) -> ReadStats {
     let plan = Plan::all(listing, 1);
     pump(listing, &plan, options, &Cancel::new(), recorder)
 }
@@ -149,7 +150,7 @@ type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 struct Recorder<'a> {
     width: usize,
     want: Want,
-    proof: Proof,
+    verify: VerifyWhen,
     slots: usize,
     /// As it was begun last.
     begun: HashMap<EntryId, Opened>,
@@ -180,7 +181,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             width,
             want: Want::Whole,
-            proof: Proof::Now,
+            verify: VerifyWhen::Now,
             slots: 0,
             begun: HashMap::new(),
             open: HashMap::new(),
@@ -233,8 +234,8 @@ impl Consumer for Recorder<'_> {
         self.want
     }
 
-    fn proof(&self, _: EntryId) -> Proof {
-        self.proof
+    fn verify(&self, _: EntryId) -> VerifyWhen {
+        self.verify
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

@@ -6,13 +6,10 @@ use rustix::io::Errno;
 
 use super::{Reading, Worker, system};
 use crate::fd::stat_at;
-use crate::ignores::Subject;
 use crate::listing::Tag;
-use crate::shard::{Found, MOST, Role};
-use crate::tree::{Task, Top};
-use crate::{
-    Entries, ErrorKind, FileStat, FileStats, Hidden, Kind, Meta, Metadata, OwnFile, Symlinks,
-};
+use crate::tree::{Task, WalkRoot};
+use crate::worker_output::{Found, MOST, Role};
+use crate::{BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Symlinks};
 
 /// An entry that may be one of those to leave out.
 struct Candidate<'t> {
@@ -24,14 +21,14 @@ struct Candidate<'t> {
 
 impl Candidate<'_> {
     /// The way there; where a link leads is not asked.
-    fn way(&self, top: &Top) -> Option<Vec<u8>> {
+    fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
-            Symlinks::Skip => top.way_to(&[&self.task.path, self.name.to_bytes()]),
+            Symlinks::Skip => walk_root.way_to(&[&self.task.path, self.name.to_bytes()]),
             Symlinks::Follow => None,
         }
     }
 
-    fn state(&self) -> Option<Meta> {
+    fn state(&self) -> Option<BasicStat> {
         let stat = stat_at(self.reading.fd, self.name, self.links, Metadata::Basic);
         Some(stat.ok()?.meta())
     }
@@ -45,19 +42,18 @@ impl Worker<'_> {
         reading: &Reading<'_>,
         name: &CStr,
         ino: u64,
-        kind: Option<Kind>,
+        kind: Option<FileKind>,
     ) -> Result<(), ErrorKind> {
         let options = self.context.options;
         let bytes = name.to_bytes();
         if bytes == b"." || bytes == b".." {
             return Ok(());
         }
-        if options.hidden == Hidden::Skip && bytes[0] == b'.' {
-            self.shard.skipped.hidden += 1;
+        if self.output.skipped.count(options.filter_name(bytes)) {
             return Ok(());
         }
         if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
-            self.shard.skipped.repeated += 1;
+            self.output.skipped.repeated += 1;
             return Ok(());
         }
         let mut known = None;
@@ -73,7 +69,7 @@ impl Worker<'_> {
         };
         let mut tag = Tag::new(kind);
         let mut inner_role = Role::Descend;
-        if kind == Kind::Symlink && options.symlinks == Symlinks::Follow {
+        if kind == FileKind::Symlink && options.symlinks == Symlinks::Follow {
             match stat_at(reading.fd, name, Symlinks::Follow, options.metadata) {
                 Ok(stat) => {
                     kind = known.insert(stat).kind();
@@ -92,7 +88,7 @@ impl Worker<'_> {
             return Ok(());
         }
         let mut stat = None;
-        if kind == Kind::File || options.entries == Entries::All {
+        if kind == FileKind::File || options.entries == Entries::All {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
                     let candidate = Candidate {
@@ -108,12 +104,12 @@ impl Worker<'_> {
                         return Ok(());
                     }
                     // Listed as a root of its own.
-                    let top = &self.context.tops[task.top as usize];
-                    let way = || top.way_to(&[&task.path, bytes]);
+                    let walk_root = &self.context.walk_roots[task.walk_root as usize];
+                    let way = || walk_root.way_to(&[&task.path, bytes]);
                     if inner_role == Role::Descend
                         && self.context.inner_roots.get(found.id, way).is_some()
                     {
-                        self.shard.skipped.repeated += 1;
+                        self.output.skipped.repeated += 1;
                         return Ok(());
                     }
                     stat = Some(found);
@@ -125,12 +121,12 @@ impl Worker<'_> {
                 }
             }
         }
-        let descends = kind == Kind::Dir && self.descends(reading);
-        let lists = kind == Kind::File || options.entries == Entries::All;
+        let descends = kind == FileKind::Dir && self.descends(reading);
+        let lists = kind == FileKind::File || options.entries == Entries::All;
         if !lists && !descends {
             return Ok(());
         }
-        let at = self.shard.push_name(tag, bytes) - reading.names;
+        let at = self.output.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)
             .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
         if self.found.len() + 2 > MOST {
@@ -154,53 +150,18 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// By name, path and kind; counts the reason. Leaves the entry's path in `self.path` if
-    /// any pattern could look at it.
-    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: Kind) -> bool {
+    /// By path and kind; counts the reason. Leaves the entry's path in `self.path` if any pattern
+    /// could look at it.
+    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: FileKind) -> bool {
         let options = self.context.options;
-        let skipped = &mut self.shard.skipped;
-        let patterns = !options.exclude.is_empty() || !options.include.is_empty();
-        if patterns || reading.ignores.is_some() {
+        let mut reason = None;
+        if options.has_patterns() || reading.ignores.is_some() {
             self.path.truncate(reading.prefix);
             self.path.extend_from_slice(name);
-            let (excluded, subject) = match kind {
-                Kind::Dir => (
-                    options.exclude.matches_directory(&self.path),
-                    Subject::Directory,
-                ),
-                _ => (options.exclude.matches_file(&self.path), Subject::File),
-            };
-            if excluded {
-                skipped.excluded += 1;
-                return true;
-            }
-            let ignores = reading.ignores.as_ref();
-            if ignores.is_some_and(|ignores| ignores.ignores(&self.path, subject)) {
-                skipped.ignored += 1;
-                return true;
-            }
-            if kind == Kind::File
-                && !options.include.is_empty()
-                && !options.include.matches_file(&self.path)
-            {
-                skipped.not_included += 1;
-                return true;
-            }
+            reason = options.filter_path(&self.path, kind, reading.ignores.as_deref());
         }
-        if options.entries == Entries::Files {
-            match kind {
-                Kind::File | Kind::Dir => {}
-                Kind::Symlink => {
-                    skipped.symlinks += 1;
-                    return true;
-                }
-                Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
-                    skipped.special += 1;
-                    return true;
-                }
-            }
-        }
-        false
+        let reason = reason.or_else(|| options.filter_kind(kind));
+        self.output.skipped.count(reason)
     }
 
     fn stat_if_needed(
@@ -208,17 +169,16 @@ impl Worker<'_> {
         reading: &Reading<'_>,
         name: &CStr,
         ino: u64,
-        kind: Kind,
+        kind: FileKind,
         known: Option<FileStat>,
     ) -> Result<Option<FileStat>, ErrorKind> {
         let options = self.context.options;
         // Where directory entries do not carry the true inode number, it has to be looked up.
-        let may_be_left_out = |left_out: &OwnFile| left_out.id().ino == ino || !reading.is_plain;
-        let left = kind == Kind::File && options.file_stats == FileStats::Left;
+        let known_ino = reading.is_plain.then_some(ino);
+        let left = kind == FileKind::File && options.file_stats == FileStats::Left;
         let needed = options.metadata != Metadata::None && !left
-            || kind == Kind::File
-                && (options.filters_by_size() || options.leave_out.iter().any(may_be_left_out))
-            || kind == Kind::Dir && !self.context.inner_roots.is_empty();
+            || kind == FileKind::File && options.filters_by_stat(known_ino)
+            || kind == FileKind::Dir && !self.context.inner_roots.is_empty();
         if known.is_some() || !needed {
             return Ok(known);
         }
@@ -229,53 +189,29 @@ impl Worker<'_> {
         Ok(Some(stat))
     }
 
-    /// By size and identity; counts the reason.
+    /// By identity and size; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
-        kind: Kind,
+        kind: FileKind,
         stat: &FileStat,
         candidate: &Candidate<'_>,
     ) -> bool {
-        let options = self.context.options;
-        if kind != Kind::File {
+        if kind != FileKind::File {
             return false;
         }
-        let is_left_out = |own: &OwnFile| {
-            own.is(
-                stat.id,
-                || candidate.way(&self.context.tops[candidate.task.top as usize]),
-                || candidate.state(),
-            )
-        };
-        let left_out = options.leave_out.iter().any(is_left_out);
-        let skipped = &mut self.shard.skipped;
-        let counter = if left_out {
-            &mut skipped.left_out
-        } else if stat.stamp.size < options.min_size {
-            &mut skipped.too_small
-        } else if options.max_size.is_some_and(|most| stat.stamp.size > most) {
-            &mut skipped.too_large
-        } else {
-            return false;
-        };
-        *counter += 1;
-        true
+        let options = self.context.options;
+        let walk_root = &self.context.walk_roots[candidate.task.walk_root as usize];
+        let (way, state) = (|| candidate.way(walk_root), || candidate.state());
+        let reason = options.filter_identity(stat.id, way, state);
+        let reason = reason.or_else(|| options.filter_size(stat.stamp.size));
+        self.output.skipped.count(reason)
     }
 
     /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
     fn descends(&mut self, reading: &Reading<'_>) -> bool {
         let options = self.context.options;
-        if options
-            .max_depth
-            .is_some_and(|most| reading.depth + 1 >= most)
-        {
-            self.shard.skipped.too_deep += 1;
-            return false;
-        }
-        if !options.exclude.is_empty() && options.exclude.matches_contents(&self.path) {
-            self.shard.skipped.excluded += 1;
-            return false;
-        }
-        true
+        let reason = options.filter_depth(reading.depth + 1);
+        let reason = reason.or_else(|| options.filter_contents(&self.path));
+        !self.output.skipped.count(reason)
     }
 }

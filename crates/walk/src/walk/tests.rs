@@ -10,11 +10,12 @@ mod trees;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
-use crate::Kind;
+use crate::FileKind;
 
 /// A temporary tree; paths are relative to it.
 pub(crate) struct Tree(TempDir);
@@ -65,7 +66,7 @@ impl Tree {
 struct Seen {
     path: Vec<u8>,
     relative: Vec<u8>,
-    kind: Kind,
+    kind: FileKind,
     root: usize,
     follow: bool,
     hint: u64,
@@ -121,7 +122,7 @@ fn waiting() -> Pace {
 
 /// Lists with one worker and with many, from the beginning on or joining later, with and
 /// without `openat2`; all must agree.
-pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &Options) -> Listing {
+pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOptions) -> Listing {
     let list = |workers, tuning: Tuning, opener| {
         let cancel = Cancel::new();
         list_with(
@@ -166,7 +167,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &Options) -
 }
 
 /// Walks the paths below the tree and returns the listed ones, relative to the tree.
-fn walked(tree: &Tree, roots: &[&str], options: &Options) -> (Vec<String>, Listing) {
+fn walked(tree: &Tree, roots: &[&str], options: &WalkOptions) -> (Vec<String>, Listing) {
     let roots: Vec<_> = match roots {
         [] => vec![tree.root()],
         roots => roots.iter().map(|root| tree.bytes(root)).collect(),

@@ -18,7 +18,7 @@ use std::path::Path;
 use bc_digest::Digest;
 use bc_fs::Escaped;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Kind};
+use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
@@ -184,7 +184,7 @@ impl Found {
     fn hold(self, path: &[u8]) -> Result<Held, Skip> {
         let expected = self.stat.ok_or(Skip::Gone)?;
         let held = match expected.kind() {
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
                     .map_err(|errno| Failed { op: "open", errno })?;
@@ -281,7 +281,7 @@ impl Undo<'_> {
     fn unlink(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
-            "symlink" if there.stat.kind() == Kind::Symlink => {
+            "symlink" if there.stat.kind() == FileKind::Symlink => {
                 let leads = sys::stat_through(&there.dir, &there.name)?;
                 FileStat::from(&leads).id == entry.keeper.id()
             }
@@ -339,7 +339,7 @@ impl Undo<'_> {
     /// Proves that an open file has the content that the step was about.
     fn is_recorded(&self, entry: &Entry, held: &Held) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
-        let same = held.stat.kind() == Kind::File
+        let same = held.stat.kind() == FileKind::File
             && held.stat.stamp.size == size
             && Some(digest(&held.file, size, self.cancel)?) == entry.digest();
         if same { Ok(()) } else { Err(Skip::Changed) }
@@ -434,7 +434,7 @@ impl Undo<'_> {
         let from;
         let keeper;
         let source = match there {
-            Some(held) if held.stat.kind() == Kind::File => {
+            Some(held) if held.stat.kind() == FileKind::File => {
                 from = held.stat.clone();
                 &held.file
             }
@@ -442,7 +442,7 @@ impl Undo<'_> {
                 let path = entry.keeper.path().ok_or(Skip::Gone)?;
                 let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
                 keeper = found.hold(&path).map_err(Skip::of_keeper)?;
-                if keeper.stat.kind() != Kind::File {
+                if keeper.stat.kind() != FileKind::File {
                     return Err(Skip::KeeperChanged);
                 }
                 from = keeper.stat.clone();

@@ -2,7 +2,7 @@
 //! says, or by removing a copy whose original never went.
 
 use bc_fs::Escaped;
-use bc_walk::{FileStat, Kind};
+use bc_walk::{FileKind, FileStat};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::aside::give_up;
@@ -40,7 +40,7 @@ impl Undo<'_> {
             let moved = moved.ok_or(Skip::Gone)?.hold(&from)?;
             return self.bring_back(entry, copy.as_ref(), path, found, moved);
         };
-        let Some(there) = moved.filter(|_| here.kind() == Kind::File) else {
+        let Some(there) = moved.filter(|_| here.kind() == FileKind::File) else {
             // Never moved, or back already.
             return Ok(UndoOutcome::Unneeded);
         };
@@ -172,7 +172,7 @@ impl Undo<'_> {
         wanted: Option<&Metadata>,
     ) -> Result<UndoOutcome, Skip> {
         let mut original = original.hold(path)?;
-        if copy.stat.kind() != Kind::File || copy.stat.id == original.stat.id {
+        if copy.stat.kind() != FileKind::File || copy.stat.id == original.stat.id {
             return Err(Skip::DestinationExists(None));
         }
         distinct::check(&original, &copy)?;

@@ -138,7 +138,7 @@ fn what_was_read_without_proof_is_in_no_group() {
     let listing = list(tree.path());
     each_algorithm(|options| {
         in_context(&listing, options, |context| {
-            first_reads(context, bc_read::Proof::Later).unwrap();
+            first_reads(context, bc_read::VerifyWhen::Later).unwrap();
             let so_far = groups::equal_so_far(context).unwrap();
             assert_eq!(so_far.members, [0, 1, 2]);
             assert!(groups::equal(context, &so_far).members.is_empty());
@@ -157,7 +157,7 @@ fn what_one_read_finishes_is_proven_in_it() {
     let listing = list(tree.path());
     each_algorithm(|options| {
         in_context(&listing, options, |context| {
-            let (done, repeated) = first_reads(context, bc_read::Proof::Later).unwrap();
+            let (done, repeated) = first_reads(context, bc_read::VerifyWhen::Later).unwrap();
             assert_eq!((done.read.files, done.whole, repeated), (3, 3, 0));
             let so_far = groups::equal_so_far(context).unwrap();
             assert_eq!(groups::equal(context, &so_far).members, [0, 1, 2]);
@@ -201,7 +201,7 @@ fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
         each_algorithm(|options| {
             in_context(&listing, options, |context| {
                 swap();
-                let (first, _) = first_reads(context, bc_read::Proof::Later).unwrap();
+                let (first, _) = first_reads(context, bc_read::VerifyWhen::Later).unwrap();
                 swap();
                 let so_far = groups::equal_so_far(context).unwrap();
                 full_reads(context, &so_far).unwrap();

@@ -32,9 +32,9 @@ pub(super) fn list_roots(roots: &[&Path]) -> Listing {
         .iter()
         .map(|root| root.as_os_str().to_owned())
         .collect();
-    let options = bc_walk::Options {
+    let options = bc_walk::WalkOptions {
         metadata: Metadata::Basic,
-        ..bc_walk::Options::default()
+        ..bc_walk::WalkOptions::default()
     };
     walk(&roots, &options, 1, &Cancel::new()).unwrap()
 }

@@ -107,7 +107,7 @@ proptest! {
             workers,
             hard_links: if apart { HardLinks::Duplicates } else { HardLinks::OneFile },
             proof: if verify { Proof::Bytes } else { Proof::Digest },
-            read: bc_read::Options { backend, ..bc_read::Options::default() },
+            read: bc_read::ReadOptions { backend, ..bc_read::ReadOptions::default() },
             ..Options::default()
         };
         let listing = list(tree.path());

@@ -68,7 +68,7 @@ fn thousands_of_levels() {
     let listing = in_every_way(
         Given::Roots,
         std::slice::from_ref(&root),
-        &Options::default(),
+        &WalkOptions::default(),
     );
     assert!(
         listing.errors().is_empty(),
@@ -94,12 +94,12 @@ fn thousands_of_levels() {
     let named = in_every_way(
         Given::Exactly,
         std::slice::from_ref(&path),
-        &Options::default(),
+        &WalkOptions::default(),
     );
     assert_eq!(named.len(), 1);
     assert_eq!(named.path(EntryId(0)), path);
     named.open_dir(named.dir(EntryId(0))).unwrap();
     let directory = path[..path.len() - b"/file".len()].to_vec();
-    let inner = in_every_way(Given::Roots, &[directory], &Options::default());
+    let inner = in_every_way(Given::Roots, &[directory], &WalkOptions::default());
     assert_eq!(inner.path(EntryId(0)), path);
 }

@@ -11,11 +11,11 @@ fn globs(patterns: &[&str]) -> Globs {
 #[test]
 fn hidden_names() {
     let tree = Tree::with(&[".h/x", ".f", "a/.g", "a/b"]);
-    let (names, _) = walked(&tree, &[], &Options::default());
+    let (names, _) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(names, [".f", ".h/x", "a/.g", "a/b"]);
-    let skip = Options {
+    let skip = WalkOptions {
         hidden: Hidden::Skip,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &skip);
     assert_eq!(names, ["a/b"]);
@@ -28,10 +28,10 @@ fn hidden_names() {
 #[test]
 fn includes_gate_files_and_excludes_win() {
     let tree = Tree::with(&["a.c", "a.h", "sub/b.c", "sub/b.o", "c/x.c", "c/y.c"]);
-    let options = Options {
+    let options = WalkOptions {
         include: globs(&["*.c"]),
         exclude: globs(&["c/x*", "sub/b.o"]),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &options);
     assert_eq!(names, ["a.c", "c/y.c", "sub/b.c"]);
@@ -44,9 +44,9 @@ fn includes_gate_files_and_excludes_win() {
 #[test]
 fn excluded_directories_are_not_read() {
     let tree = Tree::with(&["keep/x", "target/a/b", "deep/target/c", "out/d/e", "out/f"]);
-    let options = Options {
+    let options = WalkOptions {
         exclude: globs(&["target", "/out/**"]),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &options);
     assert_eq!(names, ["keep/x"]);
@@ -57,9 +57,9 @@ fn excluded_directories_are_not_read() {
 #[test]
 fn two_stars_in_front_prune_only_what_they_name() {
     let tree = Tree::with(&["a/foo/x", "foo", "b/c/foo", "b/c/bar", "top.tmp", "b/x.tmp"]);
-    let options = Options {
+    let options = WalkOptions {
         exclude: globs(&["**/foo", "**/*.tmp"]),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &options);
     assert_eq!(names, ["b/c/bar"]);
@@ -72,10 +72,10 @@ fn sizes() {
     for size in [0_usize, 1, 10, 100] {
         fs::write(tree.path(format!("{size:03}").as_bytes()), vec![b'x'; size]).unwrap();
     }
-    let options = Options {
+    let options = WalkOptions {
         min_size: 1,
         max_size: Some(10),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &options);
     assert_eq!(names, ["001", "010"]);
@@ -96,17 +96,17 @@ fn depth() {
         (2, &["1", "a/2"], 1),
         (4, &["1", "a/2", "a/b/3", "a/b/c/4"], 0),
     ] {
-        let options = Options {
+        let options = WalkOptions {
             max_depth: Some(depth),
-            ..Options::default()
+            ..WalkOptions::default()
         };
         let (names, listing) = walked(&tree, &[], &options);
         assert_eq!(names, expected, "depth {depth}");
         assert_eq!(listing.skipped().too_deep, too_deep, "depth {depth}");
     }
-    let none = Options {
+    let none = WalkOptions {
         max_depth: Some(0),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     assert_eq!(walked(&tree, &["1", "a"], &none).0, ["1"]);
 }
@@ -116,9 +116,9 @@ fn left_out() {
     let tree = Tree::with(&["a", "out", "b/c"]);
     let right = OwnFile::at(&tree.path(b"out")).unwrap();
     let wrong = OwnFile::at(std::path::Path::new("/proc/version")).unwrap();
-    let options = |own: &OwnFile| Options {
+    let options = |own: &OwnFile| WalkOptions {
         leave_out: vec![own.clone()],
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &options(&right));
     assert_eq!(names, ["a", "b/c"]);
@@ -153,10 +153,10 @@ fn ignore_files() {
     fs::write(tree.path(b"src/in/.gitignore"), "!y.log\n!z.o\n").unwrap();
     fs::write(tree.path(b"src/in/.ignore"), "z.o\n").unwrap();
     fs::write(tree.path(b"odd/.ignore"), b"\xff\xfe\n").unwrap();
-    let honour = Options {
+    let honour = WalkOptions {
         ignore_files: IgnoreFiles::Honour,
         hidden: Hidden::Skip,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &honour);
     assert_eq!(
@@ -174,7 +174,7 @@ fn ignore_files() {
     // Only files inside the root count.
     let (names, _) = walked(&tree, &["src/in"], &honour);
     assert_eq!(names, ["src/in/y.log"]);
-    let (names, _) = walked(&tree, &[], &Options::default());
+    let (names, _) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(names.len(), 16);
 }
 
@@ -193,9 +193,9 @@ fn ignore_files_of_other_kinds_are_not_opened() {
     .unwrap();
     fs::write(tree.path(b"patterns"), "*").unwrap();
     tree.link("../patterns", "c/.gitignore");
-    let honour = Options {
+    let honour = WalkOptions {
         ignore_files: IgnoreFiles::Honour,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &[], &honour);
     assert_eq!(names, ["a/x", "b/.ignore/y", "c/z", "patterns"]);

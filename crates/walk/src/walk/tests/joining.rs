@@ -18,7 +18,7 @@ fn walk_with(
     pace: Pace,
 ) -> Result<Listing, WorkerPanic> {
     let tuning = Tuning { pace, ..at_once() };
-    let (paths, options) = (vec![tree.root()], Options::default());
+    let (paths, options) = (vec![tree.root()], WalkOptions::default());
     list(Given::Roots, paths, &options, workers, cancel, &tuning)
 }
 
@@ -43,7 +43,7 @@ fn who_waits_gets_company_and_lists_the_same() {
     for usual in [1, 2, 8] {
         assert_eq!(threads(&tree, Workers::adaptive(usual), waiting()), 8);
     }
-    let (_, listing) = walked(&tree, &[], &Options::default());
+    let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(listing.len(), 400);
 }
 
@@ -130,10 +130,10 @@ fn a_panic_of_who_joins_ends_the_walk() {
 #[test]
 fn long_lists_of_files_are_looked_at_by_more() {
     let tree = wide();
-    let (_, listing) = walked(&tree, &[], &Options::default());
+    let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
     let list = |paths: &[Vec<u8>], pace| {
-        let (paths, options) = (paths.to_vec(), Options::default());
+        let (paths, options) = (paths.to_vec(), WalkOptions::default());
         let (workers, cancel) = (Workers::adaptive(1), Cancel::new());
         let tuning = Tuning { pace, ..at_once() };
         list(Given::Exactly, paths, &options, workers, &cancel, &tuning)

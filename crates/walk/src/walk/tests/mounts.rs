@@ -9,10 +9,10 @@ const TREE: &str = "BC_WALK_TEST_TREE";
 
 #[test]
 fn pseudo_file_systems_are_entered_only_as_roots() {
-    let options = |file_systems| Options {
+    let options = |file_systems| WalkOptions {
         max_depth: Some(2),
         file_systems,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     // Other tests and programs may create files in / at the same time: one walk is enough.
     for opener in [Opener::new(), Opener::without_openat2()] {
@@ -94,7 +94,7 @@ fn in_a_mount_namespace(tree: &Tree, script: &str, test: &str) {
 }
 
 /// The listing of the tree that a test in a mount namespace was given; paths below it.
-fn mounted(roots: &[&str], options: &Options) -> (Vec<String>, Listing) {
+fn mounted(roots: &[&str], options: &WalkOptions) -> (Vec<String>, Listing) {
     let tree = std::env::var(TREE).unwrap();
     let roots: Vec<_> = roots
         .iter()
@@ -121,24 +121,24 @@ fn a_directory_mounted_twice_is_visited_once() {
                       mount --bind t/other/d t/other/e";
         return in_a_mount_namespace(&tree, script, "a_directory_mounted_twice_is_visited_once");
     }
-    let (names, listing) = mounted(&["t"], &Options::default());
+    let (names, listing) = mounted(&["t"], &WalkOptions::default());
     assert_eq!(names, ["t/other/d/f", "t/real/sub/y", "t/real/x"]);
     assert_eq!(listing.skipped().repeated, 4, "a, z, up, other/e");
     for id in listing.ids() {
         listing.open_dir(listing.dir(id)).unwrap();
     }
-    let one = Options {
+    let one = WalkOptions {
         file_systems: FileSystems::One,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, listing) = mounted(&["t"], &one);
     assert_eq!(names, ["t/real/sub/y", "t/real/x"]);
     assert_eq!(listing.skipped().other_file_system, 1);
     // Several roots that are the same or overlap by way of mounts.
-    let (names, _) = mounted(&["t/a", "t/real", "t/z"], &Options::default());
+    let (names, _) = mounted(&["t/a", "t/real", "t/z"], &WalkOptions::default());
     assert_eq!(names, ["t/a/y", "t/real/x"]);
     // The inner one first: what is mounted above it leaves it out.
-    let (names, _) = mounted(&["t/real/sub", "t/z"], &Options::default());
+    let (names, _) = mounted(&["t/real/sub", "t/z"], &WalkOptions::default());
     assert_eq!(names, ["t/real/sub/y", "t/z/x"]);
 }
 
@@ -149,11 +149,11 @@ fn a_mount_point_hides_what_is_below_it() {
         let script = "mount --bind outside t/m";
         return in_a_mount_namespace(&tree, script, "a_mount_point_hides_what_is_below_it");
     }
-    let (names, listing) = mounted(&["t"], &Options::default());
+    let (names, listing) = mounted(&["t"], &WalkOptions::default());
     assert_eq!(names, ["t/m/file", "t/x"]);
     assert_eq!(listing.skipped().repeated, 0);
     // By way of both: each file once, under the root that leads there.
-    let (names, listing) = mounted(&["outside", "t"], &Options::default());
+    let (names, listing) = mounted(&["outside", "t"], &WalkOptions::default());
     assert_eq!(names, ["outside/file", "t/x"]);
     assert_eq!(listing.skipped().repeated, 1);
     assert!(

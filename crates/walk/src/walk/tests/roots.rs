@@ -5,17 +5,17 @@ use rustix::fs::{CWD, Mode, mknodat};
 use super::*;
 use crate::{DirId, ErrorKind, Globs, Metadata, Symlinks};
 
-fn printed(roots: &[&[u8]], options: &Options) -> Vec<String> {
+fn printed(roots: &[&[u8]], options: &WalkOptions) -> Vec<String> {
     let roots: Vec<_> = roots.iter().map(|root| root.to_vec()).collect();
     let listing = in_every_way(Given::Roots, &roots, options);
     let text = |id| String::from_utf8(listing.path(id)).unwrap();
     listing.ids().map(text).collect()
 }
 
-fn shallow() -> Options {
-    Options {
+fn shallow() -> WalkOptions {
+    WalkOptions {
         max_depth: Some(1),
-        ..Options::default()
+        ..WalkOptions::default()
     }
 }
 
@@ -47,7 +47,7 @@ fn links_as_roots_are_followed() {
     let tree = Tree::with(&["real/file", "plain"]);
     tree.link("real", "to-dir");
     tree.link("plain", "to-file");
-    let (names, listing) = walked(&tree, &["to-dir", "to-file"], &Options::default());
+    let (names, listing) = walked(&tree, &["to-dir", "to-file"], &WalkOptions::default());
     assert_eq!(names, ["to-dir/file", "to-file"]);
     let follow: Vec<_> = listing.ids().map(|id| listing.follow(id)).collect();
     assert_eq!(follow, [false, true]);
@@ -68,7 +68,7 @@ fn roots_that_cannot_be_walked_are_errors_and_the_others_are() {
     )
     .unwrap();
     let roots = ["missing", "broken", "plain/", "fifo", "nul\0name", "d"];
-    let (names, listing) = walked(&tree, &roots, &Options::default());
+    let (names, listing) = walked(&tree, &roots, &WalkOptions::default());
     assert_eq!(names, ["d/file"]);
     let system = |errno: Errno| ErrorKind::System(errno.raw_os_error());
     let mut expected = [
@@ -82,9 +82,9 @@ fn roots_that_cannot_be_walked_are_errors_and_the_others_are() {
     expected.sort_by(|a, b| a.path().cmp(b.path()));
     assert_eq!(listing.errors(), expected);
 
-    let listing = in_every_way(Given::Roots, &[Vec::new()], &Options::default());
+    let listing = in_every_way(Given::Roots, &[Vec::new()], &WalkOptions::default());
     assert_eq!(listing.errors()[0].kind(), system(Errno::NOENT));
-    assert!(in_every_way(Given::Roots, &[], &Options::default()).is_empty());
+    assert!(in_every_way(Given::Roots, &[], &WalkOptions::default()).is_empty());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn overlapping_roots_list_each_file_once() {
     tree.link("t/m", "to-m");
     let everything = ["t/a", "t/m/x", "t/m/y/z", "t/z"];
     let check = |roots: &[&str], roots_of: &[usize]| {
-        let (names, listing) = walked(&tree, roots, &Options::default());
+        let (names, listing) = walked(&tree, roots, &WalkOptions::default());
         assert_eq!(names, everything, "{roots:?}");
         let found: Vec<_> = listing.ids().map(|id| listing.root(id)).collect();
         assert_eq!(found, roots_of, "{roots:?}");
@@ -116,7 +116,7 @@ fn overlapping_roots_list_each_file_once() {
     check(&["t", "t/m", "t/m/y/z", "t/a"], &[3, 1, 2, 0]);
 
     // Under the name of the root that leads there.
-    let (names, listing) = walked(&tree, &["t", "to-m"], &Options::default());
+    let (names, listing) = walked(&tree, &["t", "to-m"], &WalkOptions::default());
     assert_eq!(names, ["t/a", "t/z", "to-m/x", "to-m/y/z"]);
     assert_eq!(listing.skipped().repeated, 1);
 }
@@ -124,11 +124,15 @@ fn overlapping_roots_list_each_file_once() {
 #[test]
 fn order_spans_all_roots() {
     let tree = Tree::with(&["b/1", "b-/1", "b.txt", "a/1", "c", "b/2/3"]);
-    let (names, _) = walked(&tree, &["c", "b", "b.txt", "a", "b-"], &Options::default());
+    let (names, _) = walked(
+        &tree,
+        &["c", "b", "b.txt", "a", "b-"],
+        &WalkOptions::default(),
+    );
     assert_eq!(names, ["a/1", "b-/1", "b.txt", "b/1", "b/2/3", "c"]);
-    let options = Options {
+    let options = WalkOptions {
         entries: Entries::All,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let (names, _) = walked(&tree, &["c", "b", "b.txt", "a", "b-", "b/2"], &options);
     assert_eq!(
@@ -144,7 +148,7 @@ fn hard_links_and_equal_names_elsewhere_are_not_repeated() {
     let tree = Tree::with(&["a/x", "b/"]);
     fs::hard_link(tree.path(b"a/x"), tree.path(b"a/y")).unwrap();
     fs::hard_link(tree.path(b"a/x"), tree.path(b"b/x")).unwrap();
-    let (names, listing) = walked(&tree, &["a/x", "a/y", "b/x", "a"], &Options::default());
+    let (names, listing) = walked(&tree, &["a/x", "a/y", "b/x", "a"], &WalkOptions::default());
     assert_eq!(names, ["a/x", "a/y", "b/x"]);
     assert_eq!(listing.skipped().repeated, 2, "x and y met again in a");
 }
@@ -152,9 +156,9 @@ fn hard_links_and_equal_names_elsewhere_are_not_repeated() {
 #[test]
 fn a_root_left_out_by_a_filter_does_not_hide_the_file() {
     let tree = Tree::with(&["t/sub/x.c"]);
-    let options = Options {
+    let options = WalkOptions {
         exclude: Globs::new(&[b"/x.c".to_vec()]).unwrap(),
-        ..Options::default()
+        ..WalkOptions::default()
     };
     // Directly in its root it matches, deeper it does not.
     let (names, listing) = walked(&tree, &["t", "t/sub/x.c"], &options);
@@ -170,7 +174,7 @@ fn more_roots_than_descriptors_are_kept() {
         tree.add(format!("{root}/sub/file").as_bytes());
     }
     let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-    let (names, listing) = walked(&tree, &roots, &Options::default());
+    let (names, listing) = walked(&tree, &roots, &WalkOptions::default());
     assert_eq!(names.len(), 150);
     for id in listing.ids() {
         listing.open_dir(listing.dir(id)).unwrap();
@@ -189,7 +193,7 @@ fn exactly_the_listed_files() {
     let tree = Tree::with(&["a/x", "a/y", "b", "c/d"]);
     tree.link("b", "link");
     let paths = ["b", "a/x", "a/../a/x", "a/x", "c", "no", "link"].map(|path| tree.bytes(path));
-    let listing = in_every_way(Given::Exactly, &paths, &Options::default());
+    let listing = in_every_way(Given::Exactly, &paths, &WalkOptions::default());
     // The first of several ways to the same name counts.
     assert_eq!(below(&tree, &listing), ["a/x", "b", "link"]);
     let roots: Vec<_> = listing.ids().map(|id| listing.root(id)).collect();
@@ -203,9 +207,9 @@ fn exactly_the_listed_files() {
         .collect();
     assert_eq!(errors, [("open", 21), ("stat", 2)]);
 
-    let options = Options {
+    let options = WalkOptions {
         entries: Entries::All,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let listing = in_every_way(Given::Exactly, &paths, &options);
     assert_eq!(below(&tree, &listing), ["a/x", "b", "c", "link"]);
@@ -221,7 +225,7 @@ fn a_long_list_is_looked_at_in_parallel() {
             tree.bytes(&path)
         })
         .collect();
-    let listing = in_every_way(Given::Exactly, &paths, &Options::default());
+    let listing = in_every_way(Given::Exactly, &paths, &WalkOptions::default());
     assert_eq!(listing.len(), 4000);
     for id in listing.ids() {
         assert_eq!(listing.path(id), paths[listing.root(id)]);
@@ -234,10 +238,10 @@ fn a_long_list_is_looked_at_in_parallel() {
 fn directories_are_known_by_identity() {
     let tree = Tree::with(&["d/sub/deep/x", "d/sub/y", "d/empty/", "e/f", "real/z"]);
     tree.link("../real", "d/link");
-    let options = Options {
+    let options = WalkOptions {
         symlinks: Symlinks::Follow,
         metadata: Metadata::Basic,
-        ..Options::default()
+        ..WalkOptions::default()
     };
     let roots = ["d", "d/sub/", "e/f", "d/../e/f"].map(|root| tree.bytes(root));
     let listing = in_every_way(Given::Roots, &roots, &options);

@@ -12,10 +12,10 @@ fn paths(listing: &Listing) -> Vec<Vec<u8>> {
     listing.ids().map(|id| listing.path(id)).collect()
 }
 
-fn all() -> Options {
-    Options {
+fn all() -> WalkOptions {
+    WalkOptions {
         entries: Entries::All,
-        ..Options::default()
+        ..WalkOptions::default()
     }
 }
 
@@ -44,7 +44,7 @@ proptest! {
                 let _ = if is_file { fs::write(&path, "") } else { fs::create_dir(&path) };
             }
         }
-        for options in [Options::default(), all()] {
+        for options in [WalkOptions::default(), all()] {
             let listing = in_every_way(Given::Roots, &[tree.root()], &options);
             prop_assert_eq!(paths(&listing), naive(tree.0.path(), options.entries));
             prop_assert!(listing.errors().is_empty());
@@ -78,7 +78,7 @@ fn hostile_names() {
         tree.add(&[name, b"-file"].concat()[..name.len().min(250)]);
         tree.add(&[b"dir/", name, b"/", name].concat());
     }
-    let listing = in_every_way(Given::Roots, &[tree.root()], &Options::default());
+    let listing = in_every_way(Given::Roots, &[tree.root()], &WalkOptions::default());
     assert_eq!(paths(&listing), naive(tree.0.path(), Entries::Files));
     for id in listing.ids() {
         assert_eq!(
@@ -93,7 +93,7 @@ fn hostile_names() {
 #[test]
 fn contents_of_a_directory_sort_with_its_slash() {
     let tree = Tree::with(&["d/x", "d-a", "d.b", "d0", "d!", "c", "e"]);
-    let (names, _) = walked(&tree, &[], &Options::default());
+    let (names, _) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(names, ["c", "d!", "d-a", "d.b", "d/x", "d0", "e"]);
     let (names, _) = walked(&tree, &[], &all());
     assert_eq!(names, ["", "c", "d", "d!", "d-a", "d.b", "d/x", "d0", "e"]);
@@ -108,7 +108,7 @@ fn every_kind_is_told_apart_and_none_is_opened() {
     mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(tree.path(b"socket")).unwrap();
 
-    let (names, listing) = walked(&tree, &[], &Options::default());
+    let (names, listing) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(names, ["dir/inner", "file"]);
     assert_eq!(listing.skipped().symlinks, 2);
     assert_eq!(listing.skipped().special, 2);
@@ -128,10 +128,19 @@ fn every_kind_is_told_apart_and_none_is_opened() {
         ]
     );
     let kinds: Vec<_> = listing.ids().map(|id| listing.kind(id)).collect();
-    let (file, dir, link) = (Kind::File, Kind::Dir, Kind::Symlink);
+    let (file, dir, link) = (FileKind::File, FileKind::Dir, FileKind::Symlink);
     assert_eq!(
         kinds,
-        [dir, link, dir, file, Kind::Fifo, file, link, Kind::Socket]
+        [
+            dir,
+            link,
+            dir,
+            file,
+            FileKind::Fifo,
+            file,
+            link,
+            FileKind::Socket
+        ]
     );
     assert_eq!(*listing.skipped(), Skipped::default());
     assert_eq!(listing.directories(), 2);
@@ -146,13 +155,13 @@ fn every_kind_is_told_apart_and_none_is_opened() {
 fn files_are_left_alone_unless_the_walk_has_to_look() {
     let tree = Tree::with(&["a", "d/b", "d/e/"]);
     tree.link("a", "link");
-    let left = |min_size| Options {
+    let left = |min_size| WalkOptions {
         metadata: Metadata::Full,
         file_stats: FileStats::Left,
         min_size,
         ..all()
     };
-    let full = Options {
+    let full = WalkOptions {
         metadata: Metadata::Full,
         ..all()
     };
@@ -160,7 +169,7 @@ fn files_are_left_alone_unless_the_walk_has_to_look() {
     let (same, listing) = walked(&tree, &[], &left(0));
     assert_eq!(names, same);
     for id in listing.ids() {
-        if listing.kind(id) == Kind::File {
+        if listing.kind(id) == FileKind::File {
             assert_eq!((listing.stat(id), listing.meta(id)), (None, None));
         } else {
             assert_eq!(listing.stat(id), truth.stat(id));
@@ -184,7 +193,7 @@ fn metadata_is_what_stat_says() {
         rustix::fs::makedev(1, 3),
     );
     for level in [Metadata::None, Metadata::Basic, Metadata::Full] {
-        let options = Options {
+        let options = WalkOptions {
             metadata: level,
             ..all()
         };
@@ -215,8 +224,8 @@ fn metadata_is_what_stat_says() {
 #[test]
 fn records_stay_small() {
     assert_eq!(size_of::<crate::listing::Entry>(), 16);
-    assert_eq!(size_of::<crate::shard::Item>(), 16);
-    assert_eq!(size_of::<crate::shard::Found>(), 24);
+    assert_eq!(size_of::<crate::worker_output::Item>(), 16);
+    assert_eq!(size_of::<crate::worker_output::Found>(), 24);
     assert!(size_of::<crate::listing::Dir>() <= 48);
 }
 
@@ -235,9 +244,9 @@ fn a_listing_takes_few_bytes_a_file() {
             (Metadata::Basic, 16 + 28),
             (Metadata::Full, 16 + 28),
         ] {
-            let options = Options {
+            let options = WalkOptions {
                 metadata,
-                ..Options::default()
+                ..WalkOptions::default()
             };
             let root = tree.path(b"").into_os_string();
             let listing = crate::walk(&[root], &options, 1, &Cancel::new()).unwrap();
@@ -264,7 +273,7 @@ fn a_small_tree_starts_no_threads() {
     let listing = list(
         Given::Roots,
         paths,
-        &Options::default(),
+        &WalkOptions::default(),
         Workers::adaptive(8),
         &cancel,
         &tuning,
@@ -275,10 +284,10 @@ fn a_small_tree_starts_no_threads() {
     assert_eq!(listing.arenas.len(), 2);
 }
 
-fn follow() -> Options {
-    Options {
+fn follow() -> WalkOptions {
+    WalkOptions {
         symlinks: Symlinks::Follow,
-        ..Options::default()
+        ..WalkOptions::default()
     }
 }
 
@@ -309,11 +318,11 @@ fn followed_links() {
         "cycle, up, again; out-again"
     );
     for id in listing.ids() {
-        assert_eq!(listing.kind(id), Kind::File);
+        assert_eq!(listing.kind(id), FileKind::File);
         assert_eq!(listing.follow(id), listing.name(id) == c"to-file");
         listing.open_dir(listing.dir(id)).unwrap();
     }
-    let (names, _) = walked(&tree, &[], &Options::default());
+    let (names, _) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(names, ["a/file", "z/last"]);
 }
 
@@ -335,7 +344,7 @@ fn a_removed_directory_is_an_error_and_the_others_are_listed() {
     let root = format!("/proc/self/fd/{}", gone.as_raw_fd()).into_bytes();
     let roots = [root.clone(), tree.bytes("here")];
     // The descriptor is opened anew each time, and empty.
-    let listing = in_every_way(Given::Roots, &roots, &Options::default());
+    let listing = in_every_way(Given::Roots, &roots, &WalkOptions::default());
     assert_eq!(below(&tree, &listing), ["here/file"]);
     let [error] = listing.errors() else {
         panic!("{:?}", listing.errors());
@@ -352,7 +361,7 @@ fn an_unreadable_directory_is_an_error() {
     let locked = tree.path(b"locked");
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
     let may_read = fs::read_dir(&locked).is_ok();
-    let (names, listing) = walked(&tree, &[], &Options::default());
+    let (names, listing) = walked(&tree, &[], &WalkOptions::default());
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
     if may_read {
         // The superuser reads everything.
@@ -387,9 +396,9 @@ fn directories_that_come_and_go() {
         for _ in 0..300 {
             let cancel = Cancel::new();
             let paths = vec![tree.root()];
-            let options = Options {
+            let options = WalkOptions {
                 metadata: Metadata::Basic,
-                ..Options::default()
+                ..WalkOptions::default()
             };
             let listing =
                 list(Given::Roots, paths, &options, 2.into(), &cancel, &at_once()).unwrap();
@@ -414,7 +423,7 @@ fn a_directory_replaced_by_a_link_is_not_entered() {
     for opener in [Opener::new(), Opener::without_openat2()] {
         let cancel = Cancel::new();
         let paths = vec![tree.bytes("d")];
-        let (options, tuning) = (Options::default(), at_once());
+        let (options, tuning) = (WalkOptions::default(), at_once());
         let listing = list_with(
             Given::Roots,
             paths,
@@ -451,7 +460,7 @@ fn cancelled_before_it_begins() {
         let cancel = Cancel::new();
         cancel.cancel(15);
         let paths = vec![tree.root(), tree.bytes("a")];
-        let options = Options::default();
+        let options = WalkOptions::default();
         let listing = list(
             Given::Roots,
             paths,
@@ -476,6 +485,6 @@ fn many_entries_in_one_directory() {
         )
         .unwrap();
     }
-    let listing = in_every_way(Given::Roots, &[tree.root()], &Options::default());
+    let listing = in_every_way(Given::Roots, &[tree.root()], &WalkOptions::default());
     assert_eq!(paths(&listing), naive(tree.0.path(), Entries::Files));
 }

@@ -15,14 +15,14 @@ fn after_each(
 ) -> Vec<usize> {
     let waiting = || waiting;
     let pace = Pace::default();
-    let growth = Growth::new(workers, &pace, &waiting);
-    let counts = run_growing(workers.usual(), limit, |worker, crew| {
+    let adaptive = AdaptiveWorkers::new(workers, &pace, &waiting);
+    let counts = run_growing(workers.usual(), limit, |worker, spawner| {
         let mut counts = Vec::new();
         if worker == 0 {
             for &(busy, running) in reports {
                 let (busy, running) = (busy * MS, running * MS);
-                growth.note(Spent { busy, running }, &|| crew.enlist());
-                counts.push(growth.state.lock().unwrap().workers);
+                adaptive.note(Spent { busy, running }, &|| spawner.spawn());
+                counts.push(adaptive.state.lock().unwrap().workers);
             }
         }
         counts

@@ -11,6 +11,10 @@ use rustix::process::{Resource, getrlimit};
 use self::meter::Meter;
 use crate::Workers;
 
+/// Walks this long on the caller's thread before it starts others: about what starting a
+/// thread costs, so a small tree never does and a large one loses nothing that counts.
+const ALONE: Duration = Duration::from_micros(250);
+
 /// A worker looks at its clocks this often. That takes some 200 ns; a cold disk has answered a
 /// dozen requests in the meantime.
 const WINDOW: Duration = Duration::from_millis(2);
@@ -26,6 +30,23 @@ const WAITED: u32 = 8;
 /// Descriptors that a worker may hold: those of the directories above, of the one that it reads
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
+
+/// When a walk gets more workers. Nothing but the time that it takes depends on it.
+pub(crate) struct Tuning {
+    /// How long the caller's thread is alone.
+    pub(crate) alone: Duration,
+    /// How soon those that wait for storage are joined by others.
+    pub(crate) pace: Pace,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            alone: ALONE,
+            pace: Pace::default(),
+        }
+    }
+}
 
 /// How often to look at what.
 pub(crate) struct Pace {
@@ -50,7 +71,7 @@ impl Default for Pace {
 }
 
 /// Decides whether there are to be more workers, from what all of them report.
-pub(crate) struct Growth<'g> {
+pub(crate) struct AdaptiveWorkers<'g> {
     /// How many more would find something to do.
     waiting: &'g (dyn Fn() -> usize + Sync),
     pace: &'g Pace,
@@ -74,13 +95,13 @@ struct Spent {
     running: Duration,
 }
 
-impl<'g> Growth<'g> {
+impl<'g> AdaptiveWorkers<'g> {
     pub(crate) fn new(
         workers: Workers,
         pace: &'g Pace,
         waiting: &'g (dyn Fn() -> usize + Sync),
-    ) -> Growth<'g> {
-        Growth {
+    ) -> AdaptiveWorkers<'g> {
+        AdaptiveWorkers {
             waiting,
             pace,
             over: AtomicBool::new(workers.most() == workers.usual()),
@@ -94,11 +115,11 @@ impl<'g> Growth<'g> {
 
     /// For a worker, with a way to start another that says whether it did; `None` if there are
     /// as many as there will be.
-    pub(crate) fn watch(&'g self, enlist: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
+    pub(crate) fn watch(&'g self, spawn: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
         let is_over = self.over.load(Ordering::Relaxed);
         (!is_over).then(|| Watch {
-            growth: self,
-            enlist,
+            adaptive: self,
+            spawn,
             meter: Meter::new(),
             since: Instant::now(),
             busy: Duration::ZERO,
@@ -106,7 +127,7 @@ impl<'g> Growth<'g> {
     }
 
     /// Takes a worker's report, and when enough has been reported, decides.
-    fn note(&self, spent: Spent, enlist: &dyn Fn() -> bool) {
+    fn note(&self, spent: Spent, spawn: &dyn Fn() -> bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.spent.busy += spent.busy;
         state.spent.running += spent.running.min(spent.busy);
@@ -123,7 +144,7 @@ impl<'g> Growth<'g> {
             .workers
             .min((self.waiting)())
             .min(most - state.workers);
-        let started = (0..more).take_while(|_| enlist()).count();
+        let started = (0..more).take_while(|_| spawn()).count();
         state.workers += started;
         if state.workers == most || started < more {
             self.over.store(true, Ordering::Relaxed);
@@ -140,10 +161,10 @@ fn affordable_below(limit: Option<u64>) -> usize {
     limit.map_or(usize::MAX, |limit| (limit / 2 / DESCRIPTORS) as usize)
 }
 
-/// One worker's view of its time, for a [`Growth`].
+/// One worker's view of its time, for [`AdaptiveWorkers`].
 pub(crate) struct Watch<'g> {
-    growth: &'g Growth<'g>,
-    enlist: &'g dyn Fn() -> bool,
+    adaptive: &'g AdaptiveWorkers<'g>,
+    spawn: &'g dyn Fn() -> bool,
     meter: Meter,
     /// When what it is doing began, or was looked at last.
     since: Instant,
@@ -153,32 +174,32 @@ pub(crate) struct Watch<'g> {
 impl<'g> Watch<'g> {
     /// Called when the worker has got something to do: it had nothing before.
     pub(crate) fn begin(&mut self) {
-        if !self.growth.over.load(Ordering::Relaxed) {
+        if !self.adaptive.over.load(Ordering::Relaxed) {
             self.since = Instant::now();
         }
     }
 
     /// Called when it is done, and every now and then until then.
     pub(crate) fn look(&mut self) {
-        if self.growth.over.load(Ordering::Relaxed) {
+        if self.adaptive.over.load(Ordering::Relaxed) {
             return;
         }
         let now = Instant::now();
         self.busy += now - self.since;
         self.since = now;
-        if self.busy < self.growth.pace.window {
+        if self.busy < self.adaptive.pace.window {
             return;
         }
         let busy = std::mem::take(&mut self.busy);
         if let Some(running) = self.running(busy) {
-            self.growth.note(Spent { busy, running }, self.enlist);
+            self.adaptive.note(Spent { busy, running }, self.spawn);
             self.since = Instant::now();
         }
     }
 
     fn running(&mut self, busy: Duration) -> Option<Duration> {
         #[cfg(test)]
-        if let Some(pretend) = &self.growth.pace.pretend {
+        if let Some(pretend) = &self.adaptive.pace.pretend {
             return Some(pretend(busy));
         }
         self.meter.lap(busy, busy / WAITED)

@@ -10,14 +10,14 @@ use rustix::io::Errno;
 /// Where it takes many steps, some of the directories on the way are kept as well. Who comes back
 /// up from the depth finds the nearest of them close by, so that `n` directories that are each
 /// other's parents are opened with some `n · log n` steps in either direction.
-pub(crate) struct Spine<F> {
+pub(crate) struct AncestorFds<F> {
     path: Vec<u8>,
     /// The directories' paths are beginnings of it, of these lengths.
     dirs: Vec<(usize, F)>,
 }
 
 /// Descriptors that are kept: beyond a few levels up, what is next is somewhere else.
-const SPINE: usize = 8;
+const KEPT: usize = 8;
 
 /// Names that are looked up in one call without keeping anything on the way. No tree that people
 /// make is as deep.
@@ -32,16 +32,16 @@ pub(crate) enum Reach {
     End,
 }
 
-impl<F> Default for Spine<F> {
-    fn default() -> Spine<F> {
-        Spine {
+impl<F> Default for AncestorFds<F> {
+    fn default() -> AncestorFds<F> {
+        AncestorFds {
             path: Vec::new(),
             dirs: Vec::new(),
         }
     }
 }
 
-impl<F: AsFd + Clone + From<OwnedFd>> Spine<F> {
+impl<F: AsFd + Clone + From<OwnedFd>> AncestorFds<F> {
     /// Lets go of all descriptors; returns whether there were any.
     pub(crate) fn clear(&mut self) -> bool {
         let any = !self.dirs.is_empty();
@@ -52,7 +52,7 @@ impl<F: AsFd + Clone + From<OwnedFd>> Spine<F> {
     /// Opens the directory `path`. `open` is given the directory from which to go on, if it is not
     /// the one that all paths begin at, and the path from there, which is empty where that is the
     /// end already. Only what it opened on the [`Way`](Reach::Way) is kept: the end is the caller's
-    /// to [`push`](Spine::push).
+    /// to [`push`](AncestorFds::push).
     pub(crate) fn open(
         &mut self,
         path: &[u8],
@@ -90,7 +90,7 @@ impl<F: AsFd + Clone + From<OwnedFd>> Spine<F> {
 
     /// Keeps the directory that was opened last.
     pub(crate) fn push(&mut self, path: &[u8], fd: &F) {
-        if self.dirs.len() == SPINE {
+        if self.dirs.len() == KEPT {
             self.dirs.remove(0);
         }
         self.path.clear();
@@ -127,15 +127,15 @@ mod tests {
     use std::os::fd::AsRawFd as _;
     use std::sync::Arc;
 
-    type Spine = super::Spine<Arc<OwnedFd>>;
+    type AncestorFds = super::AncestorFds<Arc<OwnedFd>>;
 
     fn fd() -> Arc<OwnedFd> {
         Arc::new(std::fs::File::open(".").unwrap().into())
     }
 
     #[track_caller]
-    fn check(spine: &mut Spine, path: &str, expected: Option<(&Arc<OwnedFd>, usize)>) {
-        let found = spine.nearest(path.as_bytes());
+    fn check(ancestors: &mut AncestorFds, path: &str, expected: Option<(&Arc<OwnedFd>, usize)>) {
+        let found = ancestors.nearest(path.as_bytes());
         let found = found.map(|(fd, covered)| (fd.as_raw_fd(), covered));
         assert_eq!(
             found,
@@ -145,39 +145,39 @@ mod tests {
 
     #[test]
     fn only_directories_above_count() {
-        let mut spine = Spine::default();
+        let mut ancestors = AncestorFds::default();
         let (a, ab) = (fd(), fd());
-        check(&mut spine, "a", None);
-        spine.push(b"a", &a);
-        check(&mut spine, "a/b", Some((&a, 2)));
-        spine.push(b"a/b", &ab);
-        check(&mut spine, "a/b/c", Some((&ab, 4)));
-        check(&mut spine, "a/b", Some((&ab, 3)));
-        check(&mut spine, "a/b//c", Some((&ab, 5)));
-        check(&mut spine, "a/bc/d", Some((&a, 2)));
-        check(&mut spine, "a/b/c", Some((&a, 2)));
-        check(&mut spine, "ab", None);
-        check(&mut spine, "a/b", None);
-        spine.push(b"a/", &a);
-        check(&mut spine, "a/b", Some((&a, 2)));
-        check(&mut spine, "a", None);
+        check(&mut ancestors, "a", None);
+        ancestors.push(b"a", &a);
+        check(&mut ancestors, "a/b", Some((&a, 2)));
+        ancestors.push(b"a/b", &ab);
+        check(&mut ancestors, "a/b/c", Some((&ab, 4)));
+        check(&mut ancestors, "a/b", Some((&ab, 3)));
+        check(&mut ancestors, "a/b//c", Some((&ab, 5)));
+        check(&mut ancestors, "a/bc/d", Some((&a, 2)));
+        check(&mut ancestors, "a/b/c", Some((&a, 2)));
+        check(&mut ancestors, "ab", None);
+        check(&mut ancestors, "a/b", None);
+        ancestors.push(b"a/", &a);
+        check(&mut ancestors, "a/b", Some((&a, 2)));
+        check(&mut ancestors, "a", None);
     }
 
     /// How many names are looked up for directories of a chain, so deep, one after the other.
     fn steps(depths: impl Iterator<Item = usize>) -> usize {
-        let mut spine = Spine::default();
+        let mut ancestors = AncestorFds::default();
         let (mut steps, one, chain) = (0, fd(), "d/".repeat(DEEP));
         for depth in depths {
             let path = &chain.as_bytes()[..2 * depth - 1];
             let mut ends = 0;
-            let opened = spine.open(path, |_, rest, reach| {
+            let opened = ancestors.open(path, |_, rest, reach| {
                 ends += usize::from(reach == Reach::End);
                 steps += rest.split(|byte| *byte == b'/').count();
                 Ok(one.try_clone().unwrap())
             });
-            spine.push(path, &opened.unwrap());
+            ancestors.push(path, &opened.unwrap());
             assert_eq!(ends, 1);
-            assert!(spine.dirs.len() <= SPINE);
+            assert!(ancestors.dirs.len() <= KEPT);
         }
         steps
     }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(halfway("directory/".repeat(STRIDE - 1).as_bytes()), None);
         for path in ["/a".repeat(100), "a//".repeat(100), "/".repeat(300)] {
             let mut from_root = false;
-            let opened = Spine::default().open(path.as_bytes(), |from, rest, _| {
+            let opened = AncestorFds::default().open(path.as_bytes(), |from, rest, _| {
                 from_root |= from.is_none();
                 assert!(from.is_none() || !rest.starts_with(b"/"));
                 Ok(std::fs::File::open(".").unwrap().into())
@@ -210,14 +210,14 @@ mod tests {
 
     #[test]
     fn few_are_kept() {
-        let mut spine = Spine::default();
+        let mut ancestors = AncestorFds::default();
         let mut path = String::from("0");
         for level in 1..50 {
-            spine.nearest(path.as_bytes());
-            spine.push(path.as_bytes(), &fd());
-            assert!(spine.dirs.len() <= SPINE);
+            ancestors.nearest(path.as_bytes());
+            ancestors.push(path.as_bytes(), &fd());
+            assert!(ancestors.dirs.len() <= KEPT);
             path = format!("{path}/{level}");
-            assert!(spine.nearest(path.as_bytes()).is_some());
+            assert!(ancestors.nearest(path.as_bytes()).is_some());
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn nameless() -> Option<File> {
 
 /// Packed changes in the order they came, each known by its offset.
 #[derive(Debug)]
-pub(crate) struct Spool {
+pub(crate) struct SpillBuffer {
     /// What is not in the file.
     bytes: Vec<u8>,
     file: Spill,
@@ -45,15 +45,15 @@ enum Spill {
     Never,
 }
 
-impl Default for Spool {
-    fn default() -> Spool {
-        Spool::keeping(KEPT)
+impl Default for SpillBuffer {
+    fn default() -> SpillBuffer {
+        SpillBuffer::keeping(KEPT)
     }
 }
 
-impl Spool {
-    fn keeping(kept: usize) -> Spool {
-        Spool {
+impl SpillBuffer {
+    fn keeping(kept: usize) -> SpillBuffer {
+        SpillBuffer {
             bytes: Vec::new(),
             file: Spill::NotYet,
             spilled: 0,
@@ -390,22 +390,22 @@ mod tests {
 
     #[test]
     fn it_goes_to_a_file_where_there_can_be_one() {
-        let mut spool = Spool::keeping(100);
+        let mut buffer = SpillBuffer::keeping(100);
         let change = Change::new(Class::Removed, b"some/path", Kind::File);
-        let offsets: Vec<u64> = (0..1000).map(|_| spool.push(&change)).collect();
+        let offsets: Vec<u64> = (0..1000).map(|_| buffer.push(&change)).collect();
         let last = offsets[offsets.len() - 1];
-        match spool.file {
-            Spill::To(_) => assert!(spool.bytes.len() < 200 && spool.spilled > 0),
-            _ => assert_eq!(spool.spilled, 0),
+        match buffer.file {
+            Spill::To(_) => assert!(buffer.bytes.len() < 200 && buffer.spilled > 0),
+            _ => assert_eq!(buffer.spilled, 0),
         }
-        assert_eq!(spool.get(0).unwrap(), change);
-        assert_eq!(spool.get(last).unwrap(), change);
+        assert_eq!(buffer.get(0).unwrap(), change);
+        assert_eq!(buffer.get(last).unwrap(), change);
         // A disk that is full from here on.
-        spool.file = Spill::To(File::open("/dev/null").unwrap());
-        let before = spool.spilled;
-        let offset = (0..1000).map(|_| spool.push(&change)).last().unwrap();
-        assert_eq!(spool.spilled, before);
-        assert_eq!(spool.get(offset).unwrap(), change);
+        buffer.file = Spill::To(File::open("/dev/null").unwrap());
+        let before = buffer.spilled;
+        let offset = (0..1000).map(|_| buffer.push(&change)).last().unwrap();
+        assert_eq!(buffer.spilled, before);
+        assert_eq!(buffer.get(offset).unwrap(), change);
     }
 
     proptest! {
@@ -414,13 +414,13 @@ mod tests {
             changes in proptest::collection::vec(change(), 0..20),
             kept in proptest::sample::select(&[0, 1, 500, usize::MAX][..]),
         ) {
-            let mut spool = Spool::keeping(kept);
-            let offsets: Vec<u64> = changes.iter().map(|change| spool.push(change)).collect();
+            let mut buffer = SpillBuffer::keeping(kept);
+            let offsets: Vec<u64> = changes.iter().map(|change| buffer.push(change)).collect();
             for (&offset, change) in offsets.iter().zip(&changes) {
-                prop_assert_eq!(&spool.get(offset).unwrap(), change);
+                prop_assert_eq!(&buffer.get(offset).unwrap(), change);
             }
             let all: Vec<_> = offsets.into_iter().zip(changes).collect();
-            prop_assert_eq!(spool.iter().collect::<Result<Vec<_>, _>>().unwrap(), all);
+            prop_assert_eq!(buffer.iter().collect::<Result<Vec<_>, _>>().unwrap(), all);
         }
     }
 }

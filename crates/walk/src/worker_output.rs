@@ -12,7 +12,7 @@ use crate::{Error, Skipped};
 
 /// One worker's findings. They are put in path order only when all are known.
 #[derive(Debug, Default)]
-pub(crate) struct Shard {
+pub(crate) struct WorkerOutput {
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) names: Vec<u8>,
     pub(crate) items: Vec<Item>,
@@ -48,12 +48,12 @@ pub(crate) struct RawDir {
     /// Ticket of its first child; the others follow.
     pub(crate) first_child: u32,
     /// Where its walk began: gives the device.
-    pub(crate) top: u32,
+    pub(crate) walk_root: u32,
     pub(crate) ino: u64,
-    /// Its items, in the shard.
+    /// Its items, in the output.
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Its first name's tag, in the shard.
+    /// Its first name's tag, in the output.
     pub(crate) names: u64,
 }
 
@@ -61,22 +61,22 @@ pub(crate) struct RawDir {
 /// name can only be told once everything else is known, or it would depend on the timing.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) base: u32,
-    /// Below the base.
+    pub(crate) prefix: u32,
+    /// Below the prefix.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
-/// An entry of the directory being read. Its name is in the shard already.
+/// An entry of the directory being read. Its name is in the output already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     /// The first eight bytes of the name (with its slash, if this is where contents belong)
     /// as a number: most comparisons end here.
     key: u64,
     pub(crate) ino: u64,
-    /// Position of the tag in the shard's names, less that of the directory's first.
+    /// Position of the tag in the output's names, less that of the directory's first.
     pub(crate) name: u32,
     /// As how many others were found in the directory before it, which is its row of metadata,
     /// four times; and its role.
@@ -188,7 +188,7 @@ fn has_nul(word: u64) -> bool {
     word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
 }
 
-impl Shard {
+impl WorkerOutput {
     /// Stores a name with its tag and returns the tag's position.
     pub(crate) fn push_name(&mut self, tag: Tag, name: &[u8]) -> usize {
         let at = self.names.len();
@@ -220,11 +220,11 @@ mod tests {
             ),
             roles in prop::collection::vec(0..3, 40),
         ) {
-            let mut shard = Shard::default();
+            let mut output = WorkerOutput::default();
             let mut found = Vec::new();
             let mut expected = Vec::new();
             for (name, role) in names.iter().zip(roles) {
-                let offset = shard.push_name(Tag(0), name) as u32;
+                let offset = output.push_name(Tag(0), name) as u32;
                 if role != 1 {
                     found.push(Found::new(name, offset, 0, Role::Entry, found.len()));
                     expected.push(name.clone());
@@ -234,12 +234,12 @@ mod tests {
                     expected.push([name, &b"/"[..]].concat());
                 }
             }
-            sort(&mut found, &shard.names);
+            sort(&mut found, &output.names);
             expected.sort();
             let sorted: Vec<Vec<u8>> = found
                 .iter()
                 .map(|found| {
-                    let mut name = found.name_in(&shard.names).to_vec();
+                    let mut name = found.name_in(&output.names).to_vec();
                     if found.role() == Role::Descend {
                         name.push(b'/');
                     }

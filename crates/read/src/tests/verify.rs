@@ -1,4 +1,4 @@
-//! Files whose proof is put off: what is refused all the same, and what at the end.
+//! Files whose verification is put off: what is refused all the same, and what at the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,20 +10,20 @@ use bc_walk::{EntryId, ErrorKind, Listing, Metadata};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
 use super::{CLOCK_AHEAD_NS, Recorder, age, bytes, each_backend, options, read_all, walk};
-use crate::{Choice, Options, Proof, Want};
+use crate::{Choice, ReadOptions, VerifyWhen, Want};
 
 const SLOT: usize = 4096;
 
-fn in_slots(backend: Choice) -> Options {
-    Options {
+fn in_slots(backend: Choice) -> ReadOptions {
+    ReadOptions {
         slot_size: SLOT,
         ..options(backend)
     }
 }
 
-fn with(proof: Proof) -> Recorder<'static> {
+fn with(verify: VerifyWhen) -> Recorder<'static> {
     Recorder {
-        proof,
+        verify,
         ..Recorder::new(1)
     }
 }
@@ -40,11 +40,11 @@ fn three(len: usize) -> (TestTree, Listing) {
 }
 
 fn read(listing: &Listing, backend: Choice) -> Recorder<'static> {
-    read_with(Proof::Later, listing, backend)
+    read_with(VerifyWhen::Later, listing, backend)
 }
 
-fn read_with(proof: Proof, listing: &Listing, backend: Choice) -> Recorder<'static> {
-    let mut recorder = with(proof);
+fn read_with(verify: VerifyWhen, listing: &Listing, backend: Choice) -> Recorder<'static> {
+    let mut recorder = with(verify);
     read_all(listing, &in_slots(backend), &mut recorder);
     assert_eq!(recorder.done.len(), 3);
     recorder
@@ -57,7 +57,7 @@ fn replace(path: &Path, content: &[u8]) {
 }
 
 #[test]
-fn unchanged_files_are_read_without_a_proof() {
+fn unchanged_files_are_read_without_a_verification() {
     for len in [1, 100, SLOT - 1, SLOT, SLOT + 1, 3 * SLOT] {
         each_backend(|backend| {
             let (tree, listing) = three(len);
@@ -67,14 +67,14 @@ fn unchanged_files_are_read_without_a_proof() {
                 assert!(contents[entry.0 as usize] == fs::read(tree.join(name)).unwrap());
                 let (opened, _) = recorder.done[&entry].as_ref().unwrap();
                 assert_eq!(opened.stat.meta(), listing.meta(entry).unwrap());
-                assert_eq!(opened.stat.blocks, 0, "which a proof would have told");
+                assert_eq!(opened.stat.blocks, 0, "which an fstat would have told");
             }
         });
     }
 }
 
 #[test]
-fn a_part_is_read_without_a_proof() {
+fn a_part_is_read_without_a_verification() {
     let wants = [
         (
             Want::Range {
@@ -88,7 +88,7 @@ fn a_part_is_read_without_a_proof() {
     for (want, expected) in wants {
         each_backend(|backend| {
             let (_tree, listing) = three(3 * SLOT);
-            let mut recorder = with(Proof::Later);
+            let mut recorder = with(VerifyWhen::Later);
             recorder.want = want;
             read_all(&listing, &in_slots(backend), &mut recorder);
             for content in recorder.contents(&listing) {
@@ -98,10 +98,10 @@ fn a_part_is_read_without_a_proof() {
     }
 }
 
-/// Lists, puts another file in the place of one, and reads with a proof after one
+/// Lists, puts another file in the place of one, and reads and verifies after one
 /// without: only that one sees it, and what was read without says what was listed.
 #[test]
-fn what_is_not_proven_may_be_another_file() {
+fn what_is_not_verified_may_be_another_file() {
     each_backend(|backend| {
         let (tree, listing) = three(100);
         replace(&tree.join("b"), &[7; 100]);
@@ -111,7 +111,7 @@ fn what_is_not_proven_may_be_another_file() {
                 assert_eq!(content, &[7; 100]);
                 assert_eq!(opened.stat.meta(), listing.meta(EntryId(1)).unwrap());
             }
-            // What goes to a ring is proven.
+            // What goes to a ring is verified.
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Changed);
                 assert_ne!(backend, Choice::Sync);
@@ -184,7 +184,7 @@ fn a_directory_swapped_in_is_not_regular() {
 }
 
 #[test]
-fn without_metadata_there_is_a_proof() {
+fn without_metadata_there_is_a_verification() {
     each_backend(|backend| {
         let tree = TestTree::new();
         for name in ["a", "b", "c"] {
@@ -202,11 +202,11 @@ fn without_metadata_there_is_a_proof() {
 const LENGTHS: [usize; 5] = [1, 100, SLOT - 1, SLOT, 3 * SLOT + 5];
 
 #[test]
-fn a_proof_at_the_end_is_of_the_descriptor_that_was_read() {
+fn a_verification_at_the_end_is_of_the_descriptor_that_was_read() {
     for len in LENGTHS {
         each_backend(|backend| {
             let (tree, listing) = three(len);
-            let recorder = read_with(Proof::AtEnd, &listing, backend);
+            let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
             let contents = recorder.contents(&listing);
             for (entry, name) in listing.ids().zip(["a", "b", "c"]) {
                 assert!(contents[entry.0 as usize] == fs::read(tree.join(name)).unwrap());
@@ -220,7 +220,7 @@ fn a_proof_at_the_end_is_of_the_descriptor_that_was_read() {
 }
 
 #[test]
-fn parts_are_proven_at_the_end_too() {
+fn parts_are_verified_at_the_end_too() {
     let range = |offset, len| Want::Range { offset, len };
     for want in [
         Want::Ends { len: 100 },
@@ -231,7 +231,7 @@ fn parts_are_proven_at_the_end_too() {
         each_backend(|backend| {
             let (tree, listing) = three(3 * SLOT);
             replace(&tree.join("b"), &bytes(3 * SLOT, 1));
-            let mut recorder = with(Proof::AtEnd);
+            let mut recorder = with(VerifyWhen::AtEnd);
             recorder.want = want;
             read_all(&listing, &in_slots(backend), &mut recorder);
             assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{want:?}");
@@ -266,7 +266,7 @@ fn a_file_swapped_for_the_read_and_back_is_refused() {
                 .unwrap();
             swap();
             let mut back = false;
-            let mut recorder = with(Proof::AtEnd).with_hook(|_| {
+            let mut recorder = with(VerifyWhen::AtEnd).with_hook(|_| {
                 if !std::mem::replace(&mut back, true) {
                     swap();
                 }
@@ -287,7 +287,7 @@ fn a_write_after_the_listing_is_refused_at_the_end() {
             // In place, the same bytes and the same modification time.
             fs::write(tree.join("b"), bytes(len, 1)).unwrap();
             age(&tree.join("b"));
-            let recorder = read_with(Proof::AtEnd, &listing, backend);
+            let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
             assert_eq!(recorder.error(1).kind(), ErrorKind::Changed, "{len}");
             assert!(recorder.done[&EntryId(0)].is_ok());
         });
@@ -299,7 +299,7 @@ fn a_write_between_two_pieces_is_refused_at_the_end() {
     each_backend(|backend| {
         let (tree, listing) = three(3 * SLOT);
         let mut written = false;
-        let mut recorder = with(Proof::AtEnd).with_hook(|_| {
+        let mut recorder = with(VerifyWhen::AtEnd).with_hook(|_| {
             if !std::mem::replace(&mut written, true) {
                 for name in ["a", "b", "c"] {
                     fs::write(tree.join(name), [0; 3 * SLOT]).unwrap();
@@ -324,7 +324,7 @@ fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
         mkfifoat(CWD, tree.join("b"), Mode::from_raw_mode(0o644)).unwrap();
         tree.write("c", bytes(99, 2));
         age(&tree.join("c"));
-        let recorder = read_with(Proof::AtEnd, &listing, backend);
+        let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
         assert_eq!(recorder.error(0).kind(), ErrorKind::NotRegular);
         assert_eq!(recorder.error(1).kind(), ErrorKind::NotRegular);
         assert_eq!(recorder.error(2).kind(), ErrorKind::Changed);
@@ -333,7 +333,7 @@ fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
 
 /// One look at its end shows nothing of a write that began just before the listing.
 #[test]
-fn a_fresh_file_is_proven_now() {
+fn a_fresh_file_is_verified_now() {
     each_backend(|backend| {
         CLOCK_AHEAD_NS.set(0);
         let tree = TestTree::new();
@@ -341,7 +341,7 @@ fn a_fresh_file_is_proven_now() {
             tree.write(name, "content");
         }
         let listing = walk(tree.path(), Metadata::Basic);
-        let recorder = read_with(Proof::AtEnd, &listing, backend);
+        let recorder = read_with(VerifyWhen::AtEnd, &listing, backend);
         for entry in listing.ids() {
             assert!(recorder.begun[&entry].stat.blocks > 0, "by fstat");
             assert!(recorder.done[&entry].is_ok());

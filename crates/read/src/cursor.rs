@@ -1,11 +1,11 @@
 //! How far a file has been read, what to ask for next, and when its end is
-//! proven. Pure arithmetic: no system calls here.
+//! certain. Pure arithmetic: no system calls here.
 
-use crate::types::{Changed, Trust, Want};
+use crate::types::{Changed, SizeTrust, Want};
 
 /// Position within the wanted part of one file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ReadCursor {
     /// Next byte to read.
     pos: u64,
     /// First byte not wanted in this part; `u64::MAX` for the file's end.
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
     /// Read calls that returned anything, the end included.
     calls: u32,
     /// Whether `size` decides where the file ends.
-    trust: Trust,
+    trust: SizeTrust,
     changed: Changed,
 }
 
@@ -34,15 +34,15 @@ pub(crate) enum Step {
     LastIfSame,
 }
 
-impl Progress {
-    pub(crate) fn new(want: Want, size: u64, trust: Trust, changed: Changed) -> Progress {
+impl ReadCursor {
+    pub(crate) fn new(want: Want, size: u64, trust: SizeTrust, changed: Changed) -> ReadCursor {
         let (pos, stop, suffix) = match want {
             Want::Whole => (0, u64::MAX, None),
             Want::Range { offset, len } => (offset, offset.saturating_add(len), None),
             Want::Ends { len } if size < 2 * u64::from(len) || len == 0 => (0, u64::MAX, None),
             Want::Ends { len } => (0, u64::from(len), Some(size - u64::from(len))),
         };
-        Progress {
+        ReadCursor {
             pos,
             stop,
             suffix,
@@ -77,7 +77,7 @@ impl Progress {
     /// that begins behind the end. A file that says it is empty is read all the
     /// same.
     pub(crate) fn nothing(&self) -> bool {
-        let behind = self.size > 0 && self.pos >= self.size && self.trust == Trust::Trusted;
+        let behind = self.size > 0 && self.pos >= self.size && self.trust == SizeTrust::Trusted;
         self.calls == 0 && (self.pos >= self.stop || behind)
     }
 
@@ -107,7 +107,7 @@ impl Progress {
             }
             return self.last();
         }
-        let at_size = self.pos == self.size && (self.trust == Trust::Trusted || n == 0);
+        let at_size = self.pos == self.size && (self.trust == SizeTrust::Trusted || n == 0);
         // One read that was given less than it asked for, and all there is to
         // have: it has seen the end, and nothing came between two reads.
         if at_size && self.calls == 1 && n < asked {
@@ -157,16 +157,16 @@ mod tests {
 
     /// Reads a file of `actual` bytes that claims `size`, each call giving at
     /// most `per_call`; returns (bytes, calls, last step, pieces).
-    fn drive(mut progress: Progress, actual: u64, per_call: usize) -> (u64, u32, Step, Vec<usize>) {
+    fn drive(mut cursor: ReadCursor, actual: u64, per_call: usize) -> (u64, u32, Step, Vec<usize>) {
         let (mut bytes, mut filled, mut pieces) = (0, 0, Vec::new());
         for _ in 0..10_000 {
-            let asked = progress.ask(BUFFER - filled, BUFFER, BUFFER / 2);
+            let asked = cursor.ask(BUFFER - filled, BUFFER, BUFFER / 2);
             assert!(asked > 0 && asked <= BUFFER - filled);
-            let there = actual.saturating_sub(progress.pos()).min(asked as u64) as usize;
+            let there = actual.saturating_sub(cursor.pos()).min(asked as u64) as usize;
             let n = there.min(per_call);
             filled += n;
             bytes += n as u64;
-            match progress.took(n, asked, BUFFER - filled) {
+            match cursor.took(n, asked, BUFFER - filled) {
                 Step::More => assert!(filled < BUFFER),
                 Step::Full => {
                     pieces.push(filled);
@@ -174,15 +174,15 @@ mod tests {
                 }
                 step => {
                     pieces.push(filled);
-                    return (bytes, progress.calls, step, pieces);
+                    return (bytes, cursor.calls, step, pieces);
                 }
             }
         }
         panic!("no end");
     }
 
-    fn whole(size: u64) -> Progress {
-        Progress::new(Want::Whole, size, Trust::Trusted, Changed::Refuse)
+    fn whole(size: u64) -> ReadCursor {
+        ReadCursor::new(Want::Whole, size, SizeTrust::Trusted, Changed::Refuse)
     }
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
     fn short_reads_are_topped_up_and_checked() {
         for size in [3, 4095, 4096, 9000] {
             for per_call in [1, 2, 1000].into_iter().filter(|&n| (n as u64) < size) {
-                let progress = whole(size);
-                let (bytes, calls, step, _) = drive(progress, size, per_call);
+                let cursor = whole(size);
+                let (bytes, calls, step, _) = drive(cursor, size, per_call);
                 assert_eq!((bytes, step), (size, Step::LastIfSame));
                 assert!(calls > 1);
             }
@@ -218,13 +218,10 @@ mod tests {
     fn growth_and_shrinkage_are_noticed() {
         let (bytes, _, step, _) = drive(whole(100), 300, BUFFER);
         assert_eq!((bytes, step), (300, Step::LastIfSame));
-        let mut progress = whole(300);
-        assert_eq!(progress.took(100, BUFFER, BUFFER - 100), Step::More);
-        assert_eq!(
-            progress.took(0, BUFFER - 100, BUFFER - 100),
-            Step::LastIfSame
-        );
-        assert!(!progress.complete());
+        let mut cursor = whole(300);
+        assert_eq!(cursor.took(100, BUFFER, BUFFER - 100), Step::More);
+        assert_eq!(cursor.took(0, BUFFER - 100, BUFFER - 100), Step::LastIfSame);
+        assert!(!cursor.complete());
     }
 
     #[test]
@@ -233,16 +230,16 @@ mod tests {
         let (bytes, calls, step, _) = drive(whole(0), 700, BUFFER);
         assert_eq!((bytes, calls, step), (700, 2, Step::LastIfSame));
         for (size, actual) in [(4096, 5), (0, 0), (0, 9000), (5, 5), (8192, 8192)] {
-            let progress = Progress::new(Want::Whole, size, Trust::Untrusted, Changed::Allow);
-            let (bytes, _, step, _) = drive(progress, actual, 1000);
+            let cursor = ReadCursor::new(Want::Whole, size, SizeTrust::Untrusted, Changed::Allow);
+            let (bytes, _, step, _) = drive(cursor, actual, 1000);
             assert_eq!((bytes, step), (actual, Step::Last));
         }
     }
 
     #[test]
     fn allowed_changes_follow_the_file_to_its_end() {
-        let progress = Progress::new(Want::Whole, 5000, Trust::Trusted, Changed::Allow);
-        let (bytes, _, step, _) = drive(progress, 12_000, BUFFER);
+        let cursor = ReadCursor::new(Want::Whole, 5000, SizeTrust::Trusted, Changed::Allow);
+        let (bytes, _, step, _) = drive(cursor, 12_000, BUFFER);
         assert_eq!((bytes, step), (12_000, Step::Last));
     }
 
@@ -250,7 +247,7 @@ mod tests {
     fn ranges_read_exactly_what_is_there() {
         let range = |offset, len, size| {
             let want = Want::Range { offset, len };
-            Progress::new(want, size, Trust::Trusted, Changed::Refuse)
+            ReadCursor::new(want, size, SizeTrust::Trusted, Changed::Refuse)
         };
         assert_eq!(drive(range(10, 20, 100), 100, BUFFER).0, 20);
         assert_eq!(drive(range(10, 20, 100), 100, BUFFER).2, Step::Last);
@@ -269,7 +266,7 @@ mod tests {
     fn ends_come_in_two_pieces_or_in_one() {
         let ends = |size| {
             let want = Want::Ends { len: 1000 };
-            Progress::new(want, size, Trust::Trusted, Changed::Refuse)
+            ReadCursor::new(want, size, SizeTrust::Trusted, Changed::Refuse)
         };
         assert_eq!(drive(ends(1999), 1999, BUFFER).3, [1999]);
         assert_eq!(drive(ends(1999), 1999, BUFFER).2, Step::Last);

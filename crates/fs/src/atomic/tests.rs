@@ -1,0 +1,182 @@
+//! Both ways to write a file that appears whole: without a name, and under a temporary one.
+
+use super::*;
+use std::io::Write;
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Both ways to begin, where the file system has both.
+fn all(target: &Path) -> Vec<AtomicFile> {
+    let place = || Place::find(target).unwrap();
+    let named = AtomicFile::named(place()).unwrap();
+    AtomicFile::nameless(place())
+        .into_iter()
+        .chain([named])
+        .collect()
+}
+
+#[test]
+fn the_old_file_stays_until_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m.jsonl");
+    std::fs::write(&target, "old").unwrap();
+    let ways = all(&target).len();
+    for way in 0..ways {
+        let mut new = all(&target).swap_remove(way);
+        new.file().write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"old");
+        if way == 0 && ways == 2 {
+            // Killed while it has a name, it would stay.
+            assert!(dir.path().join(new.link().unwrap()).exists());
+        }
+        drop(new);
+        assert_eq!(names(dir.path()), ["m.jsonl"]);
+    }
+    for way in 0..ways {
+        std::fs::write(&target, "old").unwrap();
+        let new = all(&target).swap_remove(way);
+        new.file().write_all(b"new").unwrap();
+        new.commit().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["m.jsonl"]);
+    }
+}
+
+#[test]
+fn a_new_file_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let ways = all(&target).len();
+    for way in 0..ways {
+        let new = all(&target).swap_remove(way);
+        std::fs::write(&target, "somebody's").unwrap();
+        let failed = new.commit_new().unwrap_err();
+        assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+        std::fs::remove_file(&target).unwrap();
+        let new = all(&target).swap_remove(way);
+        new.file().write_all(b"new").unwrap();
+        new.commit_new().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["m"]);
+        std::fs::remove_file(&target).unwrap();
+    }
+}
+
+#[test]
+fn the_mode_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    std::fs::write(&target, "old").unwrap();
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
+    AtomicFile::create(&target).unwrap().commit().unwrap();
+    let mode = std::fs::metadata(&target).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+}
+
+#[test]
+fn only_what_dead_runs_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let living = all(&target);
+    let mut dead = prefix(b"m");
+    dead.push("1-0.tmp");
+    std::fs::write(dir.path().join(&dead), "half").unwrap();
+    remove_leftovers(&target);
+    assert!(!dir.path().join(&dead).exists());
+    std::fs::write(dir.path().join(&dead), "half").unwrap();
+    let mut foreign = prefix(b"other");
+    foreign.push("1-0.tmp");
+    std::fs::write(dir.path().join(&foreign), "").unwrap();
+    let second = AtomicFile::create(&target).unwrap();
+    let left = names(dir.path());
+    assert!(!left.contains(&dead.into_string().unwrap()), "{left:?}");
+    assert!(left.contains(&foreign.into_string().unwrap()));
+    for file in living.iter().chain([&second]) {
+        let named = |name| dir.path().join(name).exists();
+        assert!(file.temporary.as_ref().is_none_or(named));
+    }
+    drop(second);
+    // They do not get into each other's way.
+    for file in living {
+        file.commit().unwrap();
+    }
+    assert_eq!(names(dir.path()).len(), 2);
+}
+
+#[test]
+fn a_target_that_cannot_be_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let ways = all(&target).len();
+    for way in 0..ways {
+        let new = all(&target).swap_remove(way);
+        std::fs::create_dir(&target).unwrap();
+        let failed = new.commit().unwrap_err();
+        assert_eq!(failed.operation, "rename");
+        assert_eq!(names(dir.path()), ["m"]);
+        std::fs::remove_dir(&target).unwrap();
+    }
+    assert!(AtomicFile::create(&dir.path().join("none/m")).is_err());
+}
+
+#[test]
+fn links_are_followed_and_long_names_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().join("x".repeat(255));
+    std::fs::write(&real, "old").unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let new = AtomicFile::create(&link).unwrap();
+    new.file().write_all(b"new").unwrap();
+    new.commit().unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read(&real).unwrap(), b"new");
+}
+
+#[test]
+fn a_link_to_nothing_yet_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("other")).unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink("other/new", &link).unwrap();
+    AtomicFile::create(&link).unwrap().commit().unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(names(&dir.path().join("other")), ["new"]);
+    let lost = dir.path().join("lost");
+    std::os::unix::fs::symlink("none/new", &lost).unwrap();
+    assert!(AtomicFile::create(&lost).is_err());
+    let round = dir.path().join("round");
+    std::os::unix::fs::symlink("round", &round).unwrap();
+    assert!(AtomicFile::create(&round).is_err());
+    assert_eq!(names(dir.path()), ["link", "lost", "other", "round"]);
+}
+
+#[test]
+fn what_can_never_be_named_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = |name: &str| dir.path().join(name);
+    std::fs::write(target("file"), "old").unwrap();
+    for name in ["x".repeat(256), "new/".to_owned(), "file/".to_owned()] {
+        assert!(AtomicFile::create(&target(&name)).is_err(), "{name}");
+    }
+    assert_eq!(names(dir.path()), ["file"]);
+}
+
+#[test]
+fn a_second_writer_is_turned_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    std::fs::write(&target, "old").unwrap();
+    let held = lock(&target).unwrap();
+    assert_eq!(lock(&target).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    drop(held);
+    lock(&target).unwrap();
+}

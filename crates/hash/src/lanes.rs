@@ -1,0 +1,316 @@
+//! One worker's consumer: hashes what the pump feeds, where slot numbers are message numbers.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use bc_digest::{Batch, Chunk, Digest};
+use bc_pool::dispatch::{Recruiter, Team};
+use bc_read::{Consumer, Counter, Feed, Opened, Plan};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
+
+use crate::large::{self, Alone};
+use crate::links::{Claim, Links};
+use crate::options::{DigestSink, HashProgress};
+
+/// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up
+/// go to `consumed`.
+pub fn advance_batch<'f, 'd: 'f>(
+    batch: &mut Batch,
+    feeds: impl IntoIterator<Item = &'f Feed<'d>>,
+    consumed: &mut Vec<usize>,
+) {
+    // A fixed array: this runs once per small file. Feeds past it wait.
+    const MOST: usize = 64;
+    const NONE: Chunk<'static> = Chunk {
+        message: 0,
+        data: &[],
+        end: false,
+    };
+    let mut chunks = [NONE; MOST];
+    let mut count = 0;
+    for (chunk, feed) in chunks.iter_mut().zip(feeds) {
+        *chunk = Chunk {
+            message: feed.slot,
+            data: feed.data,
+            end: feed.end,
+        };
+        count += 1;
+    }
+    batch.advance(&chunks[..count], consumed);
+}
+
+/// A pump's consumer that hashes.
+pub(crate) struct Lanes<'a, S> {
+    batch: Batch,
+    digests: Vec<Digest>,
+    pub(crate) sink: S,
+    pub(crate) counter: Counter<'a>,
+    progress: &'a HashProgress,
+    plan: &'a Plan,
+    recruiter: Recruiter<'a>,
+    team: &'a Team,
+    pub(crate) alone: Alone<'a>,
+    links: &'a Links<'a>,
+    /// Files being read that are the first of several names.
+    firsts: Vec<(EntryId, Identity)>,
+}
+
+impl<'a, S: DigestSink> Lanes<'a, S> {
+    pub(crate) fn new(
+        alone: Alone<'a>,
+        plan: &'a Plan,
+        (team, recruiter): (&'a Team, Recruiter<'a>),
+        links: &'a Links<'a>,
+        progress: &'a HashProgress,
+        sink: S,
+    ) -> Lanes<'a, S> {
+        let options = alone.options;
+        Lanes {
+            batch: Batch::new(&options.algorithms, options.cpu),
+            digests: Vec::with_capacity(options.algorithms.len()),
+            sink,
+            counter: Counter::new(&progress.files, &progress.bytes),
+            progress,
+            plan,
+            recruiter,
+            team,
+            alone,
+            links,
+            firsts: Vec::new(),
+        }
+    }
+
+    /// Has a file that was opened once more read and hashed by several threads, the caller's
+    /// being one.
+    fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
+        let entry = opened.entry;
+        self.alone.threads = self.alone.threads.max(threads);
+        match large::hash(file, stat, entry, &self.alone, threads, self.progress) {
+            Ok((stat, digests)) => {
+                self.alone.done.files += 1;
+                self.alone.done.bytes += stat.stamp.size;
+                self.digests.clear();
+                self.digests.extend(digests);
+                self.sink.file(entry, Ok((&stat, &self.digests)));
+                // What it came to in another state says nothing of the one that was claimed.
+                let claimed = stat.stamp == opened.stat.stamp;
+                self.pass_on(entry, Ok(&stat), claimed);
+            }
+            Err(error) if error.kind() == ErrorKind::Cancelled => {}
+            Err(error) => {
+                self.alone.done.errors += 1;
+                self.pass_on(entry, Err(&error), false);
+                self.sink.file(entry, Err(error));
+            }
+        }
+    }
+
+    #[inline]
+    fn recruit(&mut self, bytes: u64) {
+        let plan = self.plan;
+        if self.recruiter.begin(bytes, || plan.left()) {
+            plan.more_workers(self.team.workers());
+        }
+    }
+
+    /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
+    /// to those that are met later.
+    fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
+        let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
+            return;
+        };
+        let (_, id) = self.firsts.swap_remove(at);
+        let digests = (claimed && result.is_ok()).then_some(self.digests.as_slice());
+        for name in self.links.finished(id, digests) {
+            self.counter.file();
+            let result = match result {
+                Ok(stat) => Ok((stat, self.digests.as_slice())),
+                Err(error) => {
+                    let path = self.alone.listing.path(name);
+                    Err(Error::of_kind(path, error.op(), error.kind()))
+                }
+            };
+            self.sink.file(name, result);
+        }
+    }
+}
+
+impl<S: DigestSink> Consumer for Lanes<'_, S> {
+    fn width(&self) -> usize {
+        self.batch.width()
+    }
+
+    fn reserve(&mut self, slots: usize) {
+        self.batch.reserve(slots);
+        self.counter.reserve(slots);
+    }
+
+    fn take_over(&mut self, opened: &Opened) -> bool {
+        let options = self.alone.options;
+        let size = opened.stat.stamp.size;
+        if options.workers < 2 {
+            return false;
+        }
+        let work = large::Work {
+            size,
+            left: large::left(self.alone.listing, self.plan, options.workers),
+            // This one is counted already.
+            others: self.plan.huge().saturating_sub(1),
+        };
+        let threads = work.threads(options);
+        if threads < 2 {
+            return false;
+        }
+        // Another one by now, or no descriptor left: the pump reads what it has open.
+        let again = bc_read::open_checked(self.alone.listing, opened.entry).ok();
+        let Some((file, stat)) = again.filter(|(_, stat)| stat.id == opened.stat.id) else {
+            return false;
+        };
+        if !work.takes_all(options) {
+            self.recruit(work.size);
+        }
+        self.hash_alone(opened, &file, stat, threads);
+        true
+    }
+
+    fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
+        if opened.stat.nlink < 2 {
+            return false;
+        }
+        match self.links.claim(opened) {
+            Claim::Read => return false,
+            Claim::ReadFirst(id) => {
+                let claimed = (opened.entry, id);
+                if !self.firsts.contains(&claimed) {
+                    self.firsts.push(claimed);
+                }
+                return false;
+            }
+            Claim::Wait => {}
+            Claim::Known(digests) => {
+                self.counter.file();
+                self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, slot: usize, opened: &Opened) {
+        self.counter.begin(slot);
+        self.batch.begin(slot);
+        self.recruit(opened.stat.stamp.size);
+    }
+
+    fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+        let before = consumed.len();
+        advance_batch(&mut self.batch, feeds, consumed);
+        self.counter.advance(feeds, &consumed[before..]);
+    }
+
+    fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+        let bytes = result.as_ref().ok().map(|opened| opened.stat.stamp.size);
+        self.counter.finish(slot, bytes);
+        match result {
+            Ok(opened) => {
+                self.digests.clear();
+                self.digests.extend(self.batch.digests(slot));
+                self.sink.file(entry, Ok((&opened.stat, &self.digests)));
+                self.pass_on(entry, Ok(&opened.stat), true);
+            }
+            Err(error) => {
+                self.pass_on(entry, Err(&error), false);
+                self.sink.file(entry, Err(error));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use bc_digest::Algorithm;
+    use bc_pool::Cancel;
+    use bc_pool::dispatch::Start;
+
+    use super::*;
+    use crate::HashOptions;
+
+    struct Count(u64);
+
+    impl DigestSink for Count {
+        fn file(&mut self, _entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
+            self.0 += u64::from(result.is_ok());
+        }
+    }
+
+    /// A display would otherwise stand still for as long as one huge file takes.
+    #[test]
+    fn bytes_count_while_a_large_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("large")).unwrap();
+        file.set_len(64 << 20).unwrap();
+        // Open for writing it would be read twice.
+        drop(file);
+        let cancel = Cancel::new();
+        let walk = bc_walk::WalkOptions::default();
+        let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
+        let progress = HashProgress::default();
+        let options = HashOptions::new(vec![Algorithm::Xxh128]);
+        let plan = Plan::all(&listing, 1);
+        let team = Team::new(Start::Together, 1, 1);
+        let links = Links::new(&listing);
+        let inner = bc_pool::run_growing(1, 1, |_, spawner| {
+            let mut consumer = Watched {
+                inner: Lanes::new(
+                    Alone::new(&listing, &options, &cancel),
+                    &plan,
+                    (&team, Recruiter::new(&team, spawner)),
+                    &links,
+                    &progress,
+                    Count(0),
+                ),
+                seen: Vec::new(),
+            };
+            bc_read::pump(&listing, &plan, &options.read, &cancel, &mut consumer);
+            consumer.inner.counter.publish();
+            (consumer.inner.sink.0, consumer.seen)
+        });
+        let (files, mut seen) = inner.unwrap().remove(0);
+        assert_eq!(files, 1);
+        seen.dedup();
+        assert!(seen.len() > 4, "{seen:?}");
+        assert!(seen.is_sorted());
+        assert_eq!(progress.bytes.load(Ordering::Relaxed), 64 << 20);
+        assert_eq!(progress.files.load(Ordering::Relaxed), 1);
+    }
+
+    /// Notes the shared counter after each piece.
+    struct Watched<'a, C> {
+        inner: Lanes<'a, C>,
+        seen: Vec<u64>,
+    }
+
+    impl<S: DigestSink> Consumer for Watched<'_, S> {
+        fn width(&self) -> usize {
+            self.inner.width()
+        }
+
+        fn reserve(&mut self, slots: usize) {
+            self.inner.reserve(slots);
+        }
+
+        fn begin(&mut self, slot: usize, opened: &Opened) {
+            self.inner.begin(slot, opened);
+        }
+
+        fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
+            self.inner.advance(feeds, consumed);
+            self.seen
+                .push(self.inner.progress.bytes.load(Ordering::Relaxed));
+        }
+
+        fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId) {
+            self.inner.finish(slot, result, entry);
+        }
+    }
+}

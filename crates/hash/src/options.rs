@@ -1,0 +1,69 @@
+//! What goes into the engine and comes out of it: options, progress, each file's digests, counts.
+
+use std::sync::atomic::AtomicU64;
+
+use bc_digest::{Algorithm, CpuFeatures, Digest};
+use bc_pool::dispatch::Start;
+use bc_read::ReadStats;
+use bc_walk::{EntryId, Error, FileStat};
+
+/// What to compute and how.
+#[derive(Clone, Debug)]
+pub struct HashOptions {
+    /// Digests wanted of each file, in this order; each file is read once.
+    pub algorithms: Vec<Algorithm>,
+    /// Instruction sets to use.
+    pub cpu: CpuFeatures,
+    /// How files are read.
+    pub read: bc_read::ReadOptions,
+    /// Threads, at least 1; with 1 the caller's thread does everything.
+    pub workers: usize,
+    /// Whether all of them start at once, or as many as the files turn out to be worth.
+    pub start: Start,
+}
+
+impl HashOptions {
+    /// These algorithms on one thread with the best kernels and default reading.
+    pub fn new(algorithms: Vec<Algorithm>) -> HashOptions {
+        HashOptions {
+            algorithms,
+            cpu: CpuFeatures::detect(),
+            read: bc_read::ReadOptions::default(),
+            workers: 1,
+            start: Start::Together,
+        }
+    }
+}
+
+/// Counters that a progress display may read while the engine runs.
+#[derive(Debug, Default)]
+pub struct HashProgress {
+    /// Files finished, well or not.
+    pub files: AtomicU64,
+    /// Bytes read, those of unfinished large files too.
+    pub bytes: AtomicU64,
+}
+
+/// Receives each file once, on the worker that read it.
+pub trait DigestSink: Send {
+    /// `Ok`: what the read descriptor was and one digest per algorithm.
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>);
+}
+
+/// What the reading of a whole plan amounted to.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Counts of all workers together.
+    pub read: ReadStats,
+    /// Workers that took part.
+    pub workers: usize,
+}
+
+impl Totals {
+    /// Adds another plan's counts.
+    pub fn merge(&mut self, other: Totals) {
+        self.read.merge(other.read);
+        self.workers = self.workers.max(other.workers);
+    }
+}

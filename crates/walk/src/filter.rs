@@ -1,0 +1,184 @@
+//! What a walk leaves out and why: each filter has its decision and its counter here, for entries
+//! of directories and for roots that are files alike.
+
+use bc_fs::mount::Traits;
+
+use crate::ignores::Ignores;
+use crate::{BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, OwnFile, WalkOptions};
+
+/// What a walk left out, and why; and how often it met something again.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Files and directories whose names start with a dot, when those are not wanted.
+    pub hidden: u64,
+    /// Files and directories that match an exclude pattern.
+    pub excluded: u64,
+    /// Files that match no include pattern.
+    pub not_included: u64,
+    /// Files below the smallest size.
+    pub too_small: u64,
+    /// Files above the largest size.
+    pub too_large: u64,
+    /// Symbolic links that were not followed, and broken ones.
+    pub symlinks: u64,
+    /// FIFOs, sockets and devices.
+    pub special: u64,
+    /// Directories on another file system than their root.
+    pub other_file_system: u64,
+    /// Directories where a pseudo file system is mounted.
+    pub pseudo_file_system: u64,
+    /// Files and directories that an ignore file names.
+    pub ignored: u64,
+    /// Directories and files met again: through another root, a bind mount or a link.
+    pub repeated: u64,
+    /// Files that the options name to be left out.
+    pub left_out: u64,
+    /// Directories not entered because of the maximal depth.
+    pub too_deep: u64,
+}
+
+/// Why something is left out: the counter of the reason.
+pub(crate) type Reason = fn(&mut Skipped) -> &mut u64;
+
+impl Skipped {
+    /// Counts what is left out, if there is a reason; returns whether there is.
+    #[inline]
+    pub(crate) fn count(&mut self, reason: Option<Reason>) -> bool {
+        if let Some(counter) = reason {
+            *counter(self) += 1;
+        }
+        reason.is_some()
+    }
+
+    pub(crate) fn add(&mut self, other: &Skipped) {
+        self.hidden += other.hidden;
+        self.excluded += other.excluded;
+        self.not_included += other.not_included;
+        self.too_small += other.too_small;
+        self.too_large += other.too_large;
+        self.symlinks += other.symlinks;
+        self.special += other.special;
+        self.other_file_system += other.other_file_system;
+        self.pseudo_file_system += other.pseudo_file_system;
+        self.ignored += other.ignored;
+        self.repeated += other.repeated;
+        self.left_out += other.left_out;
+        self.too_deep += other.too_deep;
+    }
+}
+
+/// Each of these gives the reason to leave something out, if there is one. Those about entries are
+/// in the order in which a directory asks them, from cheap to dear.
+impl WalkOptions {
+    /// By an entry's name.
+    #[inline]
+    pub(crate) fn filter_name(&self, name: &[u8]) -> Option<Reason> {
+        let is_hidden = self.hidden == Hidden::Skip && name.starts_with(b".");
+        is_hidden.then_some(|skipped| &mut skipped.hidden)
+    }
+
+    /// Whether a path has to be made for [`filter_path`](Self::filter_path).
+    #[inline]
+    pub(crate) fn has_patterns(&self) -> bool {
+        !self.exclude.is_empty() || !self.include.is_empty()
+    }
+
+    /// By the path below the root, and the ignore files on the way to it.
+    pub(crate) fn filter_path(
+        &self,
+        path: &[u8],
+        kind: FileKind,
+        ignores: Option<&Ignores>,
+    ) -> Option<Reason> {
+        let is_excluded = match kind {
+            FileKind::Dir => self.exclude.matches_directory(path),
+            _ => self.exclude.matches_file(path),
+        };
+        if is_excluded {
+            return Some(|skipped| &mut skipped.excluded);
+        }
+        if ignores.is_some_and(|ignores| ignores.ignores(path, kind)) {
+            return Some(|skipped| &mut skipped.ignored);
+        }
+        let has_to_match = kind == FileKind::File && !self.include.is_empty();
+        if has_to_match && !self.include.matches_file(path) {
+            return Some(|skipped| &mut skipped.not_included);
+        }
+        None
+    }
+
+    /// By kind.
+    #[inline]
+    pub(crate) fn filter_kind(&self, kind: FileKind) -> Option<Reason> {
+        match kind {
+            _ if self.entries == Entries::All => None,
+            FileKind::File | FileKind::Dir => None,
+            FileKind::Symlink => Some(|skipped| &mut skipped.symlinks),
+            FileKind::Fifo | FileKind::Socket | FileKind::Block | FileKind::Char => {
+                Some(|skipped| &mut skipped.special)
+            }
+        }
+    }
+
+    /// Whether a file has to be looked at for [`filter_identity`](Self::filter_identity) or
+    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory tells that.
+    #[inline]
+    pub(crate) fn filters_by_stat(&self, ino: Option<u64>) -> bool {
+        let may_be = |own: &OwnFile| ino.is_none_or(|ino| own.id().ino == ino);
+        self.min_size > 0 || self.max_size.is_some() || self.leave_out.iter().any(may_be)
+    }
+
+    /// By which file it is; the way there and its state are asked for where its number may be
+    /// another file's.
+    pub(crate) fn filter_identity(
+        &self,
+        id: Identity,
+        way: impl Fn() -> Option<Vec<u8>>,
+        state: impl Fn() -> Option<BasicStat>,
+    ) -> Option<Reason> {
+        let is_own = |own: &OwnFile| own.is(id, &way, &state);
+        let is_left_out = self.leave_out.iter().any(is_own);
+        is_left_out.then_some(|skipped| &mut skipped.left_out)
+    }
+
+    /// By a file's size in bytes.
+    pub(crate) fn filter_size(&self, size: u64) -> Option<Reason> {
+        if size < self.min_size {
+            return Some(|skipped| &mut skipped.too_small);
+        }
+        let is_too_large = self.max_size.is_some_and(|most| size > most);
+        is_too_large.then_some(|skipped| &mut skipped.too_large)
+    }
+
+    /// By how many levels below its root a directory is that would be read.
+    pub(crate) fn filter_depth(&self, depth: u32) -> Option<Reason> {
+        let is_too_deep = self.max_depth.is_some_and(|most| depth >= most);
+        is_too_deep.then_some(|skipped| &mut skipped.too_deep)
+    }
+
+    /// By the path of a directory, where everything in it is left out. Empty without
+    /// [patterns](Self::has_patterns).
+    pub(crate) fn filter_contents(&self, path: &[u8]) -> Option<Reason> {
+        let are_excluded = !self.exclude.is_empty() && self.exclude.matches_contents(path);
+        are_excluded.then_some(|skipped| &mut skipped.excluded)
+    }
+
+    /// By the file system of a directory, whose device is `dev`, below a root on `root_dev`.
+    pub(crate) fn filter_file_system(
+        &self,
+        dev: u64,
+        root_dev: Option<u64>,
+        traits: &Traits,
+    ) -> Option<Reason> {
+        if Some(dev) == root_dev {
+            return None;
+        }
+        if self.file_systems == FileSystems::One {
+            return Some(|skipped| &mut skipped.other_file_system);
+        }
+        traits
+            .pseudo
+            .then_some(|skipped| &mut skipped.pseudo_file_system)
+    }
+}

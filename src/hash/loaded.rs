@@ -1,0 +1,84 @@
+//! A manifest as `bc hash check` takes it in: what to verify, and what it does not tell.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use bc_hash::FileDigests;
+
+use super::args::CheckArgs;
+use super::guess::Hint;
+use super::manifest::{self, Line};
+use crate::exit::Exit;
+use crate::run::{Outcome, Session};
+
+/// What one manifest held.
+#[derive(Default)]
+pub struct Loaded {
+    pub wanted: Vec<FileDigests>,
+    /// Lines of which nothing names the algorithm.
+    pub guessed: Vec<usize>,
+    pub improper: u64,
+    /// Files without a digest, or an end that is missing: there is more than can be verified.
+    pub incomplete: bool,
+}
+
+/// Reads a manifest, and reports what is wrong with it.
+pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
+    let shown = bc_fs::escape(name.as_bytes()).into_owned();
+    let hint = Hint::new(args.algorithm, Path::new(name));
+    let mut loaded = Loaded::default();
+    let lines =
+        manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
+    for line in lines {
+        let line = line.map_err(|text| fail(session, &format!("{shown}: {text}")))?;
+        loaded.add(manifest::resolve(line, hint), args, session, &shown);
+    }
+    Ok(loaded)
+}
+
+impl Loaded {
+    fn add(&mut self, line: Line, args: &CheckArgs, session: &Session, shown: &str) {
+        let report = &session.report;
+        match line {
+            Line::Wanted(wanted) => self.want(wanted, args.base.as_deref()),
+            Line::Guessed(wanted) => {
+                self.guessed.push(self.wanted.len());
+                self.want(wanted, args.base.as_deref());
+            }
+            Line::Nothing => {}
+            Line::Unread(path, reason) => {
+                self.incomplete = true;
+                report.problem(&manifest::unread(shown, &path, &reason));
+            }
+            Line::CutShort => {
+                self.incomplete = true;
+                report.problem(&manifest::cut_short(shown));
+            }
+            Line::Improper(number) => {
+                self.improper += 1;
+                if args.warn {
+                    let text = format!("{shown}: {number}: improperly formatted checksum line");
+                    report.warning(&text);
+                }
+            }
+        }
+    }
+
+    fn want(&mut self, mut wanted: FileDigests, base: Option<&Path>) {
+        if let Some(base) = base {
+            let path = base.join(OsStr::from_bytes(&wanted.path));
+            wanted.path = path.into_os_string().into_vec();
+        }
+        self.wanted.push(wanted);
+    }
+}
+
+/// An unreadable manifest is unusable input, but the other manifests are still done.
+fn fail(session: &Session, text: &str) -> Exit {
+    if session.cancel.is_cancelled() {
+        return session.fatal(text);
+    }
+    session.report.problem(text);
+    Exit::Fatal
+}

@@ -1,0 +1,74 @@
+//! What a command line of `bc hash hash` asks for, checked: what contradicts itself ends here.
+
+use std::ffi::OsString;
+
+use bc_digest::{Algorithm, Batch, CpuFeatures};
+use bc_manifest::End;
+use bc_read::Changed;
+
+use super::args::{Format, HashArgs};
+
+/// What to hash, and how it is printed.
+pub struct Plan<'a> {
+    pub algorithms: &'a [Algorithm],
+    pub format: Format,
+    pub end: End,
+    /// The paths that are walked. None given means that a list names them, or nothing does.
+    pub roots: Vec<OsString>,
+    /// Whether standard input is hashed too.
+    pub stdin: bool,
+    pub changed: Changed,
+}
+
+impl<'a> Plan<'a> {
+    /// Fails with what does not go together.
+    pub fn new(args: &'a HashArgs) -> Result<Plan<'a>, String> {
+        let algorithms = args.algorithms.as_slice();
+        for (nth, algorithm) in algorithms.iter().enumerate() {
+            if algorithms[..nth].contains(algorithm) {
+                return Err(format!("--type: '{algorithm}' is named twice"));
+            }
+        }
+        let format = match args.format {
+            Some(Format::Gnu) if algorithms.len() > 1 => {
+                return Err(
+                    "--format=gnu holds one algorithm; use bsd, json, jsonl or csv for several"
+                        .to_owned(),
+                );
+            }
+            Some(format) => format,
+            None if algorithms.len() > 1 => Format::Bsd,
+            None => Format::Gnu,
+        };
+        let end = match (args.zero, format) {
+            (false, _) => End::Newline,
+            (true, Format::Gnu | Format::Bsd) => End::Nul,
+            (true, Format::Json | Format::Jsonl | Format::Csv) => {
+                return Err("-z goes with the gnu and bsd formats only".to_owned());
+            }
+        };
+        let is_file = |path: &&OsString| !crate::args::is_dash(path);
+        let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
+        Ok(Plan {
+            algorithms,
+            format,
+            end,
+            stdin: roots.len() < args.paths.len(),
+            roots,
+            changed: match args.allow_changed {
+                true => Changed::Allow,
+                false => Changed::Refuse,
+            },
+        })
+    }
+
+    /// Whether standard input is all that there is to hash, if no list names files.
+    pub fn is_stdin_alone(&self) -> bool {
+        self.stdin && self.roots.is_empty()
+    }
+
+    /// How many files are hashed at once by each worker.
+    pub fn width(&self) -> usize {
+        Batch::new(self.algorithms, CpuFeatures::detect()).width()
+    }
+}

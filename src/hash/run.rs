@@ -1,0 +1,135 @@
+//! `bc hash hash`: digests of files, trees and standard input.
+
+use std::sync::Arc;
+
+use bc_digest::CpuFeatures;
+use bc_hash::{HashOptions, HashProgress, Hashes};
+use bc_manifest::End;
+use bc_walk::{Listing, Metadata, Spellings};
+
+use super::args::{Format, HashArgs};
+use super::output::{self, Hashed};
+use super::plan::Plan;
+use super::stdin;
+use crate::budget::Kept;
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::progress::Display;
+use crate::run::{Outcome, Session};
+
+pub fn run(args: &HashArgs) -> Outcome<Exit> {
+    let read = args.walk.inputs();
+    let mut session = Session::start("hash", "hash", &args.common, &read, args.output.as_deref())?;
+    let plan = Plan::new(args).map_err(|text| session.fatal(&text))?;
+    let mut output = open(args, &plan, &session)?;
+    let walk = walk_options(args, &output, &session)?;
+    let stdin = plan.stdin.then(crate::input::stdin).transpose();
+    let stdin = stdin.map_err(|text| session.fatal(&text))?;
+    let progress = Arc::new(HashProgress::default());
+    let display = Display::start(&args.common, "walk", crate::progress::reading(&progress));
+    let listing = match plan.is_stdin_alone() && args.walk.files_from.is_none() {
+        true => None,
+        false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
+    };
+    let hashes = hash(&plan, listing.as_ref(), &session, &progress, &display)?;
+    let stdin = stdin.map(|file| stdin::hash(file, plan.algorithms, &session, &progress));
+    display.stop();
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    if let Some(hashes) = &hashes {
+        report(hashes, &mut session);
+    }
+    let hashed = Hashed {
+        plan: &plan,
+        listing: listing.as_ref(),
+        hashes: hashes.as_ref(),
+        stdin,
+        relative: args.relative,
+        elapsed: session.elapsed(),
+        roots: &args.paths,
+        one_line_names: output.is_terminal(),
+    };
+    let result = output::write(&mut output, &hashed);
+    let exit = match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+fn open(args: &HashArgs, plan: &Plan<'_>, session: &Session) -> Outcome<Output> {
+    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    Ok(match (plan.format, plan.end) {
+        (Format::Json | Format::Jsonl, _) => output.json(),
+        (_, End::Nul) => output.records(),
+        (_, End::Newline) => output,
+    })
+}
+
+/// What is written is no part of what is hashed.
+fn walk_options(
+    args: &HashArgs,
+    output: &Output,
+    session: &Session,
+) -> Outcome<bc_walk::WalkOptions> {
+    let replaced = crate::output::replaced(args.output.as_deref());
+    let mut options = session.walk_options(&args.walk, Metadata::None, replaced)?;
+    options.leave_out.extend(output.own_file());
+    options.spellings = Spellings::Each;
+    Ok(options)
+}
+
+/// Hashes what was listed, if anything was.
+fn hash(
+    plan: &Plan<'_>,
+    listing: Option<&Listing>,
+    session: &Session,
+    progress: &HashProgress,
+    display: &Display,
+) -> Outcome<Option<Hashes>> {
+    let files = listing.map_or(0, Listing::len);
+    let bytes = listing.filter(|_| display.is_shown());
+    let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
+    display.phase("hash", files as u64, bytes);
+    let memory = listing.map_or(0, |listing| bc_hash::memory(listing, plan.algorithms));
+    let (width, state) = (plan.width(), Kept::Arrays(memory));
+    let workers = session.workers(files, width, state);
+    let mut read = session.read_options(workers, width, state)?;
+    read.changed = plan.changed;
+    let options = HashOptions {
+        algorithms: plan.algorithms.to_vec(),
+        cpu: CpuFeatures::detect(),
+        read,
+        workers,
+        start: session.common.threads.start(),
+    };
+    listing
+        .map(|listing| bc_hash::hash_listing(listing, &options, &session.cancel, progress))
+        .transpose()
+        .map_err(|panic| session.defect(&panic))
+}
+
+fn report(hashes: &Hashes, session: &mut Session) {
+    for (_, error) in hashes.errors() {
+        session.report.failure(error);
+    }
+    let totals = hashes.totals();
+    let (read, reader) = (&totals.read, totals.read.backend.name());
+    session.report.note(
+        1,
+        &format!(
+            "hash: {} files, {} bytes, {} threads, reader {reader}, {:.3} s in all",
+            read.files,
+            read.bytes,
+            totals.workers,
+            session.elapsed(),
+        ),
+    );
+    let metrics = &mut session.metrics;
+    metrics.set("files", "Files hashed.", read.files as f64);
+    metrics.set("read_bytes", "Bytes read.", read.bytes as f64);
+    let threads = totals.workers as f64;
+    metrics.set("threads", "Worker threads used.", threads);
+    metrics.label("reader", reader);
+}

@@ -1,0 +1,150 @@
+//! What `bc hash check` says: a line for each file, and the closing warnings of GNU's tools.
+
+use std::io::{self, Write};
+
+use bc_digest::Algorithm;
+use bc_hash::FileDigests;
+use bc_hash::check::Verdict;
+use rustix::io::Errno;
+
+use super::args::CheckArgs;
+use super::loaded::Loaded;
+use super::{guess, manifest};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::run::Session;
+
+/// Counts of one manifest's verdicts.
+#[derive(Default)]
+pub struct Counts {
+    matched: u64,
+    mismatched: u64,
+    unreadable: u64,
+}
+
+impl Counts {
+    /// Counts a verdict and reports why a file could not be read; returns the word for it, unless
+    /// nobody wants to know.
+    fn add(
+        &mut self,
+        args: &CheckArgs,
+        session: &Session,
+        verdict: &Verdict,
+    ) -> Option<&'static str> {
+        match verdict {
+            Verdict::Ok => {
+                self.matched += 1;
+                (!args.common.quiet).then_some("OK")
+            }
+            Verdict::Mismatch => {
+                self.mismatched += 1;
+                Some("FAILED")
+            }
+            Verdict::Failed(error)
+                if args.ignore_missing && error.errno() == Some(Errno::NOENT.raw_os_error()) =>
+            {
+                None
+            }
+            Verdict::Failed(error) => {
+                self.unreadable += 1;
+                session.report.failure(error);
+                Some("FAILED open or read")
+            }
+            Verdict::NotDone => None,
+        }
+    }
+}
+
+/// Writes a line for each file. What cannot be written ends it.
+pub fn write(
+    args: &CheckArgs,
+    session: &Session,
+    output: &mut Output,
+    wanted: &[FileDigests],
+    verdicts: &[Verdict],
+    counts: &mut Counts,
+) -> io::Result<()> {
+    for (wanted, verdict) in wanted.iter().zip(verdicts) {
+        let word = counts.add(args, session, verdict);
+        if let Some(word) = word.filter(|_| !args.status) {
+            line(output, &wanted.path, word)?;
+        }
+    }
+    // The lines before their totals.
+    output.flush()
+}
+
+/// `path: OK`, escaped as GNU does: a leading backslash says that the name is.
+pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()> {
+    let mut line = Vec::with_capacity(path.len() + 32);
+    manifest::push_name(&mut line, path);
+    line.extend_from_slice(format!(": {word}\n").as_bytes());
+    output.write_all(&line)
+}
+
+/// The closing warnings of GNU's tools and the exit code they imply.
+pub fn summary(
+    args: &CheckArgs,
+    session: &Session,
+    shown: &str,
+    loaded: &Loaded,
+    counts: &Counts,
+) -> Exit {
+    let warn = |count, nouns, what| warn(args, session, count, nouns, what);
+    warn(
+        loaded.improper,
+        ("line is", "lines are"),
+        "improperly formatted",
+    );
+    let nouns = ("listed file", "listed files");
+    warn(counts.unreadable, nouns, "could not be read");
+    let nouns = ("computed checksum", "computed checksums");
+    warn(counts.mismatched, nouns, "did NOT match");
+    if counts.matched == 0 && counts.mismatched > 0 && !args.status {
+        suggest_algorithm(session, loaded);
+    }
+    let nothing = args.ignore_missing && counts.matched == 0 && counts.mismatched == 0;
+    if nothing {
+        let text = format!("{shown}: no file was verified");
+        session.report.problem(&text);
+    }
+    let improper = args.strict && loaded.improper > 0;
+    if nothing || improper || loaded.incomplete || counts.unreadable > 0 || counts.mismatched > 0 {
+        Exit::Differs
+    } else {
+        Exit::Done
+    }
+}
+
+/// Nothing matched: perhaps the digests are of another kind with the same length.
+fn suggest_algorithm(session: &Session, loaded: &Loaded) {
+    let tried: Option<Algorithm> = loaded.wanted.first().map(|w| w.digests[0].0);
+    let others: Vec<String> = tried
+        .map(guess::same_length)
+        .unwrap_or_default()
+        .iter()
+        .map(|a| a.to_string())
+        .collect();
+    if let (Some(tried), false) = (tried, others.is_empty()) {
+        session.report.warning(&format!(
+            "nothing matched as {tried}; digests of that length are also made by {}: try --type",
+            others.join(", ")
+        ));
+    }
+}
+
+/// Warns of so many of something, unless there are none or nobody wants to know.
+pub fn warn(
+    args: &CheckArgs,
+    session: &Session,
+    count: u64,
+    (one, many): (&str, &str),
+    what: &str,
+) {
+    if count > 0 && !args.status {
+        let noun = if count == 1 { one } else { many };
+        session
+            .report
+            .always(&format!("WARNING: {count} {noun} {what}"));
+    }
+}
