@@ -35,22 +35,6 @@ struct Tolerated {
 const TOLERATED: &[Tolerated] = &[
     Tolerated {
         files: &[
-            "crates/dup/src/cache/place.rs",
-            "crates/dup/src/cache/store.rs",
-        ],
-        reason: "to open: why a cache cannot be used is told by its place and its store alike",
-    },
-    Tolerated {
-        files: &["crates/dup/src/prune/", "crates/dup/src/subtrees.rs"],
-        reason: "to open: checks take options and state and change nothing, leftovers are swept \
-                 by whoever runs them, and protected places are no part of the run",
-    },
-    Tolerated {
-        files: &["crates/dup/src/scan/"],
-        reason: "to open: the prefixes of a search belong to its table",
-    },
-    Tolerated {
-        files: &[
             "crates/walk/src/merge.rs",
             "crates/walk/src/roots.rs",
             "crates/walk/src/walk.rs",

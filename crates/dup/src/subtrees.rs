@@ -14,7 +14,8 @@ use bc_walk::{
 };
 use rustix::io::Errno;
 
-use crate::prune::{split, sys};
+use crate::path::split;
+use crate::prune::sys;
 
 /// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
 /// lie in the directories.
@@ -45,7 +46,7 @@ pub struct Subtrees {
 struct Top {
     path: Vec<u8>,
     id: Identity,
-    /// Held open: as long as it is, no other file gets its identity.
+    /// OpenFile open: as long as it is, no other file gets its identity.
     fd: OwnedFd,
     kind: Kind,
 }

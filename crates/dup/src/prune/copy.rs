@@ -10,10 +10,11 @@ use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
-use super::guard::{compare, identity_at, piece};
+use super::compare::{compare, piece};
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::step::Skip;
+use super::open_file::identity_at;
+use super::skip::Skip;
 use super::sys;
 use super::temp::Temps;
 

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use bc_fs::mount::Shows;
 use bc_walk::FileStat;
 
-use super::guard::Held;
-use super::step::Skip;
+use super::open_file::OpenFile;
+use super::skip::Skip;
 use super::sys;
 
 /// Proves that two files with different identities are two files, as far as
 /// the file systems can be trusted with that.
-pub(crate) fn check(one: &Held, other: &Held) -> Result<(), Skip> {
+pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     let shows = [
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,

@@ -153,7 +153,7 @@ pub(crate) fn aside_for(name: &[u8]) -> Option<Mark> {
 }
 
 /// Whether the name is that of the original of a move whose run was killed.
-pub fn is_original(name: &[u8]) -> bool {
+pub(crate) fn is_original(name: &[u8]) -> bool {
     aside_for(name).is_some() && !is_seen(name)
 }
 

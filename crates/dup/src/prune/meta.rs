@@ -10,7 +10,7 @@ use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys::Failed;
 
 /// Names and values, sorted by name.

@@ -12,9 +12,10 @@ use bc_pool::Cancel;
 use bc_walk::{Error, FileStat, Identity, Symlinks};
 use rustix::io::Errno;
 
-use super::guard::{self, Held};
-use super::plan::Group;
-use super::step::{Action, Skip};
+use super::keep::FileGroup;
+use super::open_file::{self, OpenFile};
+use super::skip::Skip;
+use super::step::Action;
 use super::sys::{self, Failed};
 use super::views::{self, Seen, Views};
 use crate::subtrees::{Files, Subtrees};
@@ -118,14 +119,14 @@ impl<'a> Places<'a> {
     /// Marks what is protected, and takes out what lies in the destination; gives the number
     /// of those. A file whose directory cannot be opened stays as it is: it will be skipped
     /// for that.
-    pub(super) fn sort_out(&mut self, group: &mut Group) -> usize {
+    pub(super) fn sort_out(&mut self, group: &mut FileGroup) -> usize {
         if !self.matter() {
             return 0;
         }
         let before = group.files.len();
         let mut in_view = false;
         group.files.retain_mut(|file| {
-            let opened = guard::open_parent(file).ok();
+            let opened = open_file::open_parent(file).ok();
             let place = opened
                 .as_ref()
                 .and_then(|(dir, _)| self.place(dir).ok())
@@ -273,7 +274,7 @@ impl<'a> Places<'a> {
 
     /// Proves right before a file is changed that it lies in none of the places now, wherever
     /// it was when it was found.
-    pub(super) fn check(&mut self, held: &Held) -> Result<Open, Skip> {
+    pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
         if !self.matter() {
             return Ok(Open::No);
         }
@@ -297,7 +298,7 @@ impl<'a> Places<'a> {
 
 /// Protects other names of protected files, which have another number in a view: they have the
 /// same content, as many names, and the same times to the nanosecond.
-fn protect_aliases(group: &mut Group) {
+fn protect_aliases(group: &mut FileGroup) {
     let known = group.files.iter().filter(|file| file.protected);
     let known: HashSet<_> = known.map(|file| (file.stamp, file.nlink)).collect();
     for file in &mut group.files {

@@ -3,8 +3,8 @@
 use bc_walk::FileStat;
 use rustix::io::Errno;
 
-use super::guard::Held;
-use super::step::Skip;
+use super::open_file::OpenFile;
+use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, discard, replace};
 
@@ -16,7 +16,7 @@ pub(crate) fn leads_up(text: &[u8]) -> bool {
     text.starts_with(b"../")
 }
 
-pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
     let text = text(keeper, target)?;
     let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
     let made = match sys::stat_at(&target.dir, &temp) {
@@ -44,7 +44,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
 
 /// The link's text: from the target's directory to the keeper, both as the
 /// kernel names them, so that no link on the way can bend it.
-pub(crate) fn text(keeper: &Held, target: &Held) -> Result<Vec<u8>, Skip> {
+pub(crate) fn text(keeper: &OpenFile, target: &OpenFile) -> Result<Vec<u8>, Skip> {
     let unknown = Skip::System {
         op: "read link",
         errno: rustix::io::Errno::NOENT.raw_os_error(),

@@ -10,7 +10,7 @@ use bc_fs::mount::Shows;
 use bc_walk::FileStat;
 
 use super::protect::{Open, Places, climb};
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys;
 use super::views::Seen;
 

@@ -20,9 +20,9 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::distinct;
-use super::plan::split;
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys;
+use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
 
 /// Whether something is, under other numbers, what it is compared with.

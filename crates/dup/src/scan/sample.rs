@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use bc_digest::Algorithm;
 
+use super::context::Context;
 use super::groups::worth;
-use super::pass::Context;
-use super::rounds::LARGE;
+use super::prefix_stages::LARGE;
 
 /// Candidates whose fast hashes decide how the others are read. Their whole
 /// size groups are taken, evenly over all sizes. They lie all over the tree,

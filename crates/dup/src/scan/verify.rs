@@ -9,8 +9,9 @@ use bc_read::Opener;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::retry_on_intr;
 
+use super::context::Context;
 use super::groups::{Found, worth};
-use super::pass::{Context, Done};
+use super::pass::Done;
 
 /// Bytes compared at a time, of each of two files.
 const PIECE: usize = 256 << 10;
