@@ -72,6 +72,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod clock;
 mod json;
 mod path;
 pub mod prune;

@@ -9,8 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{
-    EntryId, Error, ErrorKind, FileStat, Identity, Kind, Listing, Metadata, Options, Symlinks,
-    Workers, walk,
+    EntryId, Error, ErrorKind, Identity, Kind, Listing, Metadata, Options, Symlinks, Workers, walk,
 };
 use rustix::io::Errno;
 
@@ -214,7 +213,7 @@ impl Subtrees {
 /// Of the directory that the path of a root leads to which is a file.
 fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     let opened = listing.open_dir(dir).ok()?;
-    Some(FileStat::from(&sys::stat(&opened).ok()?).id)
+    Some(sys::stat(&opened).ok()?.id)
 }
 
 impl Top {
@@ -233,7 +232,7 @@ impl Top {
         }
         let opened = sys::open_named(&path).map_err(|why| failed(why.errno));
         let fd = opened?;
-        let stat = FileStat::from(&sys::stat(&fd).map_err(|why| failed(why.errno))?);
+        let stat = sys::stat(&fd).map_err(|why| failed(why.errno))?;
         match stat.kind() {
             kind @ (Kind::Dir | Kind::File) => Ok(Top {
                 id: stat.id,

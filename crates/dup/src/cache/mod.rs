@@ -21,12 +21,12 @@ mod trust;
 
 use std::fmt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{EntryId, Listing, Stamp};
 use rustix::fs::OFlags;
 
+use crate::clock::now_ns;
 use failure::Failure;
 use place::{CachePlace, Found};
 use trust::Trust;
@@ -83,12 +83,9 @@ impl Cache {
     /// If a file lies there that never was a cache of this user's. It is left
     /// as it is. In the [usual](Location::Usual) place it is done without.
     pub fn open(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as i64);
         let mut cache = Cache {
             place: CachePlace::new(path, location),
-            began_ns: now,
+            began_ns: now_ns(),
             messages: Vec::new(),
             usable: true,
             trust: Trust::default(),

@@ -51,6 +51,12 @@ impl<'a> Abilities<'a> {
         Space::of(&held.file, &held.stat, &traits)
     }
 
+    /// That the file system of `held` lacks this.
+    fn unable(&mut self, held: &OpenFile, lack: Lack) -> Skip {
+        let (dev, system) = (held.stat.id.dev, self.traits(held).name);
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
     /// Whether this was told before.
     pub(super) fn is_told(&mut self, skip: &Skip) -> bool {
         match skip {
@@ -63,16 +69,12 @@ impl<'a> Abilities<'a> {
 
     /// Refuses what can be changed under no name, or not under this one.
     pub(super) fn writable(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
-        let dev = target.stat.id.dev;
-        let traits = self.traits(target);
-        let (system, lack) = (traits.name, Lack::Writing);
-        let unable = Err(Skip::Unable(Unable { dev, system, lack }));
-        if traits.immutable {
-            return unable;
+        if self.traits(target).immutable {
+            return Err(self.unable(target, Lack::Writing));
         }
         // By each name's own directory: a disk may be mounted twice.
         match sys::may_change(&target.dir) {
-            Err(failed) if failed.errno == Errno::ROFS => unable,
+            Err(failed) if failed.errno == Errno::ROFS => Err(self.unable(target, Lack::Writing)),
             // A reflink changes no name.
             Err(failed) if failed.errno == Errno::ACCESS && *kind != StepKind::Reflink => {
                 Err(failed.into())
@@ -83,62 +85,52 @@ impl<'a> Abilities<'a> {
 
     /// Refuses what no file of `target`'s file system can have done to it.
     pub(super) fn able(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
-        let dev = target.stat.id.dev;
         let traits = self.traits(target);
-        let unable = |lack| {
-            let system = traits.name;
-            Err(Skip::Unable(Unable { dev, system, lack }))
+        let lack = match kind {
+            StepKind::Reflink => self.lack_of_reflinks(target, &traits),
+            StepKind::Symlink(text) if !traits.read_only => {
+                self.lack_of_symlinks(target, &traits, text)
+            }
+            StepKind::Hardlink => self.lack_of_links(target, &traits),
+            _ => None,
         };
-        if *kind == StepKind::Reflink {
-            if traits.reflinks == Answer::No || self.refused.contains(&dev) {
-                return unable(Lack::Reflinks);
-            }
-            if self.options.mode == RunMode::DryRun {
-                // Asks for no bytes at all, and so changes none.
-                match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
-                    Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => {
-                        return unable(Lack::Writing);
-                    }
-                    Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
-                        return unable(Lack::Reflinks);
-                    }
-                    Ok(_) | Err(_) if traits.reflinks == Answer::Unknown => {
-                        return unable(Lack::KnownReflinks);
-                    }
-                    Ok(_) | Err(_) => {}
-                }
-            }
-            return Ok(());
+        lack.map_or(Ok(()), |lack| Err(self.unable(target, lack)))
+    }
+
+    /// What keeps a file from sharing its blocks with another one of its file system.
+    fn lack_of_reflinks(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
+        if traits.reflinks == Answer::No || self.refused.contains(&target.stat.id.dev) {
+            return Some(Lack::Reflinks);
         }
-        if let StepKind::Symlink(text) = kind
-            && !traits.read_only
-            && let Some(lack) = self.lack_of_symlinks(dev, &traits, text)
-        {
-            return unable(lack);
+        if self.options.mode == RunMode::Execute {
+            return None;
         }
-        if *kind == StepKind::Hardlink {
-            match traits.links {
-                Links::One => return unable(Lack::Links),
-                _ if self.refused.contains(&dev) => return unable(Lack::LinkNumbers),
-                Links::Unknown if self.options.mode == RunMode::DryRun => {
-                    return unable(Lack::KnownLinks);
-                }
-                _ => {}
+        // Asks for no bytes at all, and so changes none.
+        match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
+            Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+                Some(Lack::Reflinks)
             }
+            _ => (traits.reflinks == Answer::Unknown).then_some(Lack::KnownReflinks),
         }
-        Ok(())
+    }
+
+    /// What keeps a file from being given another name.
+    fn lack_of_links(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
+        match traits.links {
+            Links::One => Some(Lack::Links),
+            _ if self.refused.contains(&target.stat.id.dev) => Some(Lack::LinkNumbers),
+            Links::Unknown => (self.options.mode == RunMode::DryRun).then_some(Lack::KnownLinks),
+            _ => None,
+        }
     }
 
     /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
     /// kept file, where the names of one file may be numbered differently. Copies that were made
     /// at one moment and have several names look the same.
     pub(super) fn apart(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
-        let dev = held.stat.id.dev;
-        if self.options.mode == RunMode::Execute || dev != keeper.stat.id.dev {
-            return Ok(());
-        }
-        let traits = self.traits(held);
-        if traits.shows != Shows::Others {
+        let one_device = held.stat.id.dev == keeper.stat.id.dev;
+        if !one_device || !self.foresees_names(held) {
             return Ok(());
         }
         let (one, other) = (
@@ -147,10 +139,7 @@ impl<'a> Abilities<'a> {
         );
         let alike = one.stamp == other.stamp && one.nlink == other.nlink && one.nlink > 1;
         match alike {
-            true => {
-                let (system, lack) = (traits.name, Lack::KnownFiles);
-                Err(Skip::Unable(Unable { dev, system, lack }))
-            }
+            true => Err(self.unable(held, Lack::KnownFiles)),
             false => Ok(()),
         }
     }
@@ -161,8 +150,9 @@ impl<'a> Abilities<'a> {
         self.options.mode == RunMode::DryRun && self.traits(held).shows == Shows::Others
     }
 
-    /// What keeps a symbolic link with this text from being made on a device.
-    fn lack_of_symlinks(&self, dev: u64, traits: &Traits, text: &[u8]) -> Option<Lack> {
+    /// What keeps a symbolic link with this text from being made in a file's place.
+    fn lack_of_symlinks(&self, target: &OpenFile, traits: &Traits, text: &[u8]) -> Option<Lack> {
+        let dev = target.stat.id.dev;
         match traits.symlinks {
             Answer::Yes => None,
             Answer::No => Some(Lack::Symlinks),
@@ -217,8 +207,7 @@ impl<'a> Abilities<'a> {
             }
             _ => return skip,
         };
-        let system = traits.name;
-        Skip::Unable(Unable { dev, system, lack })
+        self.unable(target, lack)
     }
 
     /// A symbolic link could not be made, or does not lead where its text says.
@@ -242,21 +231,18 @@ impl<'a> Abilities<'a> {
             }
             _ => return skip,
         };
-        let system = traits.name;
-        Skip::Unable(Unable { dev, system, lack })
+        self.unable(target, lack)
     }
 
     /// A link to the keeper was another file: the keeper's name was given away
     /// meanwhile, or the file system numbers each name anew.
     fn learn_links(&mut self, keeper: &OpenFile, target: &OpenFile) -> Skip {
-        let dev = target.stat.id.dev;
         let traits = self.traits(target);
         if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {
             return Skip::KeeperChanged;
         }
-        self.refused.insert(dev);
-        let (system, lack) = (traits.name, Lack::LinkNumbers);
-        Skip::Unable(Unable { dev, system, lack })
+        self.refused.insert(target.stat.id.dev);
+        self.unable(target, Lack::LinkNumbers)
     }
 }
 

@@ -8,7 +8,7 @@
 //! aside before it looks at the other's name, so at most one of them finds it.
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Stamp};
+use bc_walk::Stamp;
 
 use super::compare::compare;
 use super::leftover::Mark;
@@ -49,15 +49,15 @@ pub(crate) fn give_up(
 /// than it was. Renaming it moved its change time, so what was done to it before
 /// shows in the metadata, and what is done from here on in the change time.
 fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
-    let ctime_ns = FileStat::from(&sys::stat(&target.file)?).stamp.ctime_ns;
+    let ctime_ns = sys::stat(&target.file)?.stamp.ctime_ns;
     open_file::wait_past(ctime_ns);
-    let stat = FileStat::from(&sys::stat(&target.file)?);
+    let stat = sys::stat(&target.file)?;
     let now = Metadata::read(&target.file, &stat, own.atime_ns)?;
     if now != *own || stat.stamp.size != target.stat.stamp.size {
         return Err(Skip::Changed);
     }
     target.check_lease()?;
-    if FileStat::from(&sys::stat(&target.file)?).stamp == stat.stamp {
+    if sys::stat(&target.file)?.stamp == stat.stamp {
         Ok(())
     } else {
         Err(Skip::Changed)
@@ -96,5 +96,5 @@ fn standing(held: &OpenFile) -> Result<Stamp, Skip> {
         Some(_) => return Err(Skip::Changed),
         None => return Err(Skip::Gone),
     }
-    Ok(FileStat::from(&sys::stat(&held.file)?).stamp)
+    Ok(sys::stat(&held.file)?.stamp)
 }

@@ -70,7 +70,7 @@ impl Blocked {
     /// which would leave one behind each time.
     pub(crate) fn claim(&mut self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
         let opened = open(dir)?;
-        let stat = FileStat::from(&sys::stat(&opened)?);
+        let stat = sys::stat(&opened)?;
         let id = stat.id;
         if self.0.contains(&id) || only_grows(&opened) {
             return Err(not_permitted());
@@ -101,7 +101,7 @@ impl Blocked {
     /// Nothing is made in `dir` any more: what was made could not be removed.
     pub(crate) fn block(&mut self, dir: &OwnedFd) {
         if let Ok(stat) = sys::stat(dir) {
-            self.0.insert(FileStat::from(&stat).id);
+            self.0.insert(stat.id);
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
     }
     let opened = open(dir).ok()?;
     lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     Some(Claim { dir: opened, stat })
 }
 

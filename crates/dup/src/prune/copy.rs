@@ -94,7 +94,7 @@ pub(crate) fn copy(
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
         let digest = digest(&file, size, cancel)?;
-        let stat = FileStat::from(&sys::stat(&file)?);
+        let stat = sys::stat(&file)?;
         let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
         Ok((stat.id, made, digest, refused))
     });
@@ -166,7 +166,7 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
 /// The XXH128 of a file's `size` bytes, as the journal records it.
 pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
     // Before a byte is read: the size may be a lie.
-    if FileStat::from(&sys::stat(file)?).stamp.size != size {
+    if sys::stat(file)?.stamp.size != size {
         return Err(Skip::Changed);
     }
     let mut hasher = Hasher::new(Algorithm::Xxh128);

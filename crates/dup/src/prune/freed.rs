@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bc_fs::mount::{Answer, Layer, Mounts, layer_of};
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 
 use super::abilities::Abilities;
 use super::distinct::is_one_mount;
@@ -150,7 +150,7 @@ impl<'g> Ledger<'g> {
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     let (dir, name) = open_file::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id).then(|| Space::of(&opened, &stat, &traits))
 }

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Answer;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 
 use super::leftover;
 use super::open_file::OpenFile;
@@ -23,7 +23,7 @@ impl Run<'_> {
         if let Some((dir, _)) = self.look_up(to)
             && let Ok(stat) = sys::stat(&dir)
         {
-            self.sweep(&dir, &FileStat::from(&stat).id, to);
+            self.sweep(&dir, &stat.id, to);
         }
     }
 
@@ -104,7 +104,7 @@ impl Run<'_> {
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
-        let elsewhere = FileStat::from(&sys::stat(&to_dir)?).id.dev != source.dev;
+        let elsewhere = sys::stat(&to_dir)?.id.dev != source.dev;
         if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
             self.copies.read_journals(self.options, self.cancel);
             let earlier = self.copies.earlier_copy(target, &to_dir);

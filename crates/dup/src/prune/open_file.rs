@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
@@ -18,6 +18,7 @@ use super::leftover::Mark;
 use super::meta::{Metadata, nanoseconds};
 use super::skip::Skip;
 use super::sys::{self, Access};
+use crate::clock::now_ns;
 use crate::path::split;
 
 /// A file held open, and the directory and name it was opened by.
@@ -162,7 +163,7 @@ pub(crate) fn wait_past(ctime_ns: i64) {
 }
 
 fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
-    let stat = sys::stat(file)?;
+    let stat = sys::raw_stat(file)?;
     let atime_ns = nanoseconds(stat.st_atime, stat.st_atime_nsec);
     Ok((FileStat::from(&stat), atime_ns))
 }
@@ -237,7 +238,7 @@ impl OpenFile {
     /// Whether what was found under a name is this very file. A rename may copy it up and give it
     /// another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {
-        let now = || sys::stat(&self.file).is_ok_and(|stat| FileStat::from(&stat).id == found);
+        let now = || sys::stat(&self.file).is_ok_and(|stat| stat.id == found);
         found == self.stat.id || now()
     }
 
@@ -354,10 +355,7 @@ impl OpenFile {
         if self.settled {
             return Ok(());
         }
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as i64);
-        let age = now.saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
+        let age = now_ns().saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
         if age < SETTLED_NS {
             match sys::sync(&self.file) {
                 // An image has nothing that could be written out.
@@ -424,7 +422,7 @@ fn is_image(file: &OwnedFd, errno: Errno) -> bool {
 /// Which file a name of a directory is; `None` if there is no such name.
 pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Identity>, Skip> {
     match sys::stat_at(dir, name) {
-        Ok(stat) => Ok(Some(FileStat::from(&stat).id)),
+        Ok(stat) => Ok(Some(stat.id)),
         Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),
     }

@@ -2,7 +2,7 @@
 //! changed here but leftovers of dead runs removed on the way.
 
 use bc_digest::Digest;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::compare::compare_while;
@@ -36,10 +36,7 @@ impl Run<'_> {
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
         let (dir, name) = open_file::open_parent(file)?;
-        let entry = (
-            FileStat::from(&sys::stat(&dir).map_err(Skip::from)?).id,
-            name,
-        );
+        let entry = (sys::stat(&dir).map_err(Skip::from)?.id, name);
         if state.entries.contains(&entry) {
             return Err(Skip::SameName.into());
         }

@@ -47,14 +47,14 @@ impl Run<'_> {
     /// Finds out whether what is made in `at`, the directory of a file or one above it, is seen in
     /// a reference; for the sake of the file's name, if it is `named` by one.
     fn ask(&mut self, at: &OwnedFd, held: &OpenFile, named: bool) -> Result<(), Skip> {
-        let id = FileStat::from(&sys::stat(at)?).id;
+        let id = sys::stat(at)?.id;
         let key = (id, named);
         if let Some(seen) = self.questions.asked.get(&key) {
             return if *seen { Err(Skip::Protected) } else { Ok(()) };
         }
         let name = named.then_some(held.name.as_c_str());
         let places = self.places.elsewhere(at, name)?;
-        let above = FileStat::from(&sys::stat(&held.dir)?).id != id;
+        let above = sys::stat(&held.dir)?.id != id;
         let beside = match sys::real_path(at).filter(|_| above) {
             Some(path) => [path.as_slice(), b"/"].concat(),
             None => held.path.clone(),
@@ -122,7 +122,7 @@ impl Run<'_> {
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
-        let before = sys::stat(dir)?;
+        let before = sys::raw_stat(dir)?;
         let id = FileStat::from(&before).id;
         // What an earlier run could not remove, this one cannot either.
         self.sweep(dir, &id, beside);
@@ -159,7 +159,7 @@ impl Run<'_> {
         let Ok(stat) = sys::stat(dir) else {
             return;
         };
-        let dev = FileStat::from(&stat).id.dev;
+        let dev = stat.id.dev;
         if self.questions.stuck.insert(dev, errno).is_none() {
             self.event(PruneEvent::Stuck(path, errno));
         }

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_pool::Cancel;
-use bc_walk::{Error, FileStat, Identity, Symlinks};
+use bc_walk::{Error, Identity, Symlinks};
 use rustix::io::Errno;
 
 use super::keep::FileGroup;
@@ -112,7 +112,7 @@ impl<'a> Places<'a> {
             && let Ok((opened, 0)) = deepest_existing(dir)
             && let Ok(stat) = sys::stat(&opened)
         {
-            self.opened.insert(FileStat::from(&stat).id);
+            self.opened.insert(stat.id);
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Places<'a> {
     }
 
     fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if let Some(place) = self.known.get(&id) {
             return Ok(*place);
         }
@@ -319,7 +319,7 @@ fn may_be_mounted_twice(dir: &[u8]) -> bool {
     let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
         return true;
     };
-    let dev = FileStat::from(&stat).id.dev;
+    let dev = stat.id.dev;
     let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
     mounted_twice(&table, dev.as_bytes(), &path)
 }
@@ -360,7 +360,7 @@ pub(super) fn climb(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
 ) -> Result<bool, Failed> {
-    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
+    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
     if found(id, dir) {
@@ -419,7 +419,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     if missing > 0 || trees.is_empty() {
         return Ok(false);
     }
-    let ours = FileStat::from(&sys::stat(&opened).map_err(failed)?).id;
+    let ours = sys::stat(&opened).map_err(failed)?.id;
     let in_view = Views::default().involve(trees, &opened, ours.dev);
     for tree in trees.open_dirs() {
         let found = climb(tree, |id, at| {

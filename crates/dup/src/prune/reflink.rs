@@ -20,7 +20,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
     // being executed, and snapshots that are read-only to writers.
     let file = match sys::open_file(&target.dir, &target.name, Access::Write) {
         Ok(file) => {
-            let opened = bc_walk::FileStat::from(&sys::stat(&file)?);
+            let opened = sys::stat(&file)?;
             if opened.id != target.stat.id {
                 return Err(Skip::Changed);
             }
@@ -59,7 +59,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
             Deduped::Bytes(bytes) => at += bytes,
         }
     }
-    let now = bc_walk::FileStat::from(&sys::stat(file)?);
+    let now = sys::stat(file)?;
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
         metadata.apply_times(file).map_err(|errno| Failed {
             op: "utimens",

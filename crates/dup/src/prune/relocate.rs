@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use bc_fs::Escaped;
 use bc_fs::mount::Shows;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
@@ -391,7 +391,7 @@ impl Move<'_> {
         let same = sys::open_file(&with.dir, &with.name, Access::Read)
             .map_err(Skip::from)
             .and_then(|file| {
-                let stat = FileStat::from(&sys::stat(&file)?);
+                let stat = sys::stat(&file)?;
                 if stat.id != with.id {
                     return Err(Skip::Changed);
                 }

@@ -4,7 +4,6 @@
 
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
-use bc_walk::FileStat;
 
 use super::keep::{FileGroup, FileRef};
 use super::open_file;
@@ -90,7 +89,7 @@ struct Found {
 fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
     let (dir, name) = open_file::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
         links: stat.nlink,

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity, Kind};
+use bc_walk::{Identity, Kind};
 
 use super::compare::compare_while;
 use super::distinct;
@@ -86,7 +86,7 @@ impl Acceptable<'_> {
         metadata: &Metadata,
         cancel: &Cancel,
     ) -> Result<Standing, Skip> {
-        let there = FileStat::from(&sys::stat_at(dir, name)?);
+        let there = sys::stat_at(dir, name)?;
         if there.kind() != Kind::File {
             return Err(exists("it is not a regular file"));
         }

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::aside::give_up;
@@ -90,7 +90,7 @@ impl Run<'_> {
                     let last = || copy.check();
                     give_up(&held, &own, id, &mut self.temps, proof, last)?;
                     if let Ok(stat) = sys::stat(&copy.dir) {
-                        self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
+                        self.sweep(&copy.dir, &stat.id, &copy.path);
                     }
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));

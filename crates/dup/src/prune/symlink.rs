@@ -1,6 +1,5 @@
 //! symlink: the target's name becomes a relative symbolic link to the kept file.
 
-use bc_walk::FileStat;
 use rustix::io::Errno;
 
 use super::open_file::OpenFile;
@@ -20,14 +19,14 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Re
     let text = text(keeper, target)?;
     let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
     let made = match sys::stat_at(&target.dir, &temp) {
-        Ok(stat) => FileStat::from(&stat).id,
+        Ok(stat) => stat.id,
         // Without knowing which inode it is it cannot be removed safely; as a
         // symbolic link it holds nothing, and the next run removes it.
         Err(failed) => return Err(failed.into()),
     };
     // Whatever the path looks like, this is what it leads to.
     let why = match sys::stat_through(&target.dir, &temp) {
-        Ok(stat) if FileStat::from(&stat).id == keeper.stat.id => None,
+        Ok(stat) if stat.id == keeper.stat.id => None,
         Ok(_) => Some(Skip::KeeperChanged),
         Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeeperChanged),
         // The server of an sshfs may refuse to say where a link leads.

@@ -85,7 +85,7 @@ impl Views {
         name: &CStr,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Seen::No);
         }
@@ -120,7 +120,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         let near = self.near(trees, dir, id, cancel)?;
         let seen = near.iter().map(|other| is_shown(other, dir)).max();
         Ok(seen.unwrap_or(Seen::No))
@@ -133,7 +133,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Seen::No);
         }
@@ -151,7 +151,7 @@ impl Views {
         name: Option<&CStr>,
         cancel: &Cancel,
     ) -> Result<Vec<OwnedFd>, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Vec::new());
         }

@@ -3,7 +3,6 @@
 //! anyway where there are such.
 
 use std::os::fd::BorrowedFd;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_fs::mount::{Mounts, Traits};
 use bc_pool::dispatch::Effort;
@@ -92,11 +91,11 @@ impl<'a> Asker<'a> {
 }
 
 fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ns = now.map_or(0, |since| since.as_nanos() as i64);
     #[cfg(test)]
-    let ns = ns + super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
-    ns
+    let ahead = super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
+    #[cfg(not(test))]
+    let ahead = 0;
+    crate::clock::now_ns() + ahead
 }
 
 /// Asks what the members of the groups take, where that was not asked yet.

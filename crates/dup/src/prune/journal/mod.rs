@@ -20,7 +20,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bc_digest::Digest;
@@ -43,6 +43,7 @@ use super::options::RunMode;
 use super::skip::Skip;
 use super::standing::Origin;
 use super::step::Action;
+use crate::clock::now_ns;
 use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
@@ -300,10 +301,4 @@ fn open(path: &Path) -> Result<File, JournalError> {
         }
         Err(errno) => Err(fail(errno.into())),
     }
-}
-
-fn now_ns() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as i64)
 }

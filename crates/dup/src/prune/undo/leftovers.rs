@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 
 use super::reference;
 use crate::path::sibling;
@@ -46,7 +46,7 @@ impl Leftovers {
     /// what may hold a file.
     pub(super) fn look(&mut self, entry: &Entry, mode: RunMode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
+            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
             if let Some(path) = sys::real_path(&dir) {
@@ -105,7 +105,7 @@ impl Leftovers {
         mode: RunMode,
         cancel: &Cancel,
     ) -> Result<bool, Skip> {
-        let here = FileStat::from(&sys::stat(dir)?).id;
+        let here = sys::stat(dir)?.id;
         let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
             return Ok(false);
         };
@@ -148,10 +148,10 @@ impl Leftovers {
         let rest = |path: Option<Vec<u8>>, id: Identity| {
             let path = path?;
             let (dir, _) = open_file::open_parent(&reference(&path, &entry.target)).ok()?;
-            let names = self.found.get(&FileStat::from(&sys::stat(&dir).ok()?).id)?;
+            let names = self.found.get(&sys::stat(&dir).ok()?.id)?;
             let left = names.iter().find(|left| {
                 leftover::aside_for(left.as_bytes()).is_some()
-                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.st_ino == id.ino)
+                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.id.ino == id.ino)
             })?;
             Some(sibling(&path, left.as_bytes()))
         };
@@ -213,7 +213,7 @@ impl Leftovers {
             return;
         };
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
+            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
             let Some(names) = self.found.get_mut(&id) else {
@@ -243,7 +243,7 @@ fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
                 && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
         })
     };
-    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.st_nlink == 1);
+    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
     if leftover::is_probe(name) || !alone || !bears(dir, name) {
         return false;
     }

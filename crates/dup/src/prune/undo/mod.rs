@@ -169,7 +169,7 @@ fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
 fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
     let (dir, name) = open_file::open_parent(&reference(path, recorded))?;
     let stat = match sys::stat_at(&dir, &name) {
-        Ok(stat) => Some(FileStat::from(&stat)),
+        Ok(stat) => Some(stat),
         Err(Failed {
             errno: Errno::NOENT,
             ..
@@ -284,7 +284,7 @@ impl Undo<'_> {
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == Kind::Symlink => {
                 let leads = sys::stat_through(&there.dir, &there.name)?;
-                FileStat::from(&leads).id == entry.keeper.id()
+                leads.id == entry.keeper.id()
             }
             "hardlink" => there.stat.id == entry.keeper.id(),
             _ => false,
@@ -362,7 +362,6 @@ impl Undo<'_> {
         let names = split(path).1;
         let names = sys::name(names)
             .and_then(|name| sys::stat_at(dir, &name))
-            .map(|stat| FileStat::from(&stat))
             .ok()
             .filter(|stat| stat.id == id)
             .map(|stat| stat.nlink);
