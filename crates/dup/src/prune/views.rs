@@ -7,7 +7,7 @@
 //! state, change times included, which no copy has.
 //!
 //! Only where one of the two file systems shows what others have is any of this
-//! asked; see [`Shows`](bc_fs::mount::Shows).
+//! asked; see [`Shows`].
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
