@@ -192,7 +192,7 @@ pub fn scan(
     stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();
 
-    // What is to be remembered has to be proven, all of it.
+    // What is to be remembered has to be verified, all of it.
     let ends = match cache {
         Some(_) => bc_read::Proof::AtEnd,
         None => bc_read::Proof::Later,
@@ -230,14 +230,15 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The first read of every candidate: how much of it is decided by a sample.
 ///
-/// The proof of what is read of the ends may be put off: `ends`. That is only to tell files apart.
+/// That what is read of the ends is the listed file's may be verified later: `ends`. It is only to
+/// tell files apart.
 /// One that has been written to or replaced since it was listed, and now differs from all others,
 /// goes unnoticed, as it would if it had a size of its own; one that has come to be equal does not.
-/// What is read whole is final, and proven at its end.
+/// What is read whole is final, and verified at its end.
 ///
 /// Gives how many files were read twice for that as well.
 fn first_reads(context: &Context<'_>, ends: bc_read::Proof) -> Result<(Done, u64), WorkerPanic> {
-    // Where a proof is due in any case, and a whole digest costs no more than a fast hash, files
+    // Where a file is verified in any case, and a whole digest costs no more than a fast hash, files
     // of which all is read are done with at once.
     let least = match (context.options.algorithm, ends) {
         (_, bc_read::Proof::Later) => 0,

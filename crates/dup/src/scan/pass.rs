@@ -53,9 +53,9 @@ impl Part {
 /// How much is read of candidates, and how sure that is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Files of at most so many bytes are read whole, which is proven at the end.
+    /// Files of at most so many bytes are read whole, and verified at the end.
     pub(crate) limit: u64,
-    /// When it is proven that the ends are those of the file that was listed.
+    /// When it is verified that the ends are those of the file that was listed.
     pub(crate) ends: Proof,
     /// Whether the fast hash of files that are read whole is taken as well, if that is of their
     /// start alone.
@@ -370,7 +370,7 @@ impl Consumer for Worker<'_> {
         let row = context.table.opened_by(entry);
         let ahead = std::mem::take(&mut self.ahead[slot]);
         let result = result.and_then(|opened| {
-            // The pump has looked, if not at files that it proved before it read them.
+            // The pump has looked, if not at files that it verified before it read them.
             if self.slots[slot] == Part::Whole || self.how.ends != Proof::Later {
                 context.unchanged(&opened)?;
             }

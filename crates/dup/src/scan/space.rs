@@ -58,7 +58,7 @@ impl<'a> Asker<'a> {
         if !extents.may_share(dev, &traits) {
             return None;
         }
-        // What was given may be what is listed, and not proven.
+        // What was given may be what is listed, and not verified.
         let stat = &FileStat::from(&rustix::fs::fstat(file).ok()?);
         let listed = context.listing.meta(context.candidates.entry(candidate))?;
         if (listed.id, listed.stamp) != (stat.id, stat.stamp) {
@@ -145,11 +145,11 @@ pub(crate) fn resolve(
             && unchanged(file, &stat).is_ok();
         same.then_some(candidate)
     };
-    let mut proven = each(context, &leaders, stays)?;
-    proven.sort_unstable();
+    let mut verified = each(context, &leaders, stays)?;
+    verified.sort_unstable();
     let mut left = Vec::new();
     for Follower { candidate, leader } in followers {
-        if proven.binary_search(&leader).is_ok() {
+        if verified.binary_search(&leader).is_ok() {
             table.set_whole(table.row(candidate), &table.digest(leader));
         } else {
             left.push(candidate);
