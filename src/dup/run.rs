@@ -39,9 +39,9 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.search.cache.as_deref());
     let session = Session::start("dup", "summary", &args.common, &read, None)?;
+    let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
-    let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     end_search(session, &found, output, |output| {
         output.write_all(summary::text(&found).as_bytes())
     })
