@@ -185,7 +185,6 @@ pub struct PruneSummary {
     /// Files changed of which nobody tells whether they lie in a lower layer: for these the worst
     /// is assumed, and more may be freed, or less used.
     pub layers_unknown: u64,
-    /// Of those, how many lost something that is not content.
     /// Files that are gone, or would be, of which it is not known what they took: their file system
     /// does not tell.
     pub untold: u64,
