@@ -4,7 +4,7 @@
 
 mod laid;
 
-use bc_dup::scan::{Options, Progress, scan};
+use bc_dup::scan::{ScanOptions, ScanProgress, scan};
 use bc_pool::Cancel;
 use bc_walk::{Metadata, walk};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -20,13 +20,13 @@ fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("search");
     group.throughput(Throughput::Elements(laid::FILES as u64));
     for threads in laid::threads() {
-        let options = Options {
+        let options = ScanOptions {
             workers: threads,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         group.bench_function(BenchmarkId::new("scan", threads), |b| {
             b.iter(|| {
-                scan(&listing, &options, None, &cancel, &Progress::default()).expect("no panic")
+                scan(&listing, &options, None, &cancel, &ScanProgress::default()).expect("no panic")
             });
         });
     }

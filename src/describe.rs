@@ -59,7 +59,7 @@ fn argument(arg: &clap::Arg) -> Value {
         .filter(|v| takes_value && !v.is_hide_set())
         .map(|v| v.get_name().to_owned())
         .collect();
-    if arg.get_value_parser().type_id() == TypeId::of::<Algorithm>() {
+    if allowed.is_empty() && arg.get_value_parser().type_id() == TypeId::of::<Algorithm>() {
         allowed = Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect();
     }
     json!({

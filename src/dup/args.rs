@@ -3,10 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use bc_digest::Algorithm;
+use bc_dup::prune::Action;
+use bc_dup::report::ReportFormat;
+use bc_dup::scan::ALGORITHMS;
+use bc_fs::Size;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 
 use crate::args::{Common, Configurable, WalkArgs};
-use bc_fs::Size;
 
 const AFTER: &str = "\
 Examples:
@@ -45,36 +50,24 @@ pub enum DupCommand {
     Undo(Box<UndoArgs>),
 }
 
-/// Digest that decides about equality.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Digest {
-    /// XXH3, 128 bit
-    Xxh128,
-    /// XXH3, 64 bit
-    Xxh3,
-    /// BLAKE3
-    Blake3,
-    /// SHA-256
-    Sha256,
+/// Report formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One of the engine's.
+    Report(ReportFormat),
+    /// A page to read in a browser: figures, treemap, table.
+    Html,
 }
 
-/// Report formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Groups separated by blank lines, largest waste first
-    Text,
-    /// One JSON document, which `prune --from` accepts
-    Json,
-    /// One JSON object a line
-    Jsonl,
-    /// Comma-separated values
-    Csv,
-    /// As fdupes prints
-    Fdupes,
-    /// A shell script that checks each pair before it acts
-    Script,
-    /// A page to read in a browser: figures, treemap, table
-    Html,
+fn format() -> impl TypedValueParser<Value = Format> {
+    let names = ReportFormat::ALL.map(ReportFormat::name).into_iter();
+    PossibleValuesParser::new(names.chain(["html"]))
+        .map(|name| ReportFormat::named(&name).map_or(Format::Html, Format::Report))
+}
+
+fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
+    PossibleValuesParser::new(ALGORITHMS.map(Algorithm::name))
+        .try_map(|name| name.parse::<Algorithm>())
 }
 
 /// What counts as a duplicate.
@@ -85,12 +78,12 @@ pub struct SearchArgs {
     #[arg(
         add = Configurable,
         long,
-        value_enum,
+        value_parser = algorithm(),
         value_name = "ALG",
         default_value = "xxh128",
         hide_possible_values = true
     )]
-    pub algorithm: Digest,
+    pub algorithm: Algorithm,
     /// Compare the members of every group byte for byte as well
     #[arg(add = Configurable, long)]
     pub verify_bytes: bool,
@@ -137,7 +130,7 @@ pub struct ScanArgs {
     #[arg(
         add = Configurable,
         long,
-        value_enum,
+        value_parser = format(),
         value_name = "FORMAT",
         default_value = "text",
         hide_possible_values = true
@@ -192,7 +185,7 @@ pub struct PruneArgs {
     /// symlink: relative links to the kept file; delete: the other names go; move: they go to DIR, with
     /// their directories. What cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action)]
-    pub action: bc_dup::prune::Action,
+    pub action: Action,
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
     #[arg(long, value_name = "RULE")]
     pub keep: Vec<String>,
@@ -280,7 +273,7 @@ const SEARCHES: [&str; 10] = [
     "one_file_system",
 ];
 
-fn action(text: &str) -> Result<bc_dup::prune::Action, String> {
-    bc_dup::prune::Action::parse(text.as_bytes())
+fn action(text: &str) -> Result<Action, String> {
+    Action::parse(text.as_bytes())
         .ok_or_else(|| "expected hardlink, reflink, symlink, delete or move:DIR".to_owned())
 }

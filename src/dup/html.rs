@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use bc_dup::prune::{self, Inode, Rules};
-use bc_dup::report::Report;
+use bc_dup::prune::{self, Inode, KeepRules};
+use bc_dup::report::ScanReport;
 use bc_dup::scan;
 
 use crate::html::dirs::{Amount, Dirs, What, parent};
@@ -23,14 +23,14 @@ const ROOTS: usize = 12;
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
 
 /// The page.
-pub fn page(report: &Report<'_>) -> Page {
+pub fn page(report: &ScanReport<'_>) -> Page {
     let mut dirs = Dirs::default();
     let mut rows = String::new();
     let mut listed_waste = 0;
     let groups = report.scan.groups();
     let count = groups.len();
     for (number, (found, group)) in groups.zip(report.groups()).enumerate() {
-        let files = Rules::default().order(&group);
+        let files = KeepRules::default().order(&group);
         waste_by_directory(&mut dirs, found, &group, &files);
         if number < LISTED {
             listed_waste += found.wasted;
@@ -89,7 +89,7 @@ pub fn page(report: &Report<'_>) -> Page {
 fn waste_by_directory(
     dirs: &mut Dirs,
     found: scan::Group<'_>,
-    group: &prune::Group,
+    group: &prune::FileGroup,
     files: &[Inode],
 ) {
     // By index into the group: what removing the file would free.
@@ -121,7 +121,7 @@ fn waste_by_directory(
     }
 }
 
-fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::Group, files: &[Inode]) {
+fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::FileGroup, files: &[Inode]) {
     let number = |rows: &mut String, class: &str, label: &str, bytes: u64| {
         // Writing to a String cannot fail.
         let _ = write!(
@@ -181,7 +181,7 @@ fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::Group, files: &
     });
 }
 
-fn list(body: &mut String, report: &Report<'_>, count: usize, listed_waste: u64, rows: &str) {
+fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: &str) {
     let missing = count.saturating_sub(LISTED);
     let kept = "Of each group the file marked <span class=tag>kept</span> is the one that \
                 <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
@@ -228,7 +228,7 @@ fn list(body: &mut String, report: &Report<'_>, count: usize, listed_waste: u64,
     *body += &table_end(&elsewhere);
 }
 
-fn subject(report: &Report<'_>) -> String {
+fn subject(report: &ScanReport<'_>) -> String {
     let mut html = String::from("<ul class=subject>\n");
     if report.roots.is_empty() {
         html += "<li>the files of a list (<code>--files-from</code>)\n";
@@ -251,7 +251,7 @@ fn subject(report: &Report<'_>) -> String {
     html + "</ul>\n"
 }
 
-fn figures(report: &Report<'_>, groups: usize, errors: usize) -> String {
+fn figures(report: &ScanReport<'_>, groups: usize, errors: usize) -> String {
     let stats = &report.scan.stats;
     let tile = |label, value: u64, more: String, class: &str| Tile {
         label,
@@ -300,7 +300,7 @@ fn figures(report: &Report<'_>, groups: usize, errors: usize) -> String {
 }
 
 /// What could not be judged, a line each.
-fn errors(report: &Report<'_>) -> Vec<String> {
+fn errors(report: &ScanReport<'_>) -> Vec<String> {
     let all = report.listing.errors().iter().chain(&report.scan.errors);
     all.map(|error| {
         format!(
@@ -314,7 +314,7 @@ fn errors(report: &Report<'_>) -> Vec<String> {
 }
 
 /// What options and kinds of files left out, in one paragraph.
-fn left_out(report: &Report<'_>) -> String {
+fn left_out(report: &ScanReport<'_>) -> String {
     let told: Vec<String> = crate::run::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use bc_dup::scan::{Options, Progress, scan};
+    use bc_dup::scan::{ScanOptions, ScanProgress, scan};
     use bc_dup::{Files, Subtrees};
     use bc_pool::Cancel;
     use bc_testkit::TestTree;
@@ -357,16 +357,16 @@ mod tests {
         references
             .survey(Symlinks::Skip, Files::Named, 1.into(), &cancel)
             .unwrap();
-        let options = Options {
+        let options = ScanOptions {
             references: Arc::new(references),
-            ..Options::default()
+            ..ScanOptions::default()
         };
-        let found = scan(&listing, &options, None, &cancel, &Progress::default()).unwrap();
+        let found = scan(&listing, &options, None, &cancel, &ScanProgress::default()).unwrap();
         let roots: Vec<Vec<u8>> = roots
             .into_iter()
             .map(|root| root.into_encoded_bytes())
             .collect();
-        let report = Report {
+        let report = ScanReport {
             listing: &listing,
             scan: &found,
             algorithm: options.algorithm,
@@ -376,7 +376,7 @@ mod tests {
         };
         let mut dirs = Dirs::default();
         for (found, group) in report.scan.groups().zip(report.groups()) {
-            let files = Rules::default().order(&group);
+            let files = KeepRules::default().order(&group);
             waste_by_directory(&mut dirs, found, &group, &files);
         }
         let total = dirs.cells(9).map_or(0, |cell| cell.amount.value);

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use bc_dup::prune::{Group, Journal};
+use bc_dup::prune::{FileGroup, Journal};
 
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session};
@@ -17,7 +17,7 @@ const NOWHERE: &str = "neither XDG_STATE_HOME nor HOME is set";
 
 /// Starts the journal asked for, or a new one in the default place. `None` if a
 /// signal came while an existing one was read.
-pub fn open(session: &Session, args: &PruneArgs, groups: &[Group]) -> Outcome<Option<Journal>> {
+pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcome<Option<Journal>> {
     let path = match &args.journal {
         Some(path) => path.clone(),
         None => {
@@ -48,13 +48,13 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[Group]) -> Outcome<Op
 }
 
 /// The journals that an unfinished step may be found in.
-pub fn earlier(args: &PruneArgs) -> Vec<PathBuf> {
+pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     let mut found = state_dir()
         .and_then(|dir| all(&dir).ok())
         .unwrap_or_default();
     found.sort();
     let mut paths: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
-    paths.extend(args.journal.clone());
+    paths.extend(named.map(Path::to_owned));
     paths
 }
 

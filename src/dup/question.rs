@@ -4,7 +4,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use bc_dup::prune::{Action, Keep, Options, Roots, Stake};
+use bc_dup::prune::{Action, Keep, PruneOptions, Roots, Stake};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -19,7 +19,7 @@ const LONGEST: usize = 1024;
 
 /// Asks once. Only `y` and `yes`, in letters of either case, are a yes: another answer, the end of the input and a signal
 /// are not.
-pub fn asked(session: &Session, options: &Options, stake: &Stake, references: bool) -> bool {
+pub fn asked(session: &Session, options: &PruneOptions, stake: &Stake, references: bool) -> bool {
     crate::report::ask(&format!(
         "--dry-run lists every step and changes nothing.\n{} [y/N] ",
         question(options, stake, references)
@@ -68,7 +68,7 @@ fn answer(session: &Session) -> Option<Vec<u8>> {
 }
 
 /// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
-fn question(options: &Options, stake: &Stake, references: bool) -> String {
+fn question(options: &PruneOptions, stake: &Stake, references: bool) -> String {
     let files = counted(stake.files, "file");
     let groups = counted(stake.groups, "group");
     let what = format!("{files} ({}) of {groups}", size(stake.bytes));
@@ -123,18 +123,18 @@ fn rule(keep: &Keep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bc_dup::prune::Rules;
+    use bc_dup::prune::KeepRules;
 
     #[track_caller]
     fn check(action: &str, keep: &[&str], figures: [u64; 3], references: bool, expected: &str) {
         let mut stake = Stake::default();
         [stake.files, stake.bytes, stake.groups] = figures;
-        let options = Options {
-            rules: Rules {
+        let options = PruneOptions {
+            rules: KeepRules {
                 keep: keep.iter().map(|rule| rule.parse().unwrap()).collect(),
                 roots: Roots::Any,
             },
-            ..Options::new(Action::parse(action.as_bytes()).unwrap())
+            ..PruneOptions::new(Action::parse(action.as_bytes()).unwrap())
         };
         assert_eq!(question(&options, &stake, references), expected);
     }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use bc_dup::prune::{FileRef, Group};
+use bc_dup::prune::{FileGroup, FileRef};
 use bc_dup::report::Saved;
 use bc_walk::Globs;
 
@@ -29,7 +29,9 @@ pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved>
     for group in &mut saved.groups {
         group.files.retain(|file| filter.takes(file));
     }
-    saved.groups.retain(|group: &Group| group.files.len() > 1);
+    saved
+        .groups
+        .retain(|group: &FileGroup| group.files.len() > 1);
     Ok(saved)
 }
 

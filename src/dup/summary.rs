@@ -1,36 +1,14 @@
 //! `bc dup summary`: what could be reclaimed, and where most of it is.
 
-use std::io::Write;
-
-use crate::exit::Exit;
-use crate::output::{Output, Written};
 use crate::progress::{size, thousands};
-use crate::run::{Outcome, Session};
 
-use super::Found;
-use super::args::SummaryArgs;
+use super::search::Found;
 
 /// Groups shown.
 const LARGEST: usize = 10;
 
-pub fn run(args: &SummaryArgs) -> Outcome<Exit> {
-    let mut read = args.walk.inputs();
-    read.extend(args.search.cache.as_deref());
-    let session = Session::start("dup", "summary", &args.common, &read, None)?;
-    let found = super::search(&session, &args.paths, &args.search, &args.walk, None)?;
-    if session.cancel.is_cancelled() {
-        return Ok(session.end(Exit::Done));
-    }
-    let mut output = Output::open(None).map_err(|text| session.fatal(&text))?;
-    let result = output.write_all(text(&found).as_bytes());
-    let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
-    Ok(super::session_end(session, &found, exit))
-}
-
-fn text(found: &Found) -> String {
+/// The figures of a search, and the groups that waste most.
+pub fn text(found: &Found) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(
         "files          {:>12}  {}\nsame size      {:>12}\nread           {:>12}  {}\nunreadable     {:>12}\n\

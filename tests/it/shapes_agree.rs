@@ -157,13 +157,13 @@ impl Shape {
     }
 
     fn duplicates(&self, listing: &Listing, way: Way) {
-        let options = scan::Options {
+        let options = scan::ScanOptions {
             cpu: way.cpu,
             workers: way.workers,
             read: read_options(way),
-            ..scan::Options::default()
+            ..scan::ScanOptions::default()
         };
-        let (cancel, progress) = (Cancel::new(), scan::Progress::default());
+        let (cancel, progress) = (Cancel::new(), scan::ScanProgress::default());
         let found = scan::scan(listing, &options, None, &cancel, &progress).unwrap();
         assert!(found.errors.is_empty(), "{:?}", found.errors);
         let first = |file: scan::File<'_>| {

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 use bc_dup::Cache;
-use bc_dup::scan::{Options, Progress, scan};
+use bc_dup::scan::{ScanOptions, ScanProgress, scan};
 use bc_pool::{Cancel, available_cpus};
 use bc_walk::{Metadata, walk};
 
@@ -27,16 +27,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let listing = walk(&roots, &options, workers, &cancel)?;
     let walked = started.elapsed();
-    let options = Options {
+    let options = ScanOptions {
         workers,
-        ..Options::default()
+        ..ScanOptions::default()
     };
     let found = scan(
         &listing,
         &options,
         cache.as_mut(),
         &cancel,
-        &Progress::default(),
+        &ScanProgress::default(),
     )?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut path = Vec::new();

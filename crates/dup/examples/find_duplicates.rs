@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use bc_dup::scan::{Options, Progress, scan};
+use bc_dup::scan::{ScanOptions, ScanProgress, scan};
 use bc_pool::{Cancel, available_cpus};
 use bc_walk::{Metadata, walk};
 
@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Default::default()
     };
     let listing = walk(&roots, &walking, workers, &cancel)?;
-    let options = Options {
+    let options = ScanOptions {
         workers,
-        ..Options::default()
+        ..ScanOptions::default()
     };
-    let found = scan(&listing, &options, None, &cancel, &Progress::default())?;
+    let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
     let mut out = std::io::stdout().lock();
     for group in found.groups() {
         for file in group.files() {

@@ -29,9 +29,9 @@
 //!
 //! # Example
 //! ```
-//! use bc_dup::prune::{Action, Event, Mode, Options as Prune, Outcome, prune};
-//! use bc_dup::report::Report;
-//! use bc_dup::scan::{Options, Progress, scan};
+//! use bc_dup::prune::{Action, PruneEvent, PruneOptions, RunMode, StepOutcome, prune};
+//! use bc_dup::report::ScanReport;
+//! use bc_dup::scan::{ScanOptions, ScanProgress, scan};
 //! use bc_pool::Cancel;
 //! use bc_walk::{Metadata, walk};
 //!
@@ -43,11 +43,11 @@
 //! let cancel = Cancel::new();
 //! let walking = bc_walk::WalkOptions { metadata: Metadata::Basic, ..Default::default() };
 //! let listing = walk(&[root.clone()], &walking, 1, &cancel)?;
-//! let options = Options::default();
-//! let found = scan(&listing, &options, None, &cancel, &Progress::default())?;
+//! let options = ScanOptions::default();
+//! let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
 //! assert_eq!((found.groups().len(), found.duplicates()), (1, 1));
 //!
-//! let report = Report {
+//! let report = ScanReport {
 //!     listing: &listing,
 //!     scan: &found,
 //!     algorithm: options.algorithm,
@@ -56,15 +56,15 @@
 //!     started_at: "2026-01-01T00:00:00Z",
 //! };
 //! // A dry run first; a real one should have a journal, too.
-//! let mut plan = Prune::new(Action::Hardlink);
+//! let mut plan = PruneOptions::new(Action::Hardlink);
 //! let mut steps = Vec::new();
 //! prune(report.groups(), &plan, None, &cancel, &mut |event| {
-//!     if let Event::Step(step, Outcome::Would { .. }) = event {
+//!     if let PruneEvent::Step(step, StepOutcome::Would { .. }) = event {
 //!         steps.push(step.to_string());
 //!     }
 //! });
 //! assert!(steps[0].starts_with("hardlink ") && steps.len() == 1);
-//! plan.mode = Mode::Execute;
+//! plan.mode = RunMode::Execute;
 //! let totals = prune(report.groups(), &plan, None, &cancel, &mut |_| ());
 //! assert_eq!((totals.changed, totals.errors), (1, 0));
 //! # Ok::<(), bc_pool::WorkerPanic>(())
@@ -72,7 +72,9 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod clock;
 mod json;
+mod path;
 pub mod prune;
 pub mod report;
 pub mod scan;

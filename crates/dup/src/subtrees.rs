@@ -9,12 +9,13 @@ use std::os::unix::ffi::OsStringExt;
 
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{
-    EntryId, Error, ErrorKind, FileKind, FileStat, Identity, Listing, Metadata, Symlinks,
-    WalkOptions, Workers, walk,
+    EntryId, Error, ErrorKind, FileKind, Identity, Listing, Metadata, Symlinks, WalkOptions,
+    Workers, walk,
 };
 use rustix::io::Errno;
 
-use crate::prune::{split, sys};
+use crate::path::split;
+use crate::prune::sys;
 
 /// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
 /// lie in the directories.
@@ -45,7 +46,7 @@ pub struct Subtrees {
 struct Top {
     path: Vec<u8>,
     id: Identity,
-    /// Held open: as long as it is, no other file gets its identity.
+    /// OpenFile open: as long as it is, no other file gets its identity.
     fd: OwnedFd,
     kind: FileKind,
 }
@@ -213,7 +214,7 @@ impl Subtrees {
 /// Of the directory that the path of a root leads to which is a file.
 fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     let opened = listing.open_dir(dir).ok()?;
-    Some(FileStat::from(&sys::stat(&opened).ok()?).id)
+    Some(sys::stat(&opened).ok()?.id)
 }
 
 impl Top {
@@ -232,7 +233,7 @@ impl Top {
         }
         let opened = sys::open_named(&path).map_err(|why| failed(why.errno));
         let fd = opened?;
-        let stat = FileStat::from(&sys::stat(&fd).map_err(|why| failed(why.errno))?);
+        let stat = sys::stat(&fd).map_err(|why| failed(why.errno))?;
         match stat.kind() {
             kind @ (FileKind::Dir | FileKind::File) => Ok(Top {
                 id: stat.id,

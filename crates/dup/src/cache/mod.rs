@@ -13,28 +13,27 @@
 //! without. Only a file that never was a cache of this user's is refused, and
 //! left as it is.
 
+mod failure;
 mod place;
 mod record;
 mod store;
 mod trust;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use bc_digest::Digest;
-use bc_walk::{BasicStat, Identity, Stamp};
+use bc_digest::{Algorithm, Digest};
+use bc_walk::{EntryId, Listing, Stamp};
 use rustix::fs::OFlags;
 
-use crate::scan::{Context, Prefixes};
+use crate::clock::now_ns;
+use failure::Failure;
 use place::{CachePlace, Found};
-use record::{Record, Scope};
-use store::{Failure, News};
 use trust::Trust;
 
+pub(crate) use record::{Record, Scope};
 pub use store::panic_is_expected;
+pub(crate) use store::{News, Wanted};
 
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
@@ -48,10 +47,6 @@ pub struct Cache {
     place: CachePlace,
     began_ns: i64,
     messages: Vec<String>,
-    /// What the store knew of each candidate.
-    recalled: Vec<Option<Scope>>,
-    /// And how many rounds of each large file.
-    prefixes: HashMap<u32, usize>,
     /// Whether it may be read, and written at the end.
     usable: bool,
     trust: Trust,
@@ -88,15 +83,10 @@ impl Cache {
     /// If a file lies there that never was a cache of this user's. It is left
     /// as it is. In the [usual](Location::Usual) place it is done without.
     pub fn open(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as i64);
         let mut cache = Cache {
             place: CachePlace::new(path, location),
-            began_ns: now,
+            began_ns: now_ns(),
             messages: Vec::new(),
-            recalled: Vec::new(),
-            prefixes: HashMap::new(),
             usable: true,
             trust: Trust::default(),
             refused: None,
@@ -135,117 +125,58 @@ impl Cache {
         &self.messages
     }
 
-    /// Puts into the context's table what is known. Gives the number of candidates
-    /// whose whole digest is.
-    ///
-    /// Blocks come back as they were: where files can share some, which leaves all times as they
-    /// are, the search asks again.
-    pub(crate) fn recall(&mut self, context: &Context<'_>) -> u64 {
-        self.recalled = vec![None; context.candidates.len()];
-        if !self.usable {
-            return 0;
-        }
-        let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
-        let mut wanted: Vec<(Identity, u32)> = (0..context.candidates.len() as u32)
-            .filter(|candidate| self.trust.holds(context, *candidate))
-            .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
-            .collect();
+    /// Whether it may be read, and written at the end.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// Whether a record of this file is worth having, where its file system is concerned.
+    pub(crate) fn trusts(&mut self, listing: &Listing, entry: EntryId) -> bool {
+        self.trust.holds(listing, entry)
+    }
+
+    /// Whether a file of this state was left alone for long enough that it may be recorded.
+    pub(crate) fn is_settled(&self, stamp: &Stamp) -> bool {
+        stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
+    }
+
+    /// Calls `f` with the record of every one of `wanted` (sorted) that there is, in whatever
+    /// state.
+    pub(crate) fn load(
+        &mut self,
+        algorithm: Algorithm,
+        wanted: &[Wanted],
+        f: impl FnMut(u32, &Record),
+    ) {
         if let Some(message) = self.trust.message() {
             self.messages
                 .push(format!("{}: {message}", self.place.path()));
         }
-        wanted.sort_unstable();
-        let algorithm = context.options.algorithm;
-        let mut found = 0;
-        let recalled = &mut self.recalled;
-        let result = store::load(&self.place, algorithm, &wanted, |candidate, record| {
-            if stamp(candidate) != Some(record.stamp) {
-                return;
-            }
-            recalled[candidate as usize] = Some(record.scope);
-            let row = context.table.row(candidate);
-            context.table.set_blocks(row, u64::from(record.blocks));
-            if record.scope.has_fast() {
-                context.table.set_fast(row, record.fast);
-            }
-            if record.scope.has_whole() {
-                let digest = Digest::new(&record.digest[..algorithm.digest_len()]);
-                context.table.set_whole(row, &digest);
-                found += 1;
-            }
-        });
-        let result = result.and_then(|()| {
-            wanted.retain(|(_, candidate)| {
-                stamp(*candidate).is_some_and(|stamp| stamp.size > crate::scan::LARGE)
-            });
-            let mut prefixes = lock(&context.prefixes);
-            store::load_prefixes(&self.place, algorithm, &wanted, |candidate, of, known| {
-                if stamp(candidate) == Some(of) {
-                    self.prefixes.insert(candidate, known.len());
-                    prefixes.insert(candidate, known);
-                }
-            })
-        });
-        if let Err(failure) = result {
+        if self.usable
+            && let Err(failure) = store::load(&self.place, algorithm, wanted, f)
+        {
             self.note(failure);
         }
-        found
     }
 
-    /// Keeps what this search found out.
-    pub(crate) fn remember(&mut self, context: &Context<'_>) {
-        if !self.usable {
-            return;
+    /// The same with the digests of prefixes, and the state that they are of.
+    pub(crate) fn load_prefixes(
+        &mut self,
+        algorithm: Algorithm,
+        wanted: &[Wanted],
+        f: impl FnMut(u32, Stamp, Vec<Digest>),
+    ) {
+        if self.usable
+            && let Err(failure) = store::load_prefixes(&self.place, algorithm, wanted, f)
+        {
+            self.note(failure);
         }
-        let table = &context.table;
-        let newest = self.began_ns.saturating_sub(RACY_NS);
-        let trust = &mut self.trust;
-        let mut settled = |candidate: u32| {
-            let meta = meta(context, candidate)?;
-            let changed = meta.stamp.mtime_ns.max(meta.stamp.ctime_ns);
-            (!table.failed(candidate) && changed < newest && trust.holds(context, candidate))
-                .then_some((meta.id, meta.stamp))
-        };
-        let prefixes = lock(&context.prefixes);
-        let new_prefixes: Vec<(Identity, Stamp, &[Digest])> = prefixes
-            .iter()
-            .filter(|(one, known)| self.prefixes.get(one).copied().unwrap_or(0) < known.len())
-            .filter_map(|(one, known)| {
-                let (id, stamp) = settled(*one)?;
-                Some((id, stamp, known.as_slice()))
-            })
-            .collect();
-        let mut new_records = Vec::new();
-        for candidate in 0..context.candidates.len() as u32 {
-            let scope = Scope::new(table.has_fast(candidate), table.has_whole(candidate));
-            let known = self.recalled.get(candidate as usize).copied().flatten();
-            if scope.is_nothing() || known == Some(scope) {
-                continue;
-            }
-            let Some((id, stamp)) = settled(candidate) else {
-                continue;
-            };
-            let mut record = Record::new(id, stamp);
-            record.scope = scope;
-            record.fast = table.fast(candidate);
-            record.blocks = table.blocks(candidate);
-            if scope.has_whole() {
-                let digest = table.digest(candidate);
-                record.digest[..digest.as_bytes().len()].copy_from_slice(digest.as_bytes());
-            }
-            new_records.push(record);
-        }
-        if new_records.is_empty() && new_prefixes.is_empty() {
-            return;
-        }
-        new_records.sort_unstable_by_key(|record| record.id);
+    }
+
+    /// Adds what a search found out.
+    pub(crate) fn save(&mut self, news: &News<'_>) {
         self.begin_anew_if_large();
-        let news = News {
-            algorithm: context.options.algorithm,
-            records: &new_records,
-            prefixes: &new_prefixes,
-        };
-        if let Err(failure) = store::save(&self.place, &news) {
+        if let Err(failure) = store::save(&self.place, news) {
             self.note(failure);
         }
     }
@@ -288,12 +219,4 @@ impl Cache {
         self.usable = false;
         self.messages.push(text);
     }
-}
-
-fn meta(context: &Context<'_>, candidate: u32) -> Option<BasicStat> {
-    context.listing.meta(context.candidates.entry(candidate))
-}
-
-fn lock(prefixes: &Mutex<Prefixes>) -> MutexGuard<'_, Prefixes> {
-    prefixes.lock().unwrap_or_else(PoisonError::into_inner)
 }

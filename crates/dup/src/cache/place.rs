@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::Location;
-use super::store::Failure;
+use super::failure::Failure;
 
 /// The first bytes of every `redb` file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";

@@ -127,7 +127,7 @@ pub(crate) fn unpack(
     })
 }
 
-/// Packs the digests of a large file's rounds.
+/// Packs the digests of a large file's stages.
 pub(crate) fn pack_prefixes(stamp: &Stamp, known: &[Digest]) -> Vec<u8> {
     let mut packed = Vec::new();
     packed.extend_from_slice(&stamp.size.to_le_bytes());

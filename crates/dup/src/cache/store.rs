@@ -19,6 +19,7 @@ use redb::{
 };
 use rustix::fs::OFlags;
 
+use super::failure::Failure;
 use super::place::{Beginning, CachePlace, Found};
 use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
 
@@ -37,33 +38,6 @@ const KEEP: usize = 16 << 20;
 /// Attempts to get the lock, and how long to wait between them.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(25);
-
-/// Why the store is not used.
-pub(crate) enum Failure {
-    /// Another run holds it.
-    Busy,
-    /// It cannot be read or written.
-    Unusable(String),
-    /// It is not what was written.
-    Damaged(String),
-    /// It never was a cache of this user's.
-    Foreign(String),
-}
-
-impl From<redb::Error> for Failure {
-    fn from(error: redb::Error) -> Failure {
-        use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        match error {
-            redb::Error::DatabaseAlreadyOpen => Failure::Busy,
-            redb::Error::Io(error)
-                if !matches!(error.kind(), InvalidData | UnexpectedEof | InvalidInput) =>
-            {
-                Failure::Unusable(error.to_string())
-            }
-            error => Failure::Damaged(error.to_string()),
-        }
-    }
-}
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };

@@ -3,9 +3,7 @@
 //! another mount may show other content under the same numbers and times.
 
 use bc_fs::mount::Mounts;
-
-use super::meta;
-use crate::scan::Context;
+use bc_walk::{EntryId, Listing};
 
 /// What is known of the devices of one search.
 #[derive(Debug, Default)]
@@ -18,15 +16,14 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// Whether a record of this candidate is worth having.
-    pub(super) fn holds(&mut self, context: &Context<'_>, candidate: u32) -> bool {
-        let Some(meta) = meta(context, candidate) else {
+    /// Whether a record of this file is worth having.
+    pub(super) fn holds(&mut self, listing: &Listing, entry: EntryId) -> bool {
+        let Some(id) = listing.identity(entry) else {
             return false;
         };
-        let dir = context.listing.dir(context.candidates.entry(candidate));
-        let open = || context.listing.open_dir(dir).ok();
-        let traits = self.mounts.of(meta.id.dev, open);
-        let holds = traits.identity_proves_content(meta.id.ino);
+        let open = || listing.open_dir(listing.dir(entry)).ok();
+        let traits = self.mounts.of(id.dev, open);
+        let holds = traits.identity_proves_content(id.ino);
         #[cfg(test)]
         let holds = holds && !self.nothing;
         if !holds && !self.refused.contains(&traits.name) {

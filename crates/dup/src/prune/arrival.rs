@@ -3,16 +3,16 @@
 
 use std::ffi::CString;
 
-use super::guard::{Held, identity_at};
 use super::meta::Metadata;
+use super::open_file::{OpenFile, identity_at};
+use super::skip::Skip;
 use super::standing::{self, Origin};
-use super::step::Skip;
 use super::sys;
-use super::temp::sibling;
+use crate::path::sibling;
 
 /// The copy under its new name.
 pub(super) struct Arrival {
-    pub(super) held: Held,
+    pub(super) held: OpenFile,
     pub(super) metadata: Metadata,
     pub(super) origin: Origin,
     /// Whether it was there before.
@@ -26,7 +26,7 @@ pub(super) struct Arrival {
 
 impl Arrival {
     /// One of our own making, which may have the name `stage` too.
-    pub(super) fn made(held: Held, metadata: Metadata, stage: Option<CString>) -> Arrival {
+    pub(super) fn made(held: OpenFile, metadata: Metadata, stage: Option<CString>) -> Arrival {
         Arrival {
             held,
             metadata,
@@ -38,7 +38,7 @@ impl Arrival {
     }
 
     /// One that was there before.
-    pub(super) fn stood(held: Held, metadata: Metadata, origin: Origin) -> Arrival {
+    pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: Origin) -> Arrival {
         Arrival {
             held,
             metadata,
@@ -61,7 +61,7 @@ impl Arrival {
 
     /// Proves, now that `target` was set aside, that it is another file than the
     /// copy, and that the copy is what it was.
-    pub(super) fn replaces(&self, target: &Held) -> Result<(), Skip> {
+    pub(super) fn replaces(&self, target: &OpenFile) -> Result<(), Skip> {
         if self.stood {
             standing::outlives(&self.held, target)?;
         }
@@ -85,7 +85,7 @@ impl Arrival {
     }
 
     /// The copy in the state that it was left in, to be taken back.
-    pub(super) fn as_left(&mut self) -> Result<&Held, Skip> {
+    pub(super) fn as_left(&mut self) -> Result<&OpenFile, Skip> {
         self.settle()?;
         Ok(&self.held)
     }
@@ -95,7 +95,7 @@ impl Arrival {
         let Some(stage) = &self.stage else {
             return Ok(());
         };
-        let path = sibling(&self.held, stage);
+        let path = sibling(&self.held.path, stage.as_bytes());
         Err(Skip::Left { path, errno })
     }
 

@@ -8,12 +8,13 @@
 //! aside before it looks at the other's name, so at most one of them finds it.
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Stamp};
+use bc_walk::Stamp;
 
-use super::guard::{self, Held, compare, identity_at};
+use super::compare::compare;
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::step::Skip;
+use super::open_file::{self, OpenFile, identity_at};
+use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, aside, restore};
 
@@ -25,7 +26,7 @@ use super::temp::{Temps, aside, restore};
 /// With the reason why it has its name still or again; [`Skip::Displaced`] if
 /// the name was taken meanwhile.
 pub(crate) fn give_up(
-    target: &Held,
+    target: &OpenFile,
     own: &Metadata,
     other: Mark,
     temps: &mut Temps,
@@ -47,16 +48,16 @@ pub(crate) fn give_up(
 /// Proves, for a file that was just renamed, that nothing of it is otherwise
 /// than it was. Renaming it moved its change time, so what was done to it before
 /// shows in the metadata, and what is done from here on in the change time.
-fn check_untouched(target: &Held, own: &Metadata) -> Result<(), Skip> {
-    let ctime_ns = FileStat::from(&sys::stat(&target.file)?).stamp.ctime_ns;
-    guard::wait_past(ctime_ns);
-    let stat = FileStat::from(&sys::stat(&target.file)?);
+fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
+    let ctime_ns = sys::stat(&target.file)?.stamp.ctime_ns;
+    open_file::wait_past(ctime_ns);
+    let stat = sys::stat(&target.file)?;
     let now = Metadata::read(&target.file, &stat, own.atime_ns)?;
     if now != *own || stat.stamp.size != target.stat.stamp.size {
         return Err(Skip::Changed);
     }
     target.check_lease()?;
-    if FileStat::from(&sys::stat(&target.file)?).stamp == stat.stamp {
+    if sys::stat(&target.file)?.stamp == stat.stamp {
         Ok(())
     } else {
         Err(Skip::Changed)
@@ -70,9 +71,9 @@ fn check_untouched(target: &Held, own: &Metadata) -> Result<(), Skip> {
 /// # Errors
 /// With the reason why the copy stays.
 pub(crate) fn take_back(
-    copy: &Held,
+    copy: &OpenFile,
     made: &Metadata,
-    original: &Held,
+    original: &OpenFile,
     kept: impl Fn() -> bool,
     temps: &mut Temps,
     cancel: &Cancel,
@@ -89,11 +90,11 @@ pub(crate) fn take_back(
 }
 
 /// The state of a file that has its name.
-fn standing(held: &Held) -> Result<Stamp, Skip> {
+fn standing(held: &OpenFile) -> Result<Stamp, Skip> {
     match identity_at(&held.dir, &held.name)? {
         Some(id) if id == held.stat.id => {}
         Some(_) => return Err(Skip::Changed),
         None => return Err(Skip::Gone),
     }
-    Ok(FileStat::from(&sys::stat(&held.file)?).stamp)
+    Ok(sys::stat(&held.file)?.stamp)
 }

@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bc_fs::mount::{Answer, Shows};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
-use super::guard;
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys::{self, Failed};
 
 /// A lock on a directory, given up when dropped.
@@ -70,7 +70,7 @@ impl Blocked {
     /// which would leave one behind each time.
     pub(crate) fn claim(&mut self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
         let opened = open(dir)?;
-        let stat = FileStat::from(&sys::stat(&opened)?);
+        let stat = sys::stat(&opened)?;
         let id = stat.id;
         if self.0.contains(&id) || only_grows(&opened) {
             return Err(not_permitted());
@@ -101,7 +101,7 @@ impl Blocked {
     /// Nothing is made in `dir` any more: what was made could not be removed.
     pub(crate) fn block(&mut self, dir: &OwnedFd) {
         if let Ok(stat) = sys::stat(dir) {
-            self.0.insert(FileStat::from(&stat).id);
+            self.0.insert(stat.id);
         }
     }
 }
@@ -110,12 +110,12 @@ impl Blocked {
 /// there, or if that cannot be told: network file systems lock directories for
 /// this machine alone, if at all.
 pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
-    if guard::is_remote(dir) {
+    if is_remote(dir) {
         return None;
     }
     let opened = open(dir).ok()?;
     lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     Some(Claim { dir: opened, stat })
 }
 
@@ -137,4 +137,12 @@ fn only_grows(dir: &OwnedFd) -> bool {
     let marks = StatxAttributes::APPEND | StatxAttributes::IMMUTABLE;
     rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
         .is_ok_and(|stat| stat.stx_attributes.intersects(marks))
+}
+
+/// Whether other machines may work on the file system too, without a lock
+/// taken here keeping them off: of what is shown for others nobody knows.
+fn is_remote(dir: &OwnedFd) -> bool {
+    sys::traits(dir).map_or(true, |traits| {
+        traits.network != Answer::No || traits.shows == Shows::Others
+    })
 }

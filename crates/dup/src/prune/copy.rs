@@ -10,10 +10,11 @@ use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
-use super::guard::{compare, identity_at, piece};
+use super::compare::{compare, piece};
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::step::Skip;
+use super::open_file::identity_at;
+use super::skip::Skip;
 use super::sys;
 use super::temp::Temps;
 
@@ -93,7 +94,7 @@ pub(crate) fn copy(
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
         let digest = digest(&file, size, cancel)?;
-        let stat = FileStat::from(&sys::stat(&file)?);
+        let stat = sys::stat(&file)?;
         let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
         Ok((stat.id, made, digest, refused))
     });
@@ -165,7 +166,7 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
 /// The XXH128 of a file's `size` bytes, as the journal records it.
 pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
     // Before a byte is read: the size may be a lie.
-    if FileStat::from(&sys::stat(file)?).stamp.size != size {
+    if sys::stat(file)?.stamp.size != size {
         return Err(Skip::Changed);
     }
     let mut hasher = Hasher::new(Algorithm::Xxh128);

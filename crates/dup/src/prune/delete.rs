@@ -1,12 +1,12 @@
 //! delete: the target's name goes, while a distinct, verified file with the
 //! same content is held open and still has its name.
 
-use super::guard::{Held, identity_at};
-use super::step::Skip;
+use super::open_file::{OpenFile, identity_at};
+use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, remove};
 
-pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
     if keeper.stat.id == target.stat.id {
         return Err(Skip::AlreadyLinked);
     }
@@ -14,7 +14,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
 }
 
 /// Removes a leftover name that is another name of the keeper.
-pub(crate) fn extra_link(keeper: &Held, target: &Held) -> Result<(), Skip> {
+pub(crate) fn extra_link(keeper: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     keeper.check_name().map_err(Skip::of_keeper)?;
     match identity_at(&target.dir, &target.name)? {
         Some(id) if id == keeper.stat.id => Ok(sys::unlink(&target.dir, &target.name)?),

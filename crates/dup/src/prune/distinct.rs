@@ -3,15 +3,14 @@
 use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Shows;
-use bc_walk::FileStat;
 
-use super::guard::Held;
-use super::step::Skip;
+use super::open_file::OpenFile;
+use super::skip::Skip;
 use super::sys;
 
 /// Proves that two files with different identities are two files, as far as
 /// the file systems can be trusted with that.
-pub(crate) fn check(one: &Held, other: &Held) -> Result<(), Skip> {
+pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     let shows = [
         sys::traits(&one.file)?.shows,
         sys::traits(&other.file)?.shows,
@@ -33,7 +32,7 @@ pub(crate) fn check(one: &Held, other: &Held) -> Result<(), Skip> {
 /// Whether two directories are in one mount, or in two of one file system. The files of an overlay
 /// have the device numbers of its layers, its directories have one.
 pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let dev = |dir| sys::stat(dir).map(|stat| FileStat::from(&stat).id.dev);
+    let dev = |dir| sys::stat(dir).map(|stat| stat.id.dev);
     matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
 }
 

@@ -4,17 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Layer, Mounts, Traits, layer_of};
-use bc_walk::{FileStat, Identity};
+use bc_fs::mount::{Answer, Layer, Mounts, layer_of};
+use bc_walk::Identity;
 
+use super::abilities::Abilities;
 use super::distinct::is_one_mount;
-use super::guard::{self, Held};
-use super::options::{Force, Mode};
-use super::plan::{FileRef, split};
-use super::prove::Ready;
-use super::run::Run;
-use super::step::{Skip, StepKind};
+use super::keep::FileRef;
+use super::open_file::{self, OpenFile};
+use super::options::{Force, RunMode};
+use super::skip::Skip;
+use super::step::{PruneSummary, StepKind};
 use super::sys::{self, Access};
+use crate::path::split;
 use crate::space::{Shares, Space};
 
 /// The account of one group.
@@ -58,13 +59,98 @@ impl<'g> Ledger<'g> {
             (ids.collect(), Shares::of(spaces.iter().map(Option::as_ref)))
         })
     }
+
+    /// Finds out what a step on `held` would give back, before it is done.
+    pub(super) fn take_stock(
+        &mut self,
+        abilities: &mut Abilities<'_>,
+        keeper: &OpenFile,
+        held: &OpenFile,
+        kind: &StepKind,
+    ) -> Stock {
+        let traits = abilities.traits(held);
+        let mut stock = match traits.copy_up {
+            Answer::Yes => Stock {
+                copied: copied_up(keeper, held, kind),
+                unknown: layer_of(&held.file) == Layer::Unknown,
+                ..Stock::default()
+            },
+            Answer::No | Answer::Unknown => Stock::default(),
+        };
+        if matches!(kind, StepKind::Move(_)) {
+            return stock;
+        }
+        stock.space = Space::of(&held.file, &held.stat, &traits);
+        let dry = abilities.options.mode == RunMode::DryRun;
+        if stock.space.shared.is_none() || !dry && !traits.frees_later {
+            return stock;
+        }
+        // A dry run has to foresee what others leave; a real one finds it so, sooner or later.
+        let (ids, shares) = self.shares(&mut abilities.mounts);
+        let last = ids.get(&held.stat.id);
+        if !dry && last.is_some_and(|file| shares.goes_with(*file) > 0) {
+            for _ in 0..WAITS.0 {
+                // Has the kernel begin.
+                let _ = sys::traits(&held.file);
+                std::thread::sleep(WAITS.1);
+                stock.space = Space::of(&held.file, &held.stat, &traits);
+                if stock.space.shared.is_none() {
+                    break;
+                }
+            }
+        }
+        stock
+    }
+
+    /// Books the copy that a step makes in the upper layer, once for each file.
+    pub(super) fn book_copy(&mut self, stock: &Stock, summary: &mut PruneSummary) {
+        if let Some((id, bytes)) = stock.copied
+            && self.copied_up.insert(id)
+        {
+            summary.used += bytes;
+        }
+    }
+
+    /// Books a step on the file `id` that was done, or that a dry run would do, and that left
+    /// the file so many names; gives the bytes that it frees.
+    pub(super) fn book(
+        &mut self,
+        (id, links_left): (Identity, u64),
+        stock: &Stock,
+        kind: &StepKind,
+        mode: RunMode,
+        summary: &mut PruneSummary,
+    ) -> u64 {
+        self.book_copy(stock, summary);
+        summary.layers_unknown += u64::from(stock.unknown);
+        let freed = match kind {
+            StepKind::Move(_) => return 0,
+            StepKind::Reflink => {
+                self.reflinked.insert(id);
+                stock.space.content()
+            }
+            _ if links_left > 0 => return 0,
+            _ if stock.space.untold => {
+                summary.untold += 1;
+                return 0;
+            }
+            _ => stock.space.own,
+        };
+        let others = self.shares.as_mut().map_or(0, |(ids, shares)| {
+            ids.get(&id).map_or(0, |file| shares.take(*file))
+        });
+        match mode {
+            RunMode::DryRun => freed + others,
+            RunMode::Execute => freed,
+        }
+    }
 }
 
 /// What a file that was found takes, if it is still that file.
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
-    let (dir, name) = guard::open_parent(file).ok()?;
+    let (dir, name) = open_file::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id).then(|| Space::of(&opened, &stat, &traits))
 }
@@ -96,23 +182,13 @@ const BLOCK: u64 = 4096;
 /// How often, and for how long, to wait for blocks of removed files to be given back.
 const WAITS: (u32, Duration) = (5, Duration::from_millis(2));
 
-impl Run<'_> {
-    pub(super) fn traits(&mut self, held: &Held) -> Traits {
-        let (dev, file) = (held.stat.id.dev, &held.file);
-        self.abilities.mounts.of(dev, || Some(file))
-    }
-
-    pub(super) fn space(&mut self, held: &Held) -> Space {
-        let traits = self.traits(held);
-        Space::of(&held.file, &held.stat, &traits)
-    }
-
+impl Abilities<'_> {
     /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
     /// would copy what they are to spare: whether the keeper can be linked to, if `held` can be.
     pub(super) fn check_layers(
         &mut self,
-        keeper: &Held,
-        held: &Held,
+        keeper: &OpenFile,
+        held: &OpenFile,
         kind: &StepKind,
     ) -> Result<bool, Skip> {
         let forced = self.options.force == Force::Yes && *kind == StepKind::Hardlink;
@@ -130,7 +206,7 @@ impl Run<'_> {
     }
 
     /// Whether a link would have to lead to another file system.
-    pub(super) fn across(&mut self, keeper: &Held, held: &Held) -> bool {
+    pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> bool {
         match self.traits(held).copy_up {
             Answer::Yes => !is_one_mount(&keeper.dir, &held.dir),
             Answer::No | Answer::Unknown => keeper.stat.id.dev != held.stat.id.dev,
@@ -138,7 +214,7 @@ impl Run<'_> {
     }
 
     /// Refuses a reflink of what has no blocks of its own.
-    pub(super) fn shareable(&mut self, keeper: &Held, held: &Held) -> Result<(), Skip> {
+    pub(super) fn shareable(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let traits = self.traits(held);
         if traits.inline != Answer::No && (self.space(held).inline || self.space(keeper).inline) {
             return Err(Skip::NotShareable(
@@ -147,90 +223,11 @@ impl Run<'_> {
         }
         Ok(())
     }
-
-    /// Finds out what a step on `held` would give back, before it is done.
-    pub(super) fn take_stock(
-        &mut self,
-        keeper: &Held,
-        held: &Held,
-        kind: &StepKind,
-        ledger: &mut Ledger<'_>,
-    ) -> Stock {
-        let traits = self.traits(held);
-        let mut stock = match traits.copy_up {
-            Answer::Yes => Stock {
-                copied: copied_up(keeper, held, kind),
-                unknown: layer_of(&held.file) == Layer::Unknown,
-                ..Stock::default()
-            },
-            Answer::No | Answer::Unknown => Stock::default(),
-        };
-        if matches!(kind, StepKind::Move(_)) {
-            return stock;
-        }
-        stock.space = Space::of(&held.file, &held.stat, &traits);
-        let dry = self.options.mode == Mode::DryRun;
-        if stock.space.shared.is_none() || !dry && !traits.frees_later {
-            return stock;
-        }
-        // A dry run has to foresee what others leave; a real one finds it so, sooner or later.
-        let (ids, shares) = ledger.shares(&mut self.abilities.mounts);
-        let last = ids.get(&held.stat.id);
-        if !dry && last.is_some_and(|file| shares.goes_with(*file) > 0) {
-            for _ in 0..WAITS.0 {
-                // Has the kernel begin.
-                let _ = sys::traits(&held.file);
-                std::thread::sleep(WAITS.1);
-                stock.space = Space::of(&held.file, &held.stat, &traits);
-                if stock.space.shared.is_none() {
-                    break;
-                }
-            }
-        }
-        stock
-    }
-
-    /// Books the copy that a step makes in the upper layer, once for each file.
-    pub(super) fn book_copy(&mut self, stock: &Stock, ledger: &mut Ledger<'_>) {
-        if let Some((id, bytes)) = stock.copied
-            && ledger.copied_up.insert(id)
-        {
-            self.copied_up += bytes;
-        }
-    }
-
-    /// Books a step that was done, or that a dry run would do; gives the bytes that it frees.
-    pub(super) fn book(&mut self, ready: &Ready, kind: &StepKind, ledger: &mut Ledger<'_>) -> u64 {
-        let id = ready.id;
-        let stock = &ready.stock;
-        self.book_copy(stock, ledger);
-        self.summary.layers_unknown += u64::from(stock.unknown);
-        let freed = match kind {
-            StepKind::Move(_) => return 0,
-            StepKind::Reflink => {
-                ledger.reflinked.insert(id);
-                stock.space.content()
-            }
-            _ if ready.links_left > 0 => return 0,
-            _ if stock.space.untold => {
-                self.summary.untold += 1;
-                return 0;
-            }
-            _ => stock.space.own,
-        };
-        let others = ledger.shares.as_mut().map_or(0, |(ids, shares)| {
-            ids.get(&id).map_or(0, |file| shares.take(*file))
-        });
-        match self.options.mode {
-            Mode::DryRun => freed + others,
-            Mode::Execute => freed,
-        }
-    }
 }
 
 /// Which file a step copies up, and what that takes at most: to link the kept one, and to move
 /// one to another place of its mount. What is copied to be removed is gone again.
-fn copied_up(keeper: &Held, held: &Held, kind: &StepKind) -> Option<(Identity, u64)> {
+fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Identity, u64)> {
     let file = match kind {
         StepKind::Hardlink => keeper,
         StepKind::Move(to) if is_in_mount_of(held, to) => held,
@@ -247,7 +244,7 @@ fn copied_up(keeper: &Held, held: &Held, kind: &StepKind) -> Option<(Identity, u
 }
 
 /// Whether the path `to`, or what exists of it, is in the mount that `held` is in.
-fn is_in_mount_of(held: &Held, to: &[u8]) -> bool {
+fn is_in_mount_of(held: &OpenFile, to: &[u8]) -> bool {
     let mut to = to;
     loop {
         let above = split(to).0;

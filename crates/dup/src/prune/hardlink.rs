@@ -1,13 +1,17 @@
 //! hardlink: the target's name becomes another name of the kept file.
 
-use super::guard::{Held, identity_at};
-use super::step::Skip;
+use super::open_file::{OpenFile, identity_at};
+use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, discard, left, replace};
 
 /// Has the kept file copied out of its lower layer, as a link to it would, and takes the number
 /// that it has there. The link beside `target` that this takes is gone again afterwards.
-pub(crate) fn copy_up(keeper: &mut Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn copy_up(
+    keeper: &mut OpenFile,
+    target: &OpenFile,
+    temps: &mut Temps,
+) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     let found = match identity_at(&target.dir, &temp) {
         Ok(Some(id)) => id,
@@ -21,7 +25,7 @@ pub(crate) fn copy_up(keeper: &mut Held, target: &Held, temps: &mut Temps) -> Re
     keeper.refresh().map_err(Skip::of_keeper)
 }
 
-pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     match identity_at(&target.dir, &temp) {
         Ok(Some(id)) if id == keeper.stat.id => {}

@@ -153,7 +153,7 @@ pub(crate) fn aside_for(name: &[u8]) -> Option<Mark> {
 }
 
 /// Whether the name is that of the original of a move whose run was killed.
-pub fn is_original(name: &[u8]) -> bool {
+pub(crate) fn is_original(name: &[u8]) -> bool {
     aside_for(name).is_some() && !is_seen(name)
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Mark, Identity)> {
     });
     let of = |name: &CString| {
         let stat = sys::stat_at(dir, name).ok()?;
-        Some((parse(name.to_bytes())?.mark?, FileStat::from(&stat).id))
+        Some((parse(name.to_bytes())?.mark?, stat.id))
     };
     parts.iter().filter_map(of).collect()
 }
@@ -209,10 +209,8 @@ pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
     let mut names = entries(dir).into_iter().flatten().map(name);
     names.find(|name| {
         !is_ours(name.to_bytes())
-            && sys::stat_at(dir, name).is_ok_and(|stat| {
-                let stat = FileStat::from(&stat);
-                stat.id.ino == ino && stat.kind() == FileKind::File
-            })
+            && sys::stat_at(dir, name)
+                .is_ok_and(|stat| stat.id.ino == ino && stat.kind() == FileKind::File)
     })
 }
 
@@ -236,7 +234,7 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<C
             let Some(parsed) = parse(name.to_bytes()) else {
                 return false;
             };
-            sys::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &FileStat::from(&stat)))
+            sys::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &stat))
         })
         .collect();
     found.sort();
@@ -268,8 +266,7 @@ pub(crate) fn clear(
     };
     // Again: now nobody can make one.
     let rest = disposable(dir).into_iter().filter(|name| {
-        !is_probe(name)
-            && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, FileStat::from(&stat).id))
+        !is_probe(name) && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
     });
     done.extend(rest.map(cleared));
     done

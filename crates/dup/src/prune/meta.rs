@@ -10,7 +10,7 @@ use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys::Failed;
 
 /// Names and values, sorted by name.
@@ -198,7 +198,7 @@ impl Metadata {
             "owner".to_owned(),
             point("chown").and_then(|()| fs::fchown(file, Some(uid), Some(gid))),
         );
-        let now = FileStat::from(&super::sys::stat(file)?);
+        let now = super::sys::stat(file)?;
         let owned = (now.uid, now.gid) == (self.uid, self.gid);
         for (name, value) in &self.xattrs {
             if name != PER_INODE && (owned || name != CAPABILITIES) {

@@ -7,37 +7,41 @@
 //! the scan's, compare the bytes, check both again, write the journal, act.
 //! A dry run goes the same way and stops before the journal.
 
+mod abilities;
 mod arrival;
 mod aside;
 mod claim;
+mod compare;
+mod copies;
 mod copy;
 mod delete;
 mod distinct;
 mod fail;
 mod freed;
-
-mod guard;
 mod hardlink;
 pub(crate) mod journal;
+mod keep;
+mod lack;
 mod leftover;
 mod meta;
 mod moving;
+mod open_file;
 mod options;
-mod plan;
+mod precheck;
 mod probe;
 mod protect;
-mod prove;
 mod reflink;
 mod relocate;
 mod run;
+mod skip;
 mod stake;
 mod standing;
+mod state;
 mod step;
 mod sweep;
 mod symlink;
 pub(crate) mod sys;
 mod temp;
-mod unable;
 mod undo;
 mod unions;
 mod views;
@@ -46,13 +50,13 @@ mod views;
 pub(crate) mod tests;
 
 pub use journal::{Journal, JournalError};
-pub use leftover::is_original;
-pub use options::{Force, Mode, Options, Owners};
-pub(crate) use plan::split;
-pub use plan::{FileRef, Group, Inode, Keep, KeepError, Pattern, Roots, Rules};
+pub use keep::{FileGroup, FileRef, Inode, Keep, KeepError, KeepRules, Pattern, Roots};
+pub use lack::{Lack, Unable};
+pub(crate) use leftover::is_original;
+pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
 pub use protect::{lies_above, lies_below};
-pub use run::{Event, prune};
+pub use run::prune;
+pub use skip::{ORIGINAL, Skip};
 pub use stake::{Stake, at_stake};
-pub use step::{Action, ORIGINAL, Outcome, Skip, Step, StepKind, Summary};
-pub use unable::{Lack, Unable};
+pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

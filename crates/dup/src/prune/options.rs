@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::plan::Rules;
+use super::keep::KeepRules;
 use super::step::Action;
 use crate::subtrees::Subtrees;
 
 /// Whether anything is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
+pub enum RunMode {
     /// Nothing is: every proof is made and every step told, none is done.
     DryRun,
     /// Steps are done.
@@ -18,7 +18,7 @@ pub enum Mode {
 
 /// What to do where owner, mode, ACL or extended attributes differ.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Owners {
+pub enum OnMetadataDiff {
     /// Skip the file: hardlink and symlink would lose them, a move to another
     /// file system may.
     #[default]
@@ -40,15 +40,15 @@ pub enum Force {
 
 /// What to do, and how far to go.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct PruneOptions {
     /// What becomes of duplicates.
     pub action: Action,
     /// Which file stays.
-    pub rules: Rules,
+    pub rules: KeepRules,
     /// Whether to do it.
-    pub mode: Mode,
+    pub mode: RunMode,
     /// Where metadata differ.
-    pub metadata: Owners,
+    pub on_metadata_diff: OnMetadataDiff,
     /// Where inode numbers are unstable, and where links take space.
     pub force: Force,
     /// Names that a kept file may get at most; what the file system allows if
@@ -64,14 +64,14 @@ pub struct Options {
     pub references: Arc<Subtrees>,
 }
 
-impl Options {
+impl PruneOptions {
     /// A dry run of `action` with default rules.
-    pub fn new(action: Action) -> Options {
-        Options {
+    pub fn new(action: Action) -> PruneOptions {
+        PruneOptions {
             action,
-            rules: Rules::default(),
-            mode: Mode::DryRun,
-            metadata: Owners::default(),
+            rules: KeepRules::default(),
+            mode: RunMode::DryRun,
+            on_metadata_diff: OnMetadataDiff::default(),
             force: Force::default(),
             max_links: None,
             earlier: Vec::new(),

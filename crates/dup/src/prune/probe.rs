@@ -6,41 +6,27 @@
 //! Asked only where looking at the two sides leaves it open, once for a
 //! directory, and right before a step that changes it anyway.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::{FileStat, Identity};
+use bc_walk::FileStat;
 use rustix::io::Errno;
 
-use super::guard::Held;
-use super::options::Mode;
-use super::plan::split;
+use super::open_file::OpenFile;
+use super::options::RunMode;
 use super::protect::Open;
-use super::run::{Event, Run};
-use super::step::{Action, Skip, StepKind};
+use super::skip::Skip;
+use super::state::Run;
+use super::step::{Action, PruneEvent, StepKind};
 use super::sys::{self, Failed};
-
-/// What was asked, and what came of it.
-#[derive(Default)]
-pub(super) struct Questions {
-    /// Directories, for the sake of a name that a reference to a file has or not, and whether
-    /// they are seen in a reference.
-    asked: HashMap<(Identity, bool), bool>,
-    /// Whether the directory that files are moved to was asked for.
-    destination: bool,
-    /// Whether [`Event::Unasked`] was told.
-    told_unasked: bool,
-    /// Devices where what was made could not be removed, and why: nothing more is made there.
-    stuck: HashMap<u64, i32>,
-}
+use crate::path::{sibling, split};
 
 impl Run<'_> {
     /// Proves right before a file is changed that neither it nor its directory is a reference's.
-    pub(super) fn keep_off(&mut self, held: &Held) -> Result<(), Skip> {
+    pub(super) fn keep_off(&mut self, held: &OpenFile) -> Result<(), Skip> {
         match self.places.check(held)? {
             Open::No => Ok(()),
-            Open::Yes | Open::Union(_) if self.options.mode == Mode::DryRun => {
+            Open::Yes | Open::Union(_) if self.options.mode == RunMode::DryRun => {
                 self.unasked(&held.path);
                 Ok(())
             }
@@ -60,15 +46,15 @@ impl Run<'_> {
 
     /// Finds out whether what is made in `at`, the directory of a file or one above it, is seen in
     /// a reference; for the sake of the file's name, if it is `named` by one.
-    fn ask(&mut self, at: &OwnedFd, held: &Held, named: bool) -> Result<(), Skip> {
-        let id = FileStat::from(&sys::stat(at)?).id;
+    fn ask(&mut self, at: &OwnedFd, held: &OpenFile, named: bool) -> Result<(), Skip> {
+        let id = sys::stat(at)?.id;
         let key = (id, named);
         if let Some(seen) = self.questions.asked.get(&key) {
             return if *seen { Err(Skip::Protected) } else { Ok(()) };
         }
         let name = named.then_some(held.name.as_c_str());
         let places = self.places.elsewhere(at, name)?;
-        let above = FileStat::from(&sys::stat(&held.dir)?).id != id;
+        let above = sys::stat(&held.dir)?.id != id;
         let beside = match sys::real_path(at).filter(|_| above) {
             Some(path) => [path.as_slice(), b"/"].concat(),
             None => held.path.clone(),
@@ -91,7 +77,7 @@ impl Run<'_> {
             return Ok(());
         }
         if let Some(dir) = self.places.open_question()? {
-            if self.options.mode == Mode::DryRun {
+            if self.options.mode == RunMode::DryRun {
                 self.unasked(to);
             } else {
                 let places = self.places.elsewhere(&dir, None)?;
@@ -111,7 +97,7 @@ impl Run<'_> {
         let beside = [given.as_slice(), b"/"].concat();
         let mut found = false;
         for (id, at, near) in self.places.take_open() {
-            if self.options.mode == Mode::DryRun {
+            if self.options.mode == RunMode::DryRun {
                 self.unasked(given);
                 continue;
             }
@@ -130,13 +116,13 @@ impl Run<'_> {
 
     fn unasked(&mut self, path: &[u8]) {
         if !std::mem::replace(&mut self.questions.told_unasked, true) {
-            self.event(Event::Unasked(path));
+            self.event(PruneEvent::Unasked(path));
         }
     }
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
-        let before = sys::stat(dir)?;
+        let before = sys::raw_stat(dir)?;
         let id = FileStat::from(&before).id;
         // What an earlier run could not remove, this one cannot either.
         self.sweep(dir, &id, beside);
@@ -159,9 +145,7 @@ impl Run<'_> {
             (_, Err(failed)) => Err(failed.into()),
             (Err(failed), _) => {
                 self.blocked.block(dir);
-                let base = split(beside).1.len();
-                let mut path = beside[..beside.len() - base].to_vec();
-                path.extend_from_slice(name.as_bytes());
+                let path = sibling(beside, name.as_bytes());
                 let errno = failed.errno.raw_os_error();
                 self.stuck(dir, &path, errno);
                 self.summary.skip(&Skip::Left { path, errno });
@@ -175,9 +159,9 @@ impl Run<'_> {
         let Ok(stat) = sys::stat(dir) else {
             return;
         };
-        let dev = FileStat::from(&stat).id.dev;
+        let dev = stat.id.dev;
         if self.questions.stuck.insert(dev, errno).is_none() {
-            self.event(Event::Stuck(path, errno));
+            self.event(PruneEvent::Stuck(path, errno));
         }
     }
 }

@@ -9,12 +9,13 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_pool::Cancel;
-use bc_walk::{Error, FileStat, Identity, Symlinks};
+use bc_walk::{Error, Identity, Symlinks};
 use rustix::io::Errno;
 
-use super::guard::{self, Held};
-use super::plan::Group;
-use super::step::{Action, Skip};
+use super::keep::FileGroup;
+use super::open_file::{self, OpenFile};
+use super::skip::Skip;
+use super::step::Action;
 use super::sys::{self, Failed};
 use super::views::{self, Seen, Views};
 use crate::subtrees::{Files, Subtrees};
@@ -111,21 +112,21 @@ impl<'a> Places<'a> {
             && let Ok((opened, 0)) = deepest_existing(dir)
             && let Ok(stat) = sys::stat(&opened)
         {
-            self.opened.insert(FileStat::from(&stat).id);
+            self.opened.insert(stat.id);
         }
     }
 
     /// Marks what is protected, and takes out what lies in the destination; gives the number
     /// of those. A file whose directory cannot be opened stays as it is: it will be skipped
     /// for that.
-    pub(super) fn sort_out(&mut self, group: &mut Group) -> usize {
+    pub(super) fn sort_out(&mut self, group: &mut FileGroup) -> usize {
         if !self.matter() {
             return 0;
         }
         let before = group.files.len();
         let mut in_view = false;
         group.files.retain_mut(|file| {
-            let opened = guard::open_parent(file).ok();
+            let opened = open_file::open_parent(file).ok();
             let place = opened
                 .as_ref()
                 .and_then(|(dir, _)| self.place(dir).ok())
@@ -151,7 +152,7 @@ impl<'a> Places<'a> {
     }
 
     fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if let Some(place) = self.known.get(&id) {
             return Ok(*place);
         }
@@ -273,7 +274,7 @@ impl<'a> Places<'a> {
 
     /// Proves right before a file is changed that it lies in none of the places now, wherever
     /// it was when it was found.
-    pub(super) fn check(&mut self, held: &Held) -> Result<Open, Skip> {
+    pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
         if !self.matter() {
             return Ok(Open::No);
         }
@@ -297,7 +298,7 @@ impl<'a> Places<'a> {
 
 /// Protects other names of protected files, which have another number in a view: they have the
 /// same content, as many names, and the same times to the nanosecond.
-fn protect_aliases(group: &mut Group) {
+fn protect_aliases(group: &mut FileGroup) {
     let known = group.files.iter().filter(|file| file.protected);
     let known: HashSet<_> = known.map(|file| (file.stamp, file.nlink)).collect();
     for file in &mut group.files {
@@ -318,7 +319,7 @@ fn may_be_mounted_twice(dir: &[u8]) -> bool {
     let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
         return true;
     };
-    let dev = FileStat::from(&stat).id.dev;
+    let dev = stat.id.dev;
     let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
     mounted_twice(&table, dev.as_bytes(), &path)
 }
@@ -359,7 +360,7 @@ pub(super) fn climb(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
 ) -> Result<bool, Failed> {
-    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| FileStat::from(&stat).id);
+    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
     if found(id, dir) {
@@ -418,7 +419,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     if missing > 0 || trees.is_empty() {
         return Ok(false);
     }
-    let ours = FileStat::from(&sys::stat(&opened).map_err(failed)?).id;
+    let ours = sys::stat(&opened).map_err(failed)?.id;
     let in_view = Views::default().involve(trees, &opened, ours.dev);
     for tree in trees.open_dirs() {
         let found = climb(tree, |id, at| {

@@ -7,20 +7,20 @@ use bc_read::extents::{Dirty, Extent, extents};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
-use super::guard::Held;
-use super::step::Skip;
+use super::open_file::OpenFile;
+use super::skip::Skip;
 use super::sys::{self, Access, Failed};
 
 /// Bytes asked for at a time: what btrfs does in one call at most, and all
 /// file systems keep the range locked meanwhile.
 const RANGE: u64 = 16 << 20;
 
-pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Result<(), Skip> {
     // The owner may dedupe through a read-only descriptor: files that are
     // being executed, and snapshots that are read-only to writers.
     let file = match sys::open_file(&target.dir, &target.name, Access::Write) {
         Ok(file) => {
-            let opened = bc_walk::FileStat::from(&sys::stat(&file)?);
+            let opened = sys::stat(&file)?;
             if opened.id != target.stat.id {
                 return Err(Skip::Changed);
             }
@@ -59,7 +59,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), S
             Deduped::Bytes(bytes) => at += bytes,
         }
     }
-    let now = bc_walk::FileStat::from(&sys::stat(file)?);
+    let now = sys::stat(file)?;
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
         metadata.apply_times(file).map_err(|errno| Failed {
             op: "utimens",
@@ -70,7 +70,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, cancel: &Cancel) -> Result<(), S
 }
 
 /// Whether both files use the same blocks for everything.
-pub(crate) fn shared(keeper: &Held, target: &Held) -> bool {
+pub(crate) fn shared(keeper: &OpenFile, target: &OpenFile) -> bool {
     match (
         extents(&keeper.file, Dirty::Leave),
         extents(&target.file, Dirty::Leave),

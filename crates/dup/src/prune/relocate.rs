@@ -7,22 +7,24 @@ use std::os::fd::OwnedFd;
 use bc_fs::Escaped;
 use bc_fs::mount::Shows;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
 use super::arrival::Arrival;
 use super::aside::{give_up, take_back};
 use super::claim::Blocked;
+use super::compare::compare;
 use super::copy::{Blocks, Source, copy};
-use super::guard::{Held, compare, identity_at};
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::plan::split;
+use super::open_file::{OpenFile, identity_at};
+use super::options::OnMetadataDiff;
+use super::skip::Skip;
 use super::standing::{Acceptable, Origin};
-use super::step::Skip;
 use super::sys::{self, Access, Failed};
 use super::temp::Temps;
+use crate::path::split;
 
 /// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
 /// the leading slash, so that no two files meet.
@@ -113,13 +115,6 @@ fn create_all(dir: &[u8]) -> Result<(), Skip> {
     Ok(())
 }
 
-/// What a copy may lose.
-#[derive(Clone, Copy, Eq, PartialEq)]
-pub(crate) enum Loss {
-    Refuse,
-    Accept,
-}
-
 /// Another name of the file that is moved, where it has arrived already.
 pub(crate) struct Arrived {
     pub(crate) dir: OwnedFd,
@@ -129,7 +124,7 @@ pub(crate) struct Arrived {
 
 /// One file on its way to a name of an open directory.
 pub(crate) struct Move<'a> {
-    pub(crate) target: &'a Held,
+    pub(crate) target: &'a OpenFile,
     pub(crate) to_dir: &'a OwnedFd,
     pub(crate) name: &'a CString,
     /// The path of the new name, for people.
@@ -139,7 +134,8 @@ pub(crate) struct Move<'a> {
     /// What a copy is given, and what of it was left out before.
     pub(crate) metadata: Metadata,
     pub(crate) lost: Vec<String>,
-    pub(crate) loss: Loss,
+    /// Whether a copy may lack what of the metadata its file system does not take.
+    pub(crate) on_metadata_diff: OnMetadataDiff,
     /// A copy becomes another name of this one instead, where it can.
     pub(crate) with: Option<&'a Arrived>,
     /// Told what a copy was given, says what of the file would be lost with it:
@@ -327,14 +323,16 @@ impl Move<'_> {
             means.cancel,
         )?;
         let named = match copied.refused.first() {
-            Some(refused) if self.loss == Loss::Refuse => Err(Skip::MetadataLost(refused.clone())),
+            Some(refused) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
+                Err(Skip::MetadataLost(refused.clone()))
+            }
             _ => self
                 .check_source()
                 .and_then(|()| {
                     let mark = Mark::of(&copied.file, copied.id);
                     (means.record)(mark, Origin::Made, &copied.made)
                 })
-                .and_then(|()| Held::of(copied.file, to_dir, self.name, self.to))
+                .and_then(|()| OpenFile::of(copied.file, to_dir, self.name, self.to))
                 .and_then(|held| Ok((held, self.give_name(&copied.name)?))),
         };
         match named {
@@ -393,7 +391,7 @@ impl Move<'_> {
         let same = sys::open_file(&with.dir, &with.name, Access::Read)
             .map_err(Skip::from)
             .and_then(|file| {
-                let stat = FileStat::from(&sys::stat(&file)?);
+                let stat = sys::stat(&file)?;
                 if stat.id != with.id {
                     return Err(Skip::Changed);
                 }
@@ -418,7 +416,7 @@ impl Move<'_> {
             Err(failed) => return apart(&Skip::from(failed)),
         };
         let named = match identity_at(self.to_dir, &stage) {
-            Ok(Some(id)) if id == with.id => Held::of(file, self.to_dir, self.name, self.to)
+            Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)
                 .and_then(|mut held| {
                     // What gocryptfs answers to `linkat` has the size of the encrypted file, which
                     // the kernel believes until it asks again.

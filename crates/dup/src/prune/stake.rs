@@ -4,11 +4,10 @@
 
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
-use bc_walk::FileStat;
 
-use super::guard;
-use super::options::Options;
-use super::plan::{FileRef, Group};
+use super::keep::{FileGroup, FileRef};
+use super::open_file;
+use super::options::PruneOptions;
 use super::protect::Places;
 use super::step::Action;
 use super::sys::{self, Access};
@@ -28,7 +27,7 @@ pub struct Stake {
 
 /// Counts what [`prune`](super::prune) would act on. Files that are no longer what they were
 /// found to be, or cannot be opened, do not count. Ends early when cancelled.
-pub fn at_stake(groups: &[Group], options: &Options, cancel: &Cancel) -> Stake {
+pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Stake {
     let mut places = Places::new(&options.references, &options.action, cancel);
     let mut mounts = Mounts::default();
     let mut stake = Stake::default();
@@ -45,7 +44,7 @@ pub fn at_stake(groups: &[Group], options: &Options, cancel: &Cancel) -> Stake {
     stake
 }
 
-fn of_group(group: &Group, options: &Options, mounts: &mut Mounts) -> (u64, u64) {
+fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (u64, u64) {
     let inodes = options.rules.order(group);
     let Some(kept) = inodes.first() else {
         return (0, 0);
@@ -88,9 +87,9 @@ struct Found {
 }
 
 fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
-    let (dir, name) = guard::open_parent(file).ok()?;
+    let (dir, name) = open_file::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = FileStat::from(&sys::stat(&opened).ok()?);
+    let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
         links: stat.nlink,

@@ -11,15 +11,15 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::{FileKind, FileStat, Identity};
+use bc_walk::{FileKind, Identity};
 
+use super::compare::compare_while;
 use super::distinct;
-use super::guard::{self, Held, Watched};
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::options::Force;
-use super::relocate::Loss;
-use super::step::Skip;
+use super::open_file::{self, OpenFile, Watched};
+use super::options::{Force, OnMetadataDiff};
+use super::skip::Skip;
 use super::sys;
 use crate::subtrees::Subtrees;
 
@@ -41,7 +41,7 @@ pub(crate) struct Acceptable<'a> {
     /// them, and the file that this name says each is a copy of.
     pub(crate) traces: &'a HashSet<(Mark, Identity)>,
     /// Never this one, or one that cannot be told from it.
-    pub(crate) keeper: &'a Held,
+    pub(crate) keeper: &'a OpenFile,
     /// Never one of these.
     pub(crate) references: &'a Subtrees,
     /// What this run has placed, and the file that it was before: two files may
@@ -49,12 +49,13 @@ pub(crate) struct Acceptable<'a> {
     pub(crate) placed: &'a HashMap<Identity, Identity>,
     /// Whether a file system is believed that cannot tell files apart.
     pub(crate) force: Force,
-    pub(crate) loss: Loss,
+    /// Whether it may lack some of the metadata.
+    pub(crate) on_metadata_diff: OnMetadataDiff,
 }
 
 /// A copy that counts as made.
 pub(crate) struct Standing {
-    pub(crate) held: Held,
+    pub(crate) held: OpenFile,
     pub(crate) origin: Origin,
     /// What it lacks, if that was allowed.
     pub(crate) lost: Option<String>,
@@ -81,11 +82,11 @@ impl Acceptable<'_> {
         &self,
         (dir, name): (&OwnedFd, &CStr),
         to: &[u8],
-        target: &Held,
+        target: &OpenFile,
         metadata: &Metadata,
         cancel: &Cancel,
     ) -> Result<Standing, Skip> {
-        let there = FileStat::from(&sys::stat_at(dir, name)?);
+        let there = sys::stat_at(dir, name)?;
         if there.kind() != FileKind::File {
             return Err(exists("it is not a regular file"));
         }
@@ -94,7 +95,7 @@ impl Acceptable<'_> {
             return Err(exists(CONTENT));
         }
         let mut held =
-            Held::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
+            OpenFile::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
         self.check_identity(held.stat.id, target)?;
         if self.force == Force::No {
             let apart =
@@ -105,13 +106,13 @@ impl Acceptable<'_> {
             })?;
         }
         let (origin, lost) = self.compare_metadata(&held, target, metadata)?;
-        guard::wait_for_clock(held.stat.stamp.mtime_ns);
+        open_file::wait_for_clock(held.stat.stamp.mtime_ns);
         let unwatched = match held.watch().map_err(in_the_way)? {
             Watched::Yes => None,
             Watched::No(errno) => Some(errno),
         };
         let size = target.stat.stamp.size;
-        guard::compare_while(&target.file, &held.file, size, cancel, || {
+        compare_while(&target.file, &held.file, size, cancel, || {
             held.check_lease()
         })
         .and_then(|_| held.check())
@@ -124,7 +125,7 @@ impl Acceptable<'_> {
         })
     }
 
-    fn check_identity(&self, id: Identity, target: &Held) -> Result<(), Skip> {
+    fn check_identity(&self, id: Identity, target: &OpenFile) -> Result<(), Skip> {
         let source = target.stat.id;
         if id == source {
             Err(exists(ITSELF))
@@ -139,7 +140,7 @@ impl Acceptable<'_> {
         }
     }
 
-    fn is_traced(&self, target: &Held, held: &Held) -> bool {
+    fn is_traced(&self, target: &OpenFile, held: &OpenFile) -> bool {
         let mark = target.mark();
         mark.born_ns.is_some() && self.traces.contains(&(mark, held.stat.id))
     }
@@ -147,8 +148,8 @@ impl Acceptable<'_> {
     /// Whose it is, and what of the metadata it lacks.
     fn compare_metadata(
         &self,
-        held: &Held,
-        target: &Held,
+        held: &OpenFile,
+        target: &OpenFile,
         metadata: &Metadata,
     ) -> Result<(Origin, Option<String>), Skip> {
         let flag = target.flags()?.missing_from(held.flags()?);
@@ -156,7 +157,9 @@ impl Acceptable<'_> {
         // What a journal vouches for was given all that its file system takes.
         if self.known.is_some_and(|known| known.proves(&held.mark())) {
             return match differs {
-                Some(what) if self.loss == Loss::Refuse => Err(exists(named(what))),
+                Some(what) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
+                    Err(exists(named(what)))
+                }
                 what => Ok((
                     Origin::Made,
                     what.map(|what| format!("{what}: differs at the destination")),
@@ -188,7 +191,7 @@ impl Standing {
 
 /// Proves, now that `target` was set aside, that a copy that stood is another
 /// file, and still what it was.
-pub(crate) fn outlives(copy: &Held, target: &Held) -> Result<(), Skip> {
+pub(crate) fn outlives(copy: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     copy.outlives(target).map_err(in_the_way)
 }
 

@@ -4,27 +4,35 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::aside::give_up;
-use super::guard::{self, Held};
+use super::compare::compare;
+use super::keep::FileRef;
 use super::leftover::Mark;
-use super::options::{Mode, Owners};
-use super::plan::FileRef;
+use super::open_file::{self, OpenFile};
+use super::options::{OnMetadataDiff, RunMode};
 use super::relocate::Arrived;
-use super::run::{Run, State};
-use super::step::{Action, Outcome, Skip, Step, StepKind};
+use super::skip::Skip;
+use super::state::{Run, State};
+use super::step::{Action, Step, StepKind, StepOutcome};
 use super::{claim, delete, leftover, relocate, sys};
+use crate::path::sibling;
 
 impl Run<'_> {
     /// A regular file that a killed run left under a temporary name: removed
     /// like a duplicate that is deleted.
-    pub(super) fn left_over(&mut self, keeper: &mut Held, file: &FileRef, state: &mut State<'_>) {
+    pub(super) fn left_over(
+        &mut self,
+        keeper: &mut OpenFile,
+        file: &FileRef,
+        state: &mut State<'_>,
+    ) {
         let step = self.step(StepKind::Leftover, file, keeper);
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
-            Err(skip) => Outcome::Skipped(skip),
+            Err(skip) => StepOutcome::Skipped(skip),
         };
         keeper.release();
         self.tell(&step, &outcome);
@@ -32,17 +40,17 @@ impl Run<'_> {
 
     fn remove_left_over(
         &mut self,
-        keeper: &mut Held,
+        keeper: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
-    ) -> Result<Outcome, Skip> {
+    ) -> Result<StepOutcome, Skip> {
         let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
         let stamp = if file.id == keeper.stat.id {
             keeper.stat.stamp
         } else {
             stamp
         };
-        let mut held = guard::open(file, stamp)?;
+        let mut held = open_file::open(file, stamp)?;
         self.keep_off(&held)?;
         keeper.check().map_err(Skip::of_keeper)?;
         let same = held.stat.id == keeper.stat.id;
@@ -53,7 +61,7 @@ impl Run<'_> {
             self.watch(&mut held)?;
             self.compare(keeper, &held)?;
             if held.stat.nlink == 1 {
-                freed = self.space(&held).own;
+                freed = self.abilities.space(&held).own;
             }
         }
         if leftover::is_seen(file.name()) {
@@ -65,8 +73,8 @@ impl Run<'_> {
             _ => None,
         };
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
-        if self.options.mode == Mode::DryRun {
-            return Ok(Outcome::Would { freed });
+        if self.options.mode == RunMode::DryRun {
+            return Ok(StepOutcome::Would { freed });
         }
         keeper.settle()?;
         if same {
@@ -82,7 +90,7 @@ impl Run<'_> {
                     let last = || copy.check();
                     give_up(&held, &own, id, &mut self.temps, proof, last)?;
                     if let Ok(stat) = sys::stat(&copy.dir) {
-                        self.sweep(&copy.dir, &FileStat::from(&stat).id, &copy.path);
+                        self.sweep(&copy.dir, &stat.id, &copy.path);
                     }
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
@@ -94,7 +102,7 @@ impl Run<'_> {
         if !same && held.refresh().is_ok() {
             state.stamps.insert(file.id, held.stat.stamp);
         }
-        Ok(Outcome::done(freed))
+        Ok(StepOutcome::done(freed))
     }
 
     /// The copy that a killed run made of `original` before it set that aside,
@@ -102,7 +110,12 @@ impl Run<'_> {
     ///
     /// # Errors
     /// [`Skip::Original`] if it is not proven to be there.
-    fn find_copy(&self, keeper: &Held, original: &Held, copy: Mark) -> Result<Held, Skip> {
+    fn find_copy(
+        &self,
+        keeper: &OpenFile,
+        original: &OpenFile,
+        copy: Mark,
+    ) -> Result<OpenFile, Skip> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Original);
         };
@@ -116,18 +129,18 @@ impl Run<'_> {
         }
         self.distinct(original, &found)?;
         let lost = original.metadata()?.not_in(&found.metadata()?, None);
-        if lost.is_some() && self.options.metadata == Owners::Refuse {
+        if lost.is_some() && self.options.on_metadata_diff == OnMetadataDiff::Refuse {
             return Err(Skip::Original);
         }
         found.watch()?;
         let size = original.stat.stamp.size;
-        let same = guard::compare(&original.file, &found.file, size, self.cancel);
+        let same = compare(&original.file, &found.file, size, self.cancel);
         match same.and_then(|_| found.check()) {
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             Err(_) => return Err(Skip::Original),
             Ok(()) => {}
         }
-        if self.options.mode == Mode::Execute {
+        if self.options.mode == RunMode::Execute {
             sys::sync(&found.file)?;
             sys::sync_dir(&found.dir)?;
         }
@@ -141,13 +154,12 @@ impl Run<'_> {
         }
         // The names that prove it go now.
         self.copies.traces.extend(leftover::traces(dir));
-        let remove = self.options.mode == Mode::Execute;
+        let remove = self.options.mode == RunMode::Execute;
         let protected = |name: &CStr, id| {
             self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)
         };
         for (name, removed) in leftover::clear(dir, remove, protected) {
-            let mut path = beside[..beside.len() - super::plan::split(beside).1.len()].to_vec();
-            path.extend_from_slice(name.as_bytes());
+            let path = sibling(beside, name.as_bytes());
             if let Err(failed) = &removed
                 && failed.errno != Errno::NOENT
                 && leftover::is_probe(&name)
@@ -165,9 +177,9 @@ impl Run<'_> {
                 size: 0,
             };
             let outcome = match removed {
-                Ok(()) if remove => Outcome::done(0),
-                Ok(()) => Outcome::Would { freed: 0 },
-                Err(failed) => Outcome::Skipped(failed.into()),
+                Ok(()) if remove => StepOutcome::done(0),
+                Ok(()) => StepOutcome::Would { freed: 0 },
+                Err(failed) => StepOutcome::Skipped(failed.into()),
             };
             self.tell(&step, &outcome);
         }

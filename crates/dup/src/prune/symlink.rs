@@ -1,10 +1,9 @@
 //! symlink: the target's name becomes a relative symbolic link to the kept file.
 
-use bc_walk::FileStat;
 use rustix::io::Errno;
 
-use super::guard::Held;
-use super::step::Skip;
+use super::open_file::OpenFile;
+use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, discard, replace};
 
@@ -16,18 +15,18 @@ pub(crate) fn leads_up(text: &[u8]) -> bool {
     text.starts_with(b"../")
 }
 
-pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
     let text = text(keeper, target)?;
     let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
     let made = match sys::stat_at(&target.dir, &temp) {
-        Ok(stat) => FileStat::from(&stat).id,
+        Ok(stat) => stat.id,
         // Without knowing which inode it is it cannot be removed safely; as a
         // symbolic link it holds nothing, and the next run removes it.
         Err(failed) => return Err(failed.into()),
     };
     // Whatever the path looks like, this is what it leads to.
     let why = match sys::stat_through(&target.dir, &temp) {
-        Ok(stat) if FileStat::from(&stat).id == keeper.stat.id => None,
+        Ok(stat) if stat.id == keeper.stat.id => None,
         Ok(_) => Some(Skip::KeeperChanged),
         Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeeperChanged),
         // The server of an sshfs may refuse to say where a link leads.
@@ -44,7 +43,7 @@ pub(crate) fn act(keeper: &Held, target: &Held, temps: &mut Temps) -> Result<(),
 
 /// The link's text: from the target's directory to the keeper, both as the
 /// kernel names them, so that no link on the way can bend it.
-pub(crate) fn text(keeper: &Held, target: &Held) -> Result<Vec<u8>, Skip> {
+pub(crate) fn text(keeper: &OpenFile, target: &OpenFile) -> Result<Vec<u8>, Skip> {
     let unknown = Skip::System {
         op: "read link",
         errno: rustix::io::Errno::NOENT.raw_os_error(),

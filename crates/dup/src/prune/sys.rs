@@ -175,13 +175,19 @@ pub(crate) fn create(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     })
 }
 
-pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
+pub(crate) fn stat(file: impl AsFd) -> Result<FileStat> {
+    raw_stat(file).map(|stat| FileStat::from(&stat))
+}
+
+/// The same with all that the system tells.
+pub(crate) fn raw_stat(file: impl AsFd) -> Result<Stat> {
     call("stat", || fs::fstat(&file))
 }
 
 /// The name itself, not what a link points to.
-pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<Stat> {
-    call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))
+pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let stat = call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(FileStat::from(&stat))
 }
 
 /// The name itself, or `at` if the name is empty; from the server, where what
@@ -197,10 +203,10 @@ pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
         Err(Failed {
             errno: Errno::NOSYS | Errno::PERM,
             ..
-        }) => Ok(FileStat::from(&match name.is_empty() {
-            true => stat(at)?,
-            false => stat_at(at, name)?,
-        })),
+        }) => match name.is_empty() {
+            true => stat(at),
+            false => stat_at(at, name),
+        },
         Err(failed) => Err(failed),
     }
 }
@@ -231,8 +237,9 @@ pub(crate) fn holds_lease(file: impl AsFd) -> Result<bool> {
 }
 
 /// What the name leads to, through links.
-pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<Stat> {
-    call("stat", || fs::statat(&dir, name, AtFlags::empty()))
+pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let stat = call("stat", || fs::statat(&dir, name, AtFlags::empty()))?;
+    Ok(FileStat::from(&stat))
 }
 
 /// Whether a directory is where a mount begins; `None` from kernels that do not tell (before
@@ -430,10 +437,7 @@ pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
     let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     let path = fs::readlinkat(CWD, link, Vec::new()).ok()?.into_bytes();
     // A directory may be called like that.
-    let there = || -> Result<bool> {
-        let (named, open) = (stat_through(CWD, &name(&path)?)?, stat(&file)?);
-        Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino))
-    };
+    let there = || -> Result<bool> { Ok(stat_through(CWD, &name(&path)?)?.id == stat(&file)?.id) };
     let leads =
         path.first() == Some(&b'/') && (!path.ends_with(b" (deleted)") || there().unwrap_or(false));
     leads.then_some(path)

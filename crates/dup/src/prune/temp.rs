@@ -8,10 +8,11 @@ use std::os::fd::OwnedFd;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::guard::{Held, identity_at};
 use super::leftover::{self, Mark};
-use super::step::Skip;
+use super::open_file::{OpenFile, identity_at};
+use super::skip::Skip;
 use super::sys::{self, Failed};
+use crate::path::sibling;
 
 /// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time
 /// tells its names from those of a dead process with the same number.
@@ -92,21 +93,13 @@ impl Temps {
     }
 }
 
-/// The path of another name in the same directory as `held`.
-pub(crate) fn sibling(held: &Held, name: &CStr) -> Vec<u8> {
-    let base = held.name.as_bytes().len();
-    let mut path = held.path[..held.path.len() - base].to_vec();
-    path.extend_from_slice(name.to_bytes());
-    path
-}
-
 /// Removes a temporary name, provided that it still leads to what we made.
 /// Gives `why` back, or the news that it could not be removed.
-pub(crate) fn discard(target: &Held, temp: &CStr, ours: Identity, why: Skip) -> Skip {
+pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
     match identity_at(&target.dir, temp) {
         Ok(Some(id)) if id == ours => {}
         Ok(None) => return why,
-        Ok(Some(_)) => return Skip::Displaced(sibling(target, temp)),
+        Ok(Some(_)) => return Skip::Displaced(sibling(&target.path, temp.to_bytes())),
         Err(_) => return left(target, temp, Errno::IO),
     }
     match sys::unlink(&target.dir, temp) {
@@ -116,9 +109,9 @@ pub(crate) fn discard(target: &Held, temp: &CStr, ours: Identity, why: Skip) -> 
 }
 
 /// The news that a temporary name could not be removed.
-pub(crate) fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
+pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
     Skip::Left {
-        path: sibling(target, temp),
+        path: sibling(&target.path, temp.to_bytes()),
         errno: errno.raw_os_error(),
     }
 }
@@ -130,7 +123,7 @@ pub(crate) fn left(target: &Held, temp: &CStr, errno: Errno) -> Skip {
 /// The two names are swapped first and looked at afterwards, because a look
 /// beforehand proves nothing about the moment of the rename.
 pub(crate) fn replace(
-    target: &Held,
+    target: &OpenFile,
     temp: &CStr,
     ours: Identity,
     proof: impl Fn() -> Result<(), Skip>,
@@ -148,7 +141,7 @@ pub(crate) fn replace(
         Ok(()) => sys::unlink(&target.dir, temp).map_err(|failed| left(target, temp, failed.errno)),
         Err(why) => Err(match sys::exchange(&target.dir, temp, &target.name) {
             Ok(()) => discard(target, temp, ours, why),
-            Err(_) => Skip::Displaced(sibling(target, temp)),
+            Err(_) => Skip::Displaced(sibling(&target.path, temp.to_bytes())),
         }),
     }
 }
@@ -156,7 +149,7 @@ pub(crate) fn replace(
 /// For file systems that cannot swap names: a last look, then the rename.
 /// Between the two another process's change of the name could be lost.
 fn replace_by_rename(
-    target: &Held,
+    target: &OpenFile,
     temp: &CStr,
     ours: Identity,
     proof: impl Fn() -> Result<(), Skip>,
@@ -170,7 +163,7 @@ fn replace_by_rename(
 }
 
 /// Proves that `temp` now leads to the verified file in the verified state.
-pub(crate) fn aside(target: &Held, temp: &CStr) -> Result<(), Skip> {
+pub(crate) fn aside(target: &OpenFile, temp: &CStr) -> Result<(), Skip> {
     match identity_at(&target.dir, temp)? {
         Some(id) if target.is(id) => target.check_content(),
         _ => Err(Skip::Changed),
@@ -180,7 +173,7 @@ pub(crate) fn aside(target: &Held, temp: &CStr) -> Result<(), Skip> {
 /// Removes the name of a verified file while `proof` holds: moves it aside,
 /// looks at what was moved, and removes that or puts it back.
 pub(crate) fn remove(
-    target: &Held,
+    target: &OpenFile,
     temps: &mut Temps,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
@@ -198,9 +191,9 @@ pub(crate) fn remove(
     }
 }
 
-pub(crate) fn restore(target: &Held, temp: &CStr, why: Skip) -> Skip {
+pub(crate) fn restore(target: &OpenFile, temp: &CStr, why: Skip) -> Skip {
     match sys::rename_new(&target.dir, temp, &target.dir, &target.name) {
         Ok(()) => why,
-        Err(_) => Skip::Displaced(sibling(target, temp)),
+        Err(_) => Skip::Displaced(sibling(&target.path, temp.to_bytes())),
     }
 }

@@ -7,10 +7,9 @@
 use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Shows;
-use bc_walk::FileStat;
 
 use super::protect::{Open, Places, climb};
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys;
 use super::views::Seen;
 
@@ -28,7 +27,7 @@ impl Places<'_> {
         if self.references.is_empty() {
             return Ok(Union::Known(false));
         }
-        let dev = FileStat::from(&sys::stat(dir)?).id.dev;
+        let dev = sys::stat(dir)?.id.dev;
         let shows = self.views.shows(dir, dev);
         if shows == Shows::Own || !self.views.involve(self.references, dir, dev) {
             return Ok(Union::Known(false));

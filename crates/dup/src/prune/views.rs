@@ -7,7 +7,7 @@
 //! state, change times included, which no copy has.
 //!
 //! Only where one of the two file systems shows what others have is any of this
-//! asked; see [`Shows`](bc_fs::mount::Shows).
+//! asked; see [`Shows`].
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -20,9 +20,9 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::distinct;
-use super::plan::split;
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys;
+use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
 
 /// Whether something is, under other numbers, what it is compared with.
@@ -85,7 +85,7 @@ impl Views {
         name: &CStr,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Seen::No);
         }
@@ -120,7 +120,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         let near = self.near(trees, dir, id, cancel)?;
         let seen = near.iter().map(|other| is_shown(other, dir)).max();
         Ok(seen.unwrap_or(Seen::No))
@@ -133,7 +133,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<Seen, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Seen::No);
         }
@@ -151,7 +151,7 @@ impl Views {
         name: Option<&CStr>,
         cancel: &Cancel,
     ) -> Result<Vec<OwnedFd>, Skip> {
-        let id = FileStat::from(&sys::stat(dir)?).id;
+        let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Vec::new());
         }

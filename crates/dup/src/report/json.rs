@@ -14,7 +14,7 @@ use bc_walk::{EntryId, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Report, root_len};
+use super::{ScanReport, root_len};
 use crate::json::JsonPath;
 use crate::prune;
 use crate::scan::Group;
@@ -45,7 +45,7 @@ struct JsonGroup {
     files: Vec<JsonFile>,
 }
 
-fn group(report: &Report<'_>, group: Group<'_>) -> JsonGroup {
+fn group(report: &ScanReport<'_>, group: Group<'_>) -> JsonGroup {
     let file = |id: EntryId| {
         let meta = report.listing.meta(id).expect("the scan has metadata");
         JsonFile {
@@ -69,7 +69,7 @@ fn group(report: &Report<'_>, group: Group<'_>) -> JsonGroup {
     }
 }
 
-fn head(report: &Report<'_>) -> Value {
+fn head(report: &ScanReport<'_>) -> Value {
     let roots: Vec<JsonPath> = report
         .roots
         .iter()
@@ -87,7 +87,7 @@ fn head(report: &Report<'_>) -> Value {
 }
 
 /// The figures of the search.
-fn stats(report: &Report<'_>) -> Value {
+fn stats(report: &ScanReport<'_>) -> Value {
     let stats = &report.scan.stats;
     let skipped = report.listing.skipped();
     let seconds = |i: usize| stats.times[i].as_secs_f64();
@@ -114,7 +114,7 @@ fn stats(report: &Report<'_>) -> Value {
 }
 
 /// One document, a line per group.
-pub(super) fn document(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let head = head(report).to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
     write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
@@ -126,7 +126,7 @@ pub(super) fn document(report: &Report<'_>, out: &mut dyn Write) -> io::Result<(
 }
 
 /// A header, a line per group, a summary.
-pub(super) fn lines(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut first = head(report);
     first["type"] = json!("header");
     writeln!(out, "{first}")?;
@@ -173,12 +173,12 @@ struct Document {
 #[non_exhaustive]
 pub struct Saved {
     /// The groups.
-    pub groups: Vec<prune::Group>,
+    pub groups: Vec<prune::FileGroup>,
     /// The roots that were references, as they were given.
     pub references: Vec<Vec<u8>>,
 }
 
-/// Reads a document of [`Format::Json`](super::Format::Json) and checks all
+/// Reads a document of [`ReportFormat::Json`](super::ReportFormat::Json) and checks all
 /// that can be checked without looking at the files. Nothing in it is believed
 /// further: prune opens, compares and checks every file again.
 ///
@@ -224,7 +224,7 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
     })
 }
 
-fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> {
+fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::FileGroup, String> {
     let algorithm: Algorithm = group
         .algorithm
         .parse()
@@ -274,5 +274,5 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::Group, String> 
             protected: file.reference,
         });
     }
-    Ok(prune::Group { files })
+    Ok(prune::FileGroup { files })
 }

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{Names, Report};
+use super::{Names, ScanReport};
 
 /// Groups with a blank line between two.
-pub(super) fn text(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn text(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
     for (i, group) in report.scan.groups().enumerate() {
         if i > 0 {
             out.write_all(b"\n")?;
@@ -20,7 +20,7 @@ pub(super) fn text(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io
 }
 
 /// Groups with a blank line after each, the last one too.
-pub(super) fn fdupes(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn fdupes(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
     text(report, names, out)?;
     if report.scan.groups().len() == 0 {
         Ok(())

@@ -21,7 +21,7 @@ pub use json::{ReadError, Saved, read};
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Format {
+pub enum ReportFormat {
     /// Groups separated by blank lines.
     Text,
     /// One document with everything that prune checks again.
@@ -36,6 +36,41 @@ pub enum Format {
     Script,
 }
 
+impl ReportFormat {
+    /// All of them.
+    pub const ALL: [ReportFormat; 6] = [
+        ReportFormat::Text,
+        ReportFormat::Json,
+        ReportFormat::Jsonl,
+        ReportFormat::Csv,
+        ReportFormat::Fdupes,
+        ReportFormat::Script,
+    ];
+
+    /// `text`, `json`, `jsonl`, `csv`, `fdupes` or `script`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportFormat::Text => "text",
+            ReportFormat::Json => "json",
+            ReportFormat::Jsonl => "jsonl",
+            ReportFormat::Csv => "csv",
+            ReportFormat::Fdupes => "fdupes",
+            ReportFormat::Script => "script",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<ReportFormat> {
+        let mut all = ReportFormat::ALL.into_iter();
+        all.find(|format| format.name() == name)
+    }
+
+    /// Whether what it writes is JSON.
+    pub fn is_json(self) -> bool {
+        matches!(self, ReportFormat::Json | ReportFormat::Jsonl)
+    }
+}
+
 /// How names are written where the format has them as they are: text, fdupes, CSV, script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Names {
@@ -48,7 +83,7 @@ pub enum Names {
 
 /// What a report is made of.
 #[derive(Clone, Copy)]
-pub struct Report<'a> {
+pub struct ScanReport<'a> {
     /// The walked files.
     pub listing: &'a Listing,
     /// What was found.
@@ -63,19 +98,19 @@ pub struct Report<'a> {
     pub started_at: &'a str,
 }
 
-impl Report<'_> {
+impl ScanReport<'_> {
     /// Writes it to `out`, which should be buffered.
     ///
     /// # Errors
     /// Of writing.
-    pub fn write(&self, format: Format, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: ReportFormat, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Text => lines::text(self, names, out),
-            Format::Fdupes => lines::fdupes(self, names, out),
-            Format::Json => json::document(self, out),
-            Format::Jsonl => json::lines(self, out),
-            Format::Csv => table::csv(self, names, out),
-            Format::Script => script::script(self, names, out),
+            ReportFormat::Text => lines::text(self, names, out),
+            ReportFormat::Fdupes => lines::fdupes(self, names, out),
+            ReportFormat::Json => json::document(self, out),
+            ReportFormat::Jsonl => json::lines(self, out),
+            ReportFormat::Csv => table::csv(self, names, out),
+            ReportFormat::Script => script::script(self, names, out),
         }
     }
 
@@ -120,10 +155,10 @@ impl Report<'_> {
     }
 
     /// The groups as prune takes them.
-    pub fn groups(&self) -> impl Iterator<Item = prune::Group> {
+    pub fn groups(&self) -> impl Iterator<Item = prune::FileGroup> {
         self.scan.groups().map(|group| {
             let names = group.files().flat_map(|file| file.names);
-            prune::Group {
+            prune::FileGroup {
                 files: names.map(|id| self.file_ref(*id)).collect(),
             }
         })

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use bc_walk::EntryId;
 
-use super::{Names, Report};
+use super::{Names, ScanReport};
 
 const HEAD: &str = r#"#!/bin/sh
 # Makes each duplicate below a hard link to the first file of its group.
@@ -33,7 +33,7 @@ link() {
 }
 "#;
 
-pub(super) fn script(report: &Report<'_>, how: Names, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn script(report: &ScanReport<'_>, how: Names, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     let mut line = Vec::new();
     for group in report.scan.groups() {

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::{Names, Report};
+use super::{Names, ScanReport};
 
 /// `group,size,digest,reference,path,path_b64`; a path that is not UTF-8 is
 /// lossy in `path` and complete, as base64, in `path_b64`.
-pub(super) fn csv(report: &Report<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn csv(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"group,size,digest,reference,path,path_b64\r\n")?;
     let mut record = Vec::new();
     for (number, group) in report.scan.groups().enumerate() {

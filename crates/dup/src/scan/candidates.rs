@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bc_walk::{EntryId, FileKind, Listing};
 
-use super::{HardLinks, Options, Stats};
+use super::{HardLinks, ScanOptions, ScanStats};
 
 /// The candidates, grouped by size, largest size first.
 #[derive(Debug)]
@@ -23,7 +23,11 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    pub(crate) fn find(listing: &Listing, options: &Options, stats: &mut Stats) -> Candidates {
+    pub(crate) fn find(
+        listing: &Listing,
+        options: &ScanOptions,
+        stats: &mut ScanStats,
+    ) -> Candidates {
         let by_size = by_size(listing, options.min_size);
         // All at once: in order of sizes each is a wait for memory, and here many wait together.
         let mut inodes: Vec<u64> = by_size

@@ -7,9 +7,9 @@ use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{EntryId, Error, Listing};
 
 use super::candidates::Candidates;
-use super::pass::Context;
+use super::context::Context;
 use super::table::Row;
-use super::{HardLinks, Span, Stats};
+use super::{HardLinks, ScanStats, Span};
 use crate::space::Shares;
 use crate::subtrees::Marks;
 
@@ -176,7 +176,7 @@ pub struct Scan {
     /// Files that could not be judged, in path order.
     pub errors: Vec<Error>,
     /// Figures.
-    pub stats: Stats,
+    pub stats: ScanStats,
     hard_links: HardLinks,
     groups: Vec<Summary>,
     /// Of each group, one after the other.
@@ -245,7 +245,7 @@ impl Scan {
     }
 
     /// Whether an entry of the listing that was searched is a reference's.
-    pub fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
+    pub(crate) fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
         self.references.contains(listing, entry)
     }
 
@@ -282,7 +282,7 @@ pub(crate) fn finish(
     context: &Context<'_>,
     found: &Found,
     errors: Vec<Error>,
-    stats: Stats,
+    stats: ScanStats,
 ) -> impl FnOnce(Candidates, Marks) -> Scan + use<> {
     let (listing, candidates) = (context.listing, context.candidates);
     let reference = |member: &Member| {

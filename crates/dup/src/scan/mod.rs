@@ -2,10 +2,13 @@
 //! everything, each only among what the one before left equal.
 
 mod candidates;
+mod context;
+mod extents;
 mod groups;
 mod order;
 mod pass;
-mod rounds;
+mod prefix_stages;
+mod recall;
 mod sample;
 mod space;
 mod table;
@@ -16,7 +19,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bc_digest::{Algorithm, CpuFeatures};
@@ -27,11 +30,11 @@ use bc_walk::Listing;
 use crate::cache::Cache;
 use crate::subtrees::Subtrees;
 use candidates::Candidates;
-pub(crate) use pass::Context;
+use context::Context;
 use pass::{Done, How, Part};
-pub(crate) use rounds::{LARGE, Prefixes};
+use recall::Recalled;
 use sample::Sample;
-use table::{Both, Table};
+use table::Both;
 
 pub use groups::{File, Group, Scan};
 
@@ -47,7 +50,7 @@ pub enum HardLinks {
 
 /// How sure equality has to be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Proof {
+pub enum Equality {
     /// Equal digests.
     #[default]
     Digest,
@@ -67,7 +70,7 @@ pub enum Span {
 
 /// What to search for and how.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ScanOptions {
     /// The digest: `Xxh128`, `Xxh3`, `Blake3` or `Sha256`.
     pub algorithm: Algorithm,
     /// Smaller files take no part, bytes.
@@ -80,7 +83,7 @@ pub struct Options {
     /// Which groups count.
     pub span: Span,
     /// What equality takes.
-    pub proof: Proof,
+    pub equality: Equality,
     /// How files are read.
     pub read: bc_read::ReadOptions,
     /// Instruction sets to hash with.
@@ -99,16 +102,16 @@ pub const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::Sha256,
 ];
 
-impl Default for Options {
+impl Default for ScanOptions {
     /// Xxh128, files that are not empty, on one thread.
-    fn default() -> Options {
-        Options {
+    fn default() -> ScanOptions {
+        ScanOptions {
             algorithm: Algorithm::Xxh128,
             min_size: 1,
             hard_links: HardLinks::default(),
             references: Arc::default(),
             span: Span::default(),
-            proof: Proof::default(),
+            equality: Equality::default(),
             read: bc_read::ReadOptions::default(),
             cpu: CpuFeatures::detect(),
             workers: 1,
@@ -119,7 +122,7 @@ impl Default for Options {
 
 /// Counters for a progress display.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct ScanProgress {
     /// Reads finished: a file read twice counts twice.
     pub files: AtomicU64,
     /// Bytes read.
@@ -133,7 +136,7 @@ pub struct Progress {
 /// Figures of a search.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct ScanStats {
     /// Files of at least the smallest size, hard links counted once.
     pub files: u64,
     /// Their bytes.
@@ -172,39 +175,24 @@ pub fn memory(listing: &Listing) -> u64 {
 /// A worker that panicked. Files that cannot be read are in [`Scan::errors`].
 pub fn scan(
     listing: &Listing,
-    options: &Options,
+    options: &ScanOptions,
     mut cache: Option<&mut Cache>,
     cancel: &Cancel,
-    progress: &Progress,
+    progress: &ScanProgress,
 ) -> Result<Scan, WorkerPanic> {
     let begun = Instant::now();
-    let mut stats = Stats::default();
+    let mut stats = ScanStats::default();
     let candidates = Candidates::find(listing, options, &mut stats);
-    let context = Context {
-        listing,
-        table: Table::new(
-            &candidates,
-            listing.len(),
-            options.algorithm.digest_len(),
-            match cache {
-                Some(_) => Both::Kept,
-                None => Both::OfSome,
-            },
-        ),
-        candidates: &candidates,
-        prefixes: Mutex::default(),
-        extents: space::Extents::default(),
-        references: options.references.mark(listing),
-        options,
-        cancel,
-        progress,
+    let both = match cache {
+        Some(_) => Both::Kept,
+        None => Both::OfSome,
     };
-    if let Some(cache) = &mut cache {
-        stats.remembered = cache.recall(&context);
-    }
+    let context = Context::new(listing, &candidates, both, options, cancel, progress);
+    let recalled = cache.as_mut().map(|cache| Recalled::of(cache, &context));
+    stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();
 
-    // What is to be remembered has to be proven, all of it.
+    // What is to be remembered has to be verified, all of it.
     let ends = match cache {
         Some(_) => bc_read::VerifyWhen::AtEnd,
         None => bc_read::VerifyWhen::Later,
@@ -218,7 +206,7 @@ pub fn scan(
     done.merge(second);
     let mut found = groups::equal(&context, &so_far);
     drop(so_far);
-    if options.proof == Proof::Bytes {
+    if options.equality == Equality::Bytes {
         done.merge(verify::compare(&context, &mut found)?);
     }
     space::settle(&context, &found)?;
@@ -227,27 +215,33 @@ pub fn scan(
     stats.times = [sized - begun, first - sized, first.elapsed()];
     done.failures.sort_by_key(|(entry, _)| *entry);
     let errors = done.failures.into_iter().map(|(_, error)| error).collect();
-    if let Some(cache) = cache {
-        cache.remember(&context);
+    if let (Some(cache), Some(recalled)) = (cache, recalled) {
+        recalled.remember(cache, &context);
     }
     let finish = groups::finish(&context, &found, errors, stats);
     let Context { references, .. } = context;
     Ok(finish(candidates, references))
 }
 
+/// What a panic left under the lock is not used: the search ends with that.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The first read of every candidate: how much of it is decided by a sample.
 ///
-/// The proof of what is read of the ends may be put off: `ends`. That is only to tell files apart.
+/// That what is read of the ends is the listed file's may be verified later: `ends`. It is only to
+/// tell files apart.
 /// One that has been written to or replaced since it was listed, and now differs from all others,
 /// goes unnoticed, as it would if it had a size of its own; one that has come to be equal does not.
-/// What is read whole is final, and proven at its end.
+/// What is read whole is final, and verified at its end.
 ///
 /// Gives how many files were read twice for that as well.
 fn first_reads(
     context: &Context<'_>,
     ends: bc_read::VerifyWhen,
 ) -> Result<(Done, u64), WorkerPanic> {
-    // Where a proof is due in any case, and a whole digest costs no more than a fast hash, files
+    // Where a file is verified in any case, and a whole digest costs no more than a fast hash, files
     // of which all is read are done with at once.
     let least = match (context.options.algorithm, ends) {
         (_, bc_read::VerifyWhen::Later) => 0,
@@ -302,7 +296,7 @@ fn read_unknown(
             let known = table.knows(table.opened_by(entry));
             let is_known = match part {
                 Part::Whole => known.whole(),
-                Part::Fast => known.fast(),
+                Part::Partial => known.fast(),
             };
             if !is_known && !known.failed() {
                 unknown.insert(entry);
@@ -321,30 +315,30 @@ fn read_unknown(
 /// Reads to the end what the fast hashes left equal.
 fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
     let table = &context.table;
-    let streaming = rounds::is_streaming(context.options.algorithm);
+    let streaming = prefix_stages::is_streaming(context.options.algorithm);
     let mut at_once = Vec::new();
-    let mut in_rounds = Vec::new();
+    let mut in_stages = Vec::new();
     for group in equal.groups() {
         let unknown = || group.iter().copied().filter(|one| !table.has_whole(*one));
         if unknown().next().is_none() {
             continue;
         }
-        if streaming && context.size(group[0]) > rounds::LARGE {
-            in_rounds.push(group.to_vec());
+        if streaming && context.size(group[0]) > prefix_stages::LARGE {
+            in_stages.push(group.to_vec());
         } else {
             at_once.extend(unknown());
         }
     }
-    let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
+    let total = at_once.len() + in_stages.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
-    let followers = rounds::set_followers_aside(context, &mut in_rounds, &mut at_once)?;
+    let followers = prefix_stages::set_followers_aside(context, &mut in_stages, &mut at_once)?;
     let how = How {
         limit: u64::MAX,
         ends: bc_read::VerifyWhen::AtEnd,
         both: false,
     };
     let mut done = context.read(at_once.into_iter(), how)?;
-    done.merge(rounds::read(context, &in_rounds)?);
-    done.merge(rounds::read_left(context, followers)?);
+    done.merge(prefix_stages::read(context, &in_stages)?);
+    done.merge(prefix_stages::read_left(context, followers)?);
     Ok(done)
 }

@@ -1,10 +1,7 @@
 //! Many entries in path order without comparing any: what a sort spends on
 //! them, one core spends while all others wait.
 
-use bc_read::Plan;
 use bc_walk::EntryId;
-
-use super::pass::Context;
 
 /// Some entries of a listing: a bit for each that there is.
 #[derive(Debug)]
@@ -49,23 +46,6 @@ pub(crate) fn by_path(entries: impl Iterator<Item = EntryId>, len: usize) -> Vec
     let mut set = Set::new(len);
     entries.for_each(|entry| set.insert(entry));
     set.into_sorted()
-}
-
-impl Context<'_> {
-    /// The entries that open these candidates.
-    pub(crate) fn set_of(&self, candidates: impl Iterator<Item = u32>) -> Set {
-        let mut set = Set::new(self.listing.len());
-        candidates.for_each(|candidate| set.insert(self.candidates.entry(candidate)));
-        set
-    }
-
-    /// These in path order, or in that of a disk that has to seek for them: neighbours there or in
-    /// the kernel's caches, which an order by size is not.
-    pub(crate) fn plan(&self, entries: Set) -> Plan {
-        let mut entries = entries.into_sorted();
-        bc_read::order::for_disk(self.listing, &mut entries);
-        Plan::new(entries, self.options.workers)
-    }
 }
 
 #[cfg(test)]

@@ -2,21 +2,18 @@
 //! batches of hashers, one for digests of whole files, one for fast hashes.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
-use bc_pool::dispatch::Effort;
-use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Consumer, Feed, Opened, Plan, ReadStats, VerifyWhen, Want};
-use bc_walk::{EntryId, Error, ErrorKind, Listing};
+use bc_pool::WorkerPanic;
+use bc_read::{Consumer, Feed, Opened, ReadStats, VerifyWhen, Want};
+use bc_walk::{EntryId, Error};
 
-use super::candidates::Candidates;
-use super::rounds::Prefixes;
-use super::space::{self, Asker, Extents, Follow, Follower};
-use super::table::{Table, word};
-use super::{Options, Progress, order};
-use crate::subtrees::Marks;
+use super::context::Context;
+use super::extents::{Follow, Follower};
+use super::order;
+use super::space::{self, Asker};
+use super::table::word;
 
 /// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
@@ -37,7 +34,7 @@ const END: u32 = 4096;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
     /// The start, both ends, or all of a small file, as a fast hash.
-    Fast,
+    Partial,
     /// Everything, as the digest of the report.
     Whole,
 }
@@ -48,7 +45,7 @@ impl Part {
         if size <= limit {
             Part::Whole
         } else {
-            Part::Fast
+            Part::Partial
         }
     }
 }
@@ -56,9 +53,9 @@ impl Part {
 /// How much is read of candidates, and how sure that is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Files of at most so many bytes are read whole, which is proven at the end.
+    /// Files of at most so many bytes are read whole, and verified at the end.
     pub(crate) limit: u64,
-    /// When it is proven that the ends are those of the file that was listed.
+    /// When it is verified that the ends are those of the file that was listed.
     pub(crate) ends: VerifyWhen,
     /// Whether the fast hash of files that are read whole is taken as well, if that is of their
     /// start alone.
@@ -73,22 +70,6 @@ enum Head {
     Known(u64),
     /// It is not wanted, or would be of more than the first piece.
     Unknown,
-}
-
-/// What all passes share.
-pub(crate) struct Context<'a> {
-    pub(crate) listing: &'a Listing,
-    pub(crate) candidates: &'a Candidates,
-    pub(crate) table: Table<'a>,
-    /// What is known of large files that were not read to their end.
-    pub(crate) prefixes: Mutex<Prefixes>,
-    /// What is known of where files lie on disk.
-    pub(crate) extents: Extents,
-    /// Which entries are references'.
-    pub(crate) references: Marks,
-    pub(crate) options: &'a Options,
-    pub(crate) cancel: &'a Cancel,
-    pub(crate) progress: &'a Progress,
 }
 
 /// What a pass amounted to.
@@ -112,20 +93,6 @@ impl Done {
 }
 
 impl Context<'_> {
-    pub(crate) fn size(&self, candidate: u32) -> u64 {
-        let entry = self.candidates.entry(candidate);
-        self.listing.size(entry).unwrap_or(0)
-    }
-
-    /// How many workers `bytes` of the files of `plan` are worth.
-    pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
-        let most = self.options.workers.clamp(1, plan.len().max(1));
-        let effort = Effort::of(plan.len() as u64, bytes);
-        let workers = self.options.start.workers(most, effort);
-        plan.set_workers(workers);
-        workers
-    }
-
     /// Reads `candidates`, as much of each as `how` says. Of those that lie in one place on disk one
     /// is read whole.
     pub(crate) fn read(
@@ -201,20 +168,6 @@ impl Context<'_> {
             all
         }))
     }
-
-    /// Whether the file that was read is in the state that was listed.
-    pub(crate) fn unchanged(&self, opened: &Opened) -> Result<(), Error> {
-        let listed = self.listing.meta(opened.entry).map(|meta| meta.stamp);
-        if listed == Some(opened.stat.stamp) {
-            Ok(())
-        } else {
-            Err(Error::of_kind(
-                self.listing.path(opened.entry),
-                "read",
-                ErrorKind::Changed,
-            ))
-        }
-    }
 }
 
 struct Worker<'a> {
@@ -264,7 +217,7 @@ impl Worker<'_> {
 
     fn batch(&mut self, part: Part) -> &mut Batch {
         match part {
-            Part::Fast => &mut self.fast,
+            Part::Partial => &mut self.fast,
             Part::Whole => &mut self.whole,
         }
     }
@@ -278,7 +231,7 @@ impl Worker<'_> {
             end: false,
         };
         let mut mapped = [NONE; MOST];
-        for part in [Part::Fast, Part::Whole] {
+        for part in [Part::Partial, Part::Whole] {
             let mut count = 0;
             let of_part = feeds.iter().filter(|feed| self.slots[feed.slot] == part);
             for (to, feed) in mapped.iter_mut().zip(of_part) {
@@ -331,21 +284,21 @@ impl Consumer for Worker<'_> {
     fn reserve(&mut self, slots: usize) {
         self.whole.reserve(slots);
         self.fast.reserve(slots);
-        self.slots.resize(slots, Part::Fast);
+        self.slots.resize(slots, Part::Partial);
         self.heads.resize(slots, Head::Unknown);
         self.ahead.resize(slots, 0);
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
         match self.part(entry) {
-            Part::Fast => ends(self.context.listing.size(entry).unwrap_or(0)),
+            Part::Partial => ends(self.context.listing.size(entry).unwrap_or(0)),
             Part::Whole => Want::Whole,
         }
     }
 
     fn verify(&self, entry: EntryId) -> VerifyWhen {
         match self.part(entry) {
-            Part::Fast => self.how.ends,
+            Part::Partial => self.how.ends,
             Part::Whole => VerifyWhen::AtEnd,
         }
     }
@@ -354,7 +307,7 @@ impl Consumer for Worker<'_> {
         let size = opened.stat.stamp.size;
         // Where only the smallest are read whole, most of them have no equal.
         let few = self.how.limit <= u64::from(START);
-        if few || self.part(opened.entry) == Part::Fast {
+        if few || self.part(opened.entry) == Part::Partial {
             return false;
         }
         let table = &self.context.table;
@@ -392,7 +345,7 @@ impl Consumer for Worker<'_> {
             _ => Head::Unknown,
         };
         match part {
-            Part::Fast => self.fast.begin(slot),
+            Part::Partial => self.fast.begin(slot),
             Part::Whole => self.whole.begin(slot),
         }
     }
@@ -417,7 +370,7 @@ impl Consumer for Worker<'_> {
         let row = context.table.opened_by(entry);
         let ahead = std::mem::take(&mut self.ahead[slot]);
         let result = result.and_then(|opened| {
-            // The pump has looked, if not at files that it proved before it read them.
+            // The pump has looked, if not at files that it verified before it read them.
             if self.slots[slot] == Part::Whole || self.how.ends != VerifyWhen::Later {
                 context.unchanged(&opened)?;
             }
@@ -433,7 +386,7 @@ impl Consumer for Worker<'_> {
                 let read = to_read(self.how.limit, opened.stat.stamp.size);
                 self.bytes += read.saturating_sub(ahead);
                 match self.slots[slot] {
-                    Part::Fast => {
+                    Part::Partial => {
                         let hash = first(self.fast.digests(slot));
                         context
                             .table
@@ -481,8 +434,8 @@ fn ends(size: u64) -> Want {
 fn to_read(limit: u64, size: u64) -> u64 {
     match (Part::up_to(limit, size), ends(size)) {
         (Part::Whole, _) | (_, Want::Whole) => size,
-        (Part::Fast, Want::Range { len, .. }) => len,
-        (Part::Fast, Want::Ends { len }) => 2 * u64::from(len),
+        (Part::Partial, Want::Range { len, .. }) => len,
+        (Part::Partial, Want::Ends { len }) => 2 * u64::from(len),
     }
 }
 

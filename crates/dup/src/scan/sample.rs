@@ -1,8 +1,8 @@
 //! How much of each file to read first.
 //!
 //! Where few files have an equal, as in a source tree, it is cheapest to read the start of each and
-//! to come back, with a proof, for the few that are left. Where most have one, as in mirrors, opening
-//! them twice costs more than it saves: they are read whole and proven in one go. Nobody knows
+//! to come back, and verify, for the few that are left. Where most have one, as in mirrors, opening
+//! them twice costs more than it saves: they are read whole and verified in one go. Nobody knows
 //! beforehand, so a sample is read first, and decides by size: small files are more often repeated,
 //! and less is lost if they are not.
 
@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use bc_digest::Algorithm;
 
+use super::context::Context;
 use super::groups::worth;
-use super::pass::Context;
-use super::rounds::LARGE;
+use super::prefix_stages::LARGE;
 
 /// Candidates whose fast hashes decide how the others are read. Their whole
 /// size groups are taken, evenly over all sizes. They lie all over the tree,
@@ -190,14 +190,14 @@ fn reopening(algorithm: Algorithm) -> f64 {
 }
 
 /// The size up to which it saves most to read files whole: those that have an equal are opened once,
-/// the others are read further than they need, and proven.
+/// the others are read further than they need, and verified.
 fn best(mut strata: Vec<Stratum>, reopening: f64) -> u64 {
-    let proof = reopening / 12.0;
+    let verifying = reopening / 12.0;
     strata.sort_unstable_by_key(|stratum| stratum.size);
     let (mut saved, mut most, mut limit) = (0.0, 0.0, 0);
     for size in strata.chunk_by(|a, b| a.size == b.size) {
         for one in size {
-            let lost = (1.0 - one.share) * (one.size as f64 + proof);
+            let lost = (1.0 - one.share) * (one.size as f64 + verifying);
             saved += one.files * (one.share * reopening - lost);
         }
         if saved > most {
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(limit(&[]), 0);
         assert_eq!(limit(&[(1000, 1e5, 0.0), (100_000, 1e5, 0.0)]), 0);
         assert_eq!(limit(&[(1000, 1e5, 1.0), (100_000, 1e5, 1.0)]), 100_000);
-        // A proof is lost on a small file that has no equal, the reading on a large one.
+        // Verifying is lost on a small file that has no equal, the reading on a large one.
         assert_eq!(limit(&[(1000, 1.0, 0.05)]), 0);
         assert_eq!(limit(&[(1000, 1.0, 0.2)]), 1000);
         assert_eq!(limit(&[(100_000, 1.0, 0.5)]), 0);

@@ -2,80 +2,25 @@
 //! one place there: asked where a file system can share extents, of descriptors that are open
 //! anyway where there are such.
 
-use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use bc_fs::mount::{Answer, Mounts, Traits};
+use bc_fs::mount::{Mounts, Traits};
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_read::extents::Dirty;
 use bc_read::{Opener, unchanged};
 use bc_walk::{EntryId, FileStat, Stamp};
 
+use super::context::Context;
+use super::extents::{Follow, Follower};
 use super::groups::Found;
-use super::order;
-use super::pass::Context;
-use crate::space::{Map, Space};
+use super::{lock, order};
+use crate::space::Space;
 
 /// What a younger file holds may not be on the disk yet, and to have it written would take more
 /// time than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and
 /// looks every 5.
 const WRITTEN_NS: i64 = 60_000_000_000;
-
-/// What was found out so far, by all workers.
-#[derive(Debug, Default)]
-pub(crate) struct Extents {
-    /// Of candidates that share extents with other files.
-    shared: Mutex<HashMap<u32, Space>>,
-    /// The first candidate that was seen with a map.
-    maps: Mutex<HashMap<Map, u32>>,
-    /// Devices that tell of no file where it lies.
-    silent: Mutex<Vec<u64>>,
-}
-
-impl Extents {
-    /// Whether no candidate is known to share anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.shared).is_empty()
-    }
-
-    /// Whether files of a device may take less than is allocated to them.
-    fn may_share(&self, dev: u64, traits: &Traits) -> bool {
-        (traits.reflinks != Answer::No || traits.copy_up == Answer::Yes)
-            && !lock(&self.silent).contains(&dev)
-    }
-
-    /// What each of these candidates takes, if it shares any of it.
-    pub(crate) fn with_shared<T>(
-        &self,
-        candidates: &[u32],
-        f: impl FnOnce(&[Option<&Space>]) -> T,
-    ) -> T {
-        let shared = lock(&self.shared);
-        let spaces: Vec<Option<&Space>> = candidates.iter().map(|one| shared.get(one)).collect();
-        f(&spaces)
-    }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A file, and the one that has the same content if that is what it was.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Follower {
-    pub(crate) candidate: u32,
-    pub(crate) leader: u32,
-}
-
-/// Whether a file may be taken for equal to another without being read.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Follow {
-    Yes,
-    No,
-}
 
 /// One worker's questions.
 pub(crate) struct Asker<'a> {
@@ -113,7 +58,7 @@ impl<'a> Asker<'a> {
         if !extents.may_share(dev, &traits) {
             return None;
         }
-        // What was given may be what is listed, and not proven.
+        // What was given may be what is listed, and not verified.
         let stat = &FileStat::from(&rustix::fs::fstat(file).ok()?);
         let listed = context.listing.meta(context.candidates.entry(candidate))?;
         if (listed.id, listed.stamp) != (stat.id, stat.stamp) {
@@ -146,11 +91,11 @@ impl<'a> Asker<'a> {
 }
 
 fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ns = now.map_or(0, |since| since.as_nanos() as i64);
     #[cfg(test)]
-    let ns = ns + super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
-    ns
+    let ahead = super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
+    #[cfg(not(test))]
+    let ahead = 0;
+    crate::clock::now_ns() + ahead
 }
 
 /// Asks what the members of the groups take, where that was not asked yet.
@@ -200,11 +145,11 @@ pub(crate) fn resolve(
             && unchanged(file, &stat).is_ok();
         same.then_some(candidate)
     };
-    let mut proven = each(context, &leaders, stays)?;
-    proven.sort_unstable();
+    let mut verified = each(context, &leaders, stays)?;
+    verified.sort_unstable();
     let mut left = Vec::new();
     for Follower { candidate, leader } in followers {
-        if proven.binary_search(&leader).is_ok() {
+        if verified.binary_search(&leader).is_ok() {
             table.set_whole(table.row(candidate), &table.digest(leader));
         } else {
             left.push(candidate);

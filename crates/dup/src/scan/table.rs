@@ -3,20 +3,26 @@
 //! only after the workers are done.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::Digest;
-
 use bc_walk::EntryId;
 
 use super::candidates::Candidates;
+use super::lock;
 
 /// What is known of a candidate: bits.
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 const SPACE: u8 = 8;
+
+/// Digests of how much of a large file is known: of all bytes up to the end of
+/// each stage so far, the last of which may be the whole. Kept in the cache,
+/// so that a file that was given up early need not be read again to be told
+/// from the same others.
+pub(crate) type Prefixes = HashMap<u32, Vec<Digest>>;
 
 /// The bits of one candidate.
 #[derive(Clone, Copy, Debug)]
@@ -280,10 +286,6 @@ impl<'a> Table<'a> {
     pub(crate) fn has_own_blocks(&self, candidate: u32) -> bool {
         self.of(candidate).0 & SPACE != 0
     }
-}
-
-fn lock(some: &Mutex<HashMap<u32, u64>>) -> MutexGuard<'_, HashMap<u32, u64>> {
-    some.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Big-endian, so that words order as the bytes do.

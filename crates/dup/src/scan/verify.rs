@@ -1,16 +1,17 @@
 //! `--verify-bytes`: the members of every group compared byte for byte, so
 //! that not even a crafted collision of the digest makes two files equal.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_read::Opener;
-use bc_walk::{Error, ErrorKind, FileStat};
-use rustix::io::retry_on_intr;
+use bc_walk::{Error, ErrorKind};
 
+use super::context::Context;
 use super::groups::{Found, worth};
-use super::pass::{Context, Done};
+use super::pass::Done;
+use crate::prune::sys::{self, Failed};
 
 /// Bytes compared at a time, of each of two files.
 const PIECE: usize = 256 << 10;
@@ -53,13 +54,13 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
         done.merge(counts);
     }
     parts.sort_unstable_by_key(|(index, _)| *index);
-    let mut proven = Found::default();
+    let mut verified = Found::default();
     for group in parts.iter().flat_map(|(_, groups)| groups) {
         if worth(context, group) {
-            proven.push(group);
+            verified.push(group);
         }
     }
-    *found = proven;
+    *found = verified;
     Ok(done)
 }
 
@@ -104,9 +105,9 @@ impl Worker<'_> {
                 break;
             }
         }
-        let now = retry_on_intr(|| rustix::fs::fstat(&file))
-            .map_err(|errno| Error::new(context.listing.path(entry), "stat", errno))?;
-        if FileStat::from(&now).stamp != stat.stamp {
+        let now = sys::stat(&file)
+            .map_err(|why| Error::new(context.listing.path(entry), why.op, why.errno))?;
+        if now.stamp != stat.stamp {
             return Err(changed());
         }
         match found {
@@ -133,9 +134,9 @@ impl Worker<'_> {
                     ErrorKind::Cancelled,
                 ));
             }
-            let failed = |errno| Error::new(listing.path(entry), "read", errno);
-            let read = read_at(file, a, offset).map_err(failed)?;
-            let others = read_at(other, b, offset).map_err(failed)?;
+            let failed = |why: Failed| Error::new(listing.path(entry), why.op, why.errno);
+            let read = sys::read_at(file, a, offset).map_err(failed)?;
+            let others = sys::read_at(other, b, offset).map_err(failed)?;
             self.done.read.bytes += (read + others) as u64;
             if a[..read] != b[..others] {
                 return Ok(false);
@@ -146,18 +147,4 @@ impl Worker<'_> {
             offset += read as u64;
         }
     }
-}
-
-fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let read = retry_on_intr(|| {
-            rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64)
-        })?;
-        if read == 0 {
-            break;
-        }
-        filled += read;
-    }
-    Ok(filled)
 }

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bc_digest::Digest;
@@ -35,20 +35,21 @@ use self::record::{Copied, End, Header, Inode, MAGIC, Made, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
 use super::fail::point;
-use super::guard::Held;
+use super::keep::FileGroup;
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::options::Mode;
-use super::plan::Group;
+use super::open_file::OpenFile;
+use super::options::RunMode;
+use super::skip::Skip;
 use super::standing::Origin;
-use super::step::{Action, Skip};
+use super::step::Action;
+use crate::clock::now_ns;
 use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
 pub(crate) use self::read::{Copy, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
-pub(crate) use self::roots::join;
 
 /// How often the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -105,12 +106,12 @@ impl Journal {
     pub fn create(
         path: &Path,
         action: &Action,
-        groups: &[Group],
+        groups: &[FileGroup],
         cancel: &Cancel,
     ) -> Result<Journal, JournalError> {
         let fail = |op: &'static str| move |error: io::Error| JournalError::new(path, op, error);
         let file = open(path)?;
-        let file = trust::lock(file, path, Mode::Execute)?;
+        let file = trust::lock(file, path, RunMode::Execute)?;
         let length = file.metadata().map_err(fail("stat"))?.len();
         let mut journal = Journal {
             path: path.to_owned(),
@@ -185,8 +186,8 @@ impl Journal {
     pub(crate) fn begin(
         &mut self,
         action: &'static str,
-        target: &Held,
-        keeper: &Held,
+        target: &OpenFile,
+        keeper: &OpenFile,
         digest: &Digest,
         destination: Option<&[u8]>,
     ) -> Result<u64, Skip> {
@@ -300,10 +301,4 @@ fn open(path: &Path) -> Result<File, JournalError> {
         }
         Err(errno) => Err(fail(errno.into())),
     }
-}
-
-fn now_ns() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as i64)
 }

@@ -19,7 +19,7 @@ use super::{JournalError, trust};
 use crate::json::JsonPath;
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
-use crate::prune::options::Mode;
+use crate::prune::options::RunMode;
 use crate::prune::standing::Origin;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a
@@ -295,7 +295,7 @@ impl Steps {
     /// Reads the journal at `path`; `None` if cancelled.
     pub(crate) fn read(
         path: &Path,
-        mode: Mode,
+        mode: RunMode,
         cancel: &Cancel,
     ) -> Result<Option<Steps>, JournalError> {
         let file = trust::lock(trust::open(path)?, path, mode)?;

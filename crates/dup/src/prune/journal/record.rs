@@ -8,10 +8,10 @@ use bc_walk::{Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
 use crate::json::{JsonPath, encode};
-use crate::prune::guard::Held;
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
-use crate::prune::step::Skip;
+use crate::prune::open_file::OpenFile;
+use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 /// What the first line says it is.
@@ -162,7 +162,7 @@ pub(super) struct Inode {
 }
 
 impl Recorded {
-    pub(super) fn new(held: &Held, path: &[u8]) -> Result<Recorded, Skip> {
+    pub(super) fn new(held: &OpenFile, path: &[u8]) -> Result<Recorded, Skip> {
         let metadata = held.metadata()?;
         let stamp = held.stat.stamp;
         let (path, path_b64) = JsonPath::new(path).into_parts();

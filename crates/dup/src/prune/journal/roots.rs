@@ -6,8 +6,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::prune::guard::Held;
-use crate::prune::plan::{Group, split};
+use crate::path::{join, split};
+use crate::prune::keep::FileGroup;
+use crate::prune::open_file::OpenFile;
 use crate::prune::step::Action;
 
 /// Where a run acts.
@@ -24,7 +25,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(groups: &[Group], action: &Action) -> Bounds {
+    pub(super) fn of(groups: &[FileGroup], action: &Action) -> Bounds {
         let mut asked: HashSet<&[u8]> = HashSet::new();
         for file in groups.iter().flat_map(|group| &group.files) {
             // Of a file that was named itself the directory counts.
@@ -59,7 +60,7 @@ impl Bounds {
 
     /// The real path of an open file; `None` if that is none of the run's: its
     /// directory was moved away meanwhile.
-    pub(super) fn path_of(&self, held: &Held) -> Option<Vec<u8>> {
+    pub(super) fn path_of(&self, held: &OpenFile) -> Option<Vec<u8>> {
         let path = held.real_path().unwrap_or_else(|| self.by_root(&held.path));
         contain(&self.roots, &path).then_some(path)
     }
@@ -102,21 +103,6 @@ pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
     let slashes = (1..path.len()).filter(|&at| path[at] == b'/');
     let mut above = slashes.chain([path.len()]).map(|end| &path[..end]);
     roots.contains(b"/".as_slice()) || above.any(|above| roots.contains(above))
-}
-
-/// `dir`, then what of `rest` is a component.
-pub(crate) fn join(dir: &[u8], rest: &[u8]) -> Vec<u8> {
-    let mut path = dir.to_vec();
-    for part in rest.split(|byte| *byte == b'/') {
-        if matches!(part, b"" | b".") {
-            continue;
-        }
-        if path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(part);
-    }
-    path
 }
 
 /// The path without links, of which the end may not exist yet.
@@ -206,7 +192,7 @@ mod tests {
             nlink: 1,
             protected: false,
         };
-        let groups = [Group {
+        let groups = [FileGroup {
             files: vec![file("a/c"), file("a-b"), file("a"), file("a/../a")],
         }];
         let expected: HashSet<Vec<u8>> = ["a", "a-b"]

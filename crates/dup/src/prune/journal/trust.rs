@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::JournalError;
-use crate::prune::options::Mode;
+use crate::prune::options::RunMode;
 
 /// Opens a journal for reading.
 pub(super) fn open(path: &Path) -> Result<File, JournalError> {
@@ -73,10 +73,10 @@ impl Drop for Locked {
 
 /// Holds the journal: against everybody to act on it, against writers to look.
 /// Where there are no locks, nobody is held off.
-pub(super) fn lock(file: File, path: &Path, mode: Mode) -> Result<Locked, JournalError> {
+pub(super) fn lock(file: File, path: &Path, mode: RunMode) -> Result<Locked, JournalError> {
     let how = match mode {
-        Mode::Execute => FlockOperation::NonBlockingLockExclusive,
-        Mode::DryRun => FlockOperation::NonBlockingLockShared,
+        RunMode::Execute => FlockOperation::NonBlockingLockExclusive,
+        RunMode::DryRun => FlockOperation::NonBlockingLockShared,
     };
     match rustix::fs::flock(&file, how) {
         Err(Errno::WOULDBLOCK) => {

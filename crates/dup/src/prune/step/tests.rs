@@ -1,6 +1,9 @@
 //! What steps and reasons read like.
 
+use rustix::io::Errno;
+
 use super::*;
+use crate::prune::sys::Failed;
 
 #[test]
 fn steps_read_as_sentences() {
@@ -55,7 +58,7 @@ fn actions_parse() {
 
 #[test]
 fn reasons_count_by_kind() {
-    let mut summary = Summary::default();
+    let mut summary = PruneSummary::default();
     summary.skip(&Skip::AlreadyLinked);
     assert!(summary.is_clean());
     summary.skip(&Skip::System {

@@ -108,8 +108,8 @@ fn dry_run_says_what_the_run_does_and_does_nothing() {
     for index in 0..4 {
         let tree = sample();
         let real = options(actions(&tree)[index].clone());
-        let dry = Options {
-            mode: Mode::DryRun,
+        let dry = PruneOptions {
+            mode: RunMode::DryRun,
             ..real.clone()
         };
         let before = snapshot(tree.path());
@@ -132,8 +132,8 @@ fn full_keeper_hands_over() {
     }
     let mut options = options(Action::Hardlink);
     options.max_links = Some(3);
-    let dry = Options {
-        mode: Mode::DryRun,
+    let dry = PruneOptions {
+        mode: RunMode::DryRun,
         ..options.clone()
     };
     let (_, dry_lines) = run(&tree, &dry);

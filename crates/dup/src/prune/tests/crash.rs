@@ -49,7 +49,7 @@ fn child() {
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
         fail::arm(kill_at, fail::Fault::Kill);
-        let undone = undo::undo(&journal_path, Mode::Execute, &Cancel::new(), &mut |_| {});
+        let undone = undo::undo(&journal_path, RunMode::Execute, &Cancel::new(), &mut |_| {});
         undone.unwrap();
         fail::disarm();
         return;
@@ -123,7 +123,7 @@ fn every_kill(name: &str) {
         // And undo finds a journal that it can use.
         let undone = super::super::undo(
             &tree.scratch("journal"),
-            Mode::Execute,
+            RunMode::Execute,
             &Cancel::new(),
             &mut |_| {},
         );

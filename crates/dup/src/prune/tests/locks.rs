@@ -92,7 +92,7 @@ fn while_moving_to_another_file_system_and_back() {
         },
         |tree| {
             let journal = tree.scratch("journal");
-            undo(&journal, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+            undo(&journal, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
         },
     );
 }
@@ -112,7 +112,7 @@ fn while_undoing() {
             },
             |tree| {
                 let journal = tree.scratch("journal");
-                undo(&journal, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+                undo(&journal, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
             },
         );
     }
@@ -131,7 +131,7 @@ fn what_a_living_run_holds_is_left_alone() {
         let theirs = temporaries(tree.path());
         let lock = open(&tree.join("b"));
         flock(&lock, FlockOperation::LockShared).unwrap();
-        for mode in [Mode::DryRun, Mode::Execute] {
+        for mode in [RunMode::DryRun, RunMode::Execute] {
             let mut options = options(action.clone());
             options.mode = mode;
             let (summary, lines) = run(&tree, &options);

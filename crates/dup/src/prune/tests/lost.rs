@@ -131,7 +131,7 @@ fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
         let second = tree.scratch("second");
         fs::copy(tree.scratch("journal"), &second).unwrap();
         let other = move || {
-            let _ = undo(&second, Mode::Execute, &Cancel::new(), &mut |_| {});
+            let _ = undo(&second, RunMode::Execute, &Cancel::new(), &mut |_| {});
         };
         fail::arm(n, fail::Fault::Run(Box::new(other)));
         let (_, lines) = undo_all(&tree);
@@ -148,7 +148,7 @@ fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
     }
 }
 
-/// Mode and attributes that the file at hand is given through a descriptor, which
+/// RunMode and attributes that the file at hand is given through a descriptor, which
 /// its temporary name does not keep off, before any call but the last.
 fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>, undoes: bool) {
     for n in 0.. {
@@ -263,7 +263,7 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
             return bc_testkit::left_out("no user attributes in /dev/shm");
         }
         let mut options = options(action(to.path()));
-        options.metadata = Owners::Ignore;
+        options.on_metadata_diff = OnMetadataDiff::Ignore;
         let calls = {
             let Some((probe, to)) = pair() else { return };
             let mut options = options.clone();
@@ -418,7 +418,7 @@ fn the_original_of_a_killed_move_comes_back_by_undo() {
 fn undo_dry(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
     let journal = tree.scratch("journal");
-    let summary = undo(&journal, Mode::DryRun, &Cancel::new(), &mut |event| {
+    let summary = undo(&journal, RunMode::DryRun, &Cancel::new(), &mut |event| {
         lines.push(format!("{event:?}"));
     });
     (summary.unwrap(), lines)

@@ -30,7 +30,7 @@ use bc_walk::FileStat;
 use super::*;
 
 /// Every regular file below `root`, by content: groups of two or more names.
-pub(super) fn groups(root: &Path) -> Vec<Group> {
+pub(super) fn groups(root: &Path) -> Vec<FileGroup> {
     let mut by_content: BTreeMap<Vec<u8>, Vec<FileRef>> = BTreeMap::new();
     for path in files(root) {
         let content = fs::read(&path).unwrap();
@@ -42,7 +42,7 @@ pub(super) fn groups(root: &Path) -> Vec<Group> {
     by_content
         .into_values()
         .filter(|files| files.len() > 1)
-        .map(|files| Group { files })
+        .map(|files| FileGroup { files })
         .collect()
 }
 
@@ -162,14 +162,14 @@ pub(super) fn content() -> Vec<u8> {
     (0..9000u32).flat_map(u32::to_le_bytes).collect()
 }
 
-pub(super) fn options(action: Action) -> Options {
-    Options {
-        mode: Mode::Execute,
-        rules: Rules {
+pub(super) fn options(action: Action) -> PruneOptions {
+    PruneOptions {
+        mode: RunMode::Execute,
+        rules: KeepRules {
             keep: vec!["first".parse().unwrap()],
             roots: Roots::Any,
         },
-        ..Options::new(action)
+        ..PruneOptions::new(action)
     }
 }
 
@@ -185,28 +185,30 @@ pub(super) fn actions(tree: &TestTree) -> Vec<Action> {
 }
 
 /// Runs and gives the totals and each line a front end would print.
-pub(super) fn run(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
+pub(super) fn run(tree: &TestTree, options: &PruneOptions) -> (PruneSummary, Vec<String>) {
     run_groups(groups(tree.path()), options, None)
 }
 
 pub(super) fn run_groups(
-    groups: Vec<Group>,
-    options: &Options,
+    groups: Vec<FileGroup>,
+    options: &PruneOptions,
     journal: Option<&mut Journal>,
-) -> (Summary, Vec<String>) {
+) -> (PruneSummary, Vec<String>) {
     let mut lines = Vec::new();
     let summary = prune(groups, options, journal, &Cancel::new(), &mut |event| {
         lines.push(match event {
-            Event::Step(step, Outcome::Skipped(skip)) => format!("{step}: {skip}"),
-            Event::Step(step, Outcome::Done { lost, .. }) if !lost.is_empty() => {
+            PruneEvent::Step(step, StepOutcome::Skipped(skip)) => format!("{step}: {skip}"),
+            PruneEvent::Step(step, StepOutcome::Done { lost, .. }) if !lost.is_empty() => {
                 format!("{step}: without {}", lost.join("; "))
             }
-            Event::Step(step, _) => step.to_string(),
-            Event::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
-            Event::Unwatched(path, errno) => format!("{}: no lease: {errno}", bc_fs::Escaped(path)),
-            Event::Unasked(path) => format!("unasked {path:?}"),
-            Event::Stuck(path, errno) => format!("{}: stuck: {errno}", bc_fs::Escaped(path)),
-            Event::Journal(skip) => skip.to_string(),
+            PruneEvent::Step(step, _) => step.to_string(),
+            PruneEvent::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
+            PruneEvent::Unwatched(path, errno) => {
+                format!("{}: no lease: {errno}", bc_fs::Escaped(path))
+            }
+            PruneEvent::Unasked(path) => format!("unasked {path:?}"),
+            PruneEvent::Stuck(path, errno) => format!("{}: stuck: {errno}", bc_fs::Escaped(path)),
+            PruneEvent::Journal(skip) => skip.to_string(),
         });
     });
     (summary, lines)
@@ -222,7 +224,7 @@ pub(super) fn create(
 }
 
 /// The system calls of an undisturbed run, by name.
-pub(super) fn calls_of(tree: &TestTree, options: &Options) -> Vec<&'static str> {
+pub(super) fn calls_of(tree: &TestTree, options: &PruneOptions) -> Vec<&'static str> {
     fail::arm(usize::MAX, fail::Fault::Kill);
     run(tree, options);
     fail::disarm()

@@ -19,13 +19,16 @@ pub(super) fn moved(to: &Path, tree: &TestTree, name: &str) -> PathBuf {
 pub(super) fn undo_all(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
     let journal = tree.scratch("journal");
-    let summary = undo(&journal, Mode::Execute, &Cancel::new(), &mut |event| {
+    let summary = undo(&journal, RunMode::Execute, &Cancel::new(), &mut |event| {
         lines.push(format!("{event:?}"));
     });
     (summary.unwrap(), lines)
 }
 
-pub(super) fn run_journalled(tree: &TestTree, options: &Options) -> (Summary, Vec<String>) {
+pub(super) fn run_journalled(
+    tree: &TestTree,
+    options: &PruneOptions,
+) -> (PruneSummary, Vec<String>) {
     let mut journal = create(&tree.scratch("journal"), options.action.clone(), tree).unwrap();
     run_groups(groups(tree.path()), options, Some(&mut journal))
 }
@@ -130,7 +133,7 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
             }
             let mut options = options(action(to.path()));
             if ignore {
-                options.metadata = Owners::Ignore;
+                options.on_metadata_diff = OnMetadataDiff::Ignore;
             }
             let calls = {
                 let Some((probe, to)) = two_file_systems() else {
@@ -144,7 +147,7 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
                 );
                 calls_of(
                     &probe,
-                    &Options {
+                    &PruneOptions {
                         action: action(to.path()),
                         ..options.clone()
                     },
@@ -241,7 +244,7 @@ fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     assert_eq!(files(tree.path()).len(), 3, "{context}");
     check_moved(to, &context);
     assert!(temporaries(tree.path()).is_empty(), "{context}");
-    let undone = undo(&second, Mode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
+    let undone = undo(&second, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
     assert_eq!(undone.failed, 0, "{context}");
     let is_ours = |path: &PathBuf| leftover::is_ours(path.file_name().unwrap().as_bytes());
     let without = |mut tree: BTreeMap<PathBuf, Vec<u8>>| {
@@ -383,7 +386,7 @@ fn metadata_never_goes_to_a_file_that_took_the_name() {
         };
         tree.mode("b/one", 0o4755);
         let mut options = options(action(to.path()));
-        options.metadata = Owners::Ignore;
+        options.on_metadata_diff = OnMetadataDiff::Ignore;
         run_journalled(&tree, &options);
         let victim = tree.scratch("victim");
         fs::write(&victim, content()).unwrap();

@@ -12,9 +12,9 @@ fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-fn group(files: &[(&Path, &Path)]) -> Group {
+fn group(files: &[(&Path, &Path)]) -> FileGroup {
     let files = files.iter().map(|(root, path)| file_ref(root, path));
-    Group {
+    FileGroup {
         files: files.collect(),
     }
 }
@@ -41,14 +41,14 @@ fn a_tree_that_comes_to_lie_below_a_reference_is_left_alone() {
             group(&[(&a, &tree.join("a/keep")), (&b, &tree.join("b/one"))]),
             group(&[(&a, &tree.join("a/three")), (&b, &tree.join("b/three"))]),
         ];
-        let options = Options {
+        let options = PruneOptions {
             references: Arc::new(Subtrees::open([bytes(&tree.join("archive"))]).unwrap()),
             ..options(action.clone())
         };
         let before = inode(tree.join("b/three"));
         let mut lines = Vec::new();
         prune(groups, &options, None, &Cancel::new(), &mut |event| {
-            let Event::Step(step, outcome) = event else {
+            let PruneEvent::Step(step, outcome) = event else {
                 panic!("{event:?}");
             };
             if lines.is_empty() {
@@ -58,8 +58,8 @@ fn a_tree_that_comes_to_lie_below_a_reference_is_left_alone() {
             lines.push((step.to_string(), outcome.clone()));
         });
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(matches!(lines[0].1, Outcome::Done { .. }), "{lines:?}");
-        assert_eq!(lines[1].1, Outcome::Skipped(Skip::Protected));
+        assert!(matches!(lines[0].1, StepOutcome::Done { .. }), "{lines:?}");
+        assert_eq!(lines[1].1, StepOutcome::Skipped(Skip::Protected));
         assert_eq!(inode(tree.join("archive/b/three")), before);
     }
 }
@@ -73,7 +73,7 @@ fn references_count_whatever_the_groups_say() {
             bytes(&tree.join("link/../b/")),
             bytes(&tree.join("c/two-too")),
         ];
-        let options = Options {
+        let options = PruneOptions {
             references: Arc::new(Subtrees::open(named).unwrap()),
             ..options(action)
         };
@@ -91,7 +91,7 @@ fn references_count_whatever_the_groups_say() {
 fn a_destination_below_a_reference_takes_nothing() {
     let tree = sample();
     let before = snapshot(tree.path());
-    let options = Options {
+    let options = PruneOptions {
         references: Arc::new(Subtrees::open([bytes(&tree.join("c"))]).unwrap()),
         ..options(Action::Move(bytes(&tree.join("none/../c/new"))))
     };
@@ -121,8 +121,8 @@ fn every_failure_on_the_way_up_stops_the_step() {
     }
 }
 
-fn below_c(tree: &TestTree) -> Options {
-    Options {
+fn below_c(tree: &TestTree) -> PruneOptions {
+    PruneOptions {
         references: Arc::new(Subtrees::open([bytes(&tree.join("c"))]).unwrap()),
         ..options(Action::Delete)
     }

@@ -25,8 +25,8 @@ fn different_metadata_is_refused_unless_ignored() {
             0o600
         );
         assert_eq!(snapshot(tree.path()), before);
-        let ignoring = Options {
-            metadata: Owners::Ignore,
+        let ignoring = PruneOptions {
+            on_metadata_diff: OnMetadataDiff::Ignore,
             ..options(action)
         };
         let (summary, lines) = run(&tree, &ignoring);
@@ -107,7 +107,7 @@ fn one_file_under_two_paths_is_never_deleted() {
     let once = file_ref(tree.path(), &tree.join("only"));
     let mut twice = once.clone();
     twice.path = tree.path().join("./only").as_os_str().as_bytes().to_vec();
-    let group = Group {
+    let group = FileGroup {
         files: vec![once.clone(), twice.clone()],
     };
     for action in actions(&tree) {
@@ -117,7 +117,7 @@ fn one_file_under_two_paths_is_never_deleted() {
     }
     // And a report that claims they are two files, which they are not.
     twice.id.ino += 1;
-    let group = Group {
+    let group = FileGroup {
         files: vec![once, twice],
     };
     for action in actions(&tree) {
@@ -146,7 +146,7 @@ fn equal_stamps_with_other_bytes_are_caught() {
     let tree = TestTree::new();
     tree.write("a", "one content").write("b", "two content");
     tree.mtime("a", 1_000_000, 0).mtime("b", 1_000_000, 0);
-    let group = Group {
+    let group = FileGroup {
         files: ["a", "b"]
             .map(|name| file_ref(tree.path(), &tree.join(name)))
             .to_vec(),

@@ -172,8 +172,8 @@ fn what_is_less_than_the_copy_is_in_the_way() {
                 continue;
             };
             let before = fs::read(&one).ok();
-            for mode in [Mode::DryRun, Mode::Execute] {
-                let options = Options {
+            for mode in [RunMode::DryRun, RunMode::Execute] {
+                let options = PruneOptions {
                     mode,
                     ..options(action(&to))
                 };
@@ -210,8 +210,8 @@ fn a_whole_copy_counts_as_made_and_stays() {
             let before = one.metadata().unwrap();
             let (would, mut dry) = run(
                 &tree,
-                &Options {
-                    mode: Mode::DryRun,
+                &PruneOptions {
+                    mode: RunMode::DryRun,
                     ..options(action(&to))
                 },
             );
@@ -270,15 +270,15 @@ fn two_files_with_one_destination_do_not_merge() {
         same_times(&tree, &tree.join("one"));
         let mut second = file_ref(&tree.join("b/.."), &tree.join("b/../one"));
         second.path = tree.join("b/../one").into_os_string().into_encoded_bytes();
-        let group = Group {
+        let group = FileGroup {
             files: vec![
                 file_ref(tree.path(), &tree.join("a/keep")),
                 file_ref(tree.path(), &tree.join("b/one")),
                 second,
             ],
         };
-        for mode in [Mode::DryRun, Mode::Execute] {
-            let options = Options {
+        for mode in [RunMode::DryRun, RunMode::Execute] {
+            let options = PruneOptions {
                 mode,
                 ..options(action(&to))
             };
@@ -316,7 +316,7 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
             let tree = quick_sample();
             let to = tree.scratch("moved");
             let one = copy_of_a_killed_run(&tree, &to);
-            let group = Group {
+            let group = FileGroup {
                 files: ["a/keep", "b/one"]
                     .map(|name| file_ref(tree.path(), &tree.join(name)))
                     .into(),

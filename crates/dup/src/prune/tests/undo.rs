@@ -37,7 +37,7 @@ fn facts(tree: &TestTree) -> BTreeMap<PathBuf, Facts> {
         .collect()
 }
 
-fn undo_all(tree: &TestTree, mode: Mode) -> (UndoSummary, Vec<String>) {
+fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
     let journal = tree.scratch("journal");
     let summary = undo(&journal, mode, &Cancel::new(), &mut |event| {
@@ -47,7 +47,7 @@ fn undo_all(tree: &TestTree, mode: Mode) -> (UndoSummary, Vec<String>) {
     (summary, lines)
 }
 
-fn prune_with_journal(tree: &TestTree, options: &Options) -> Summary {
+fn prune_with_journal(tree: &TestTree, options: &PruneOptions) -> PruneSummary {
     let groups = groups(tree.path());
     let path = tree.scratch("journal");
     let mut journal = Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
@@ -69,16 +69,16 @@ fn everything_comes_back() {
         );
         let action = actions(&tree)[index].clone();
         let mut options = options(action.clone());
-        options.metadata = Owners::Ignore;
+        options.on_metadata_diff = OnMetadataDiff::Ignore;
         let before = facts(&tree);
         let done = prune_with_journal(&tree, &options);
         assert_eq!(done.changed, 3);
         let between = snapshot(tree.path());
-        let (dry, lines) = undo_all(&tree, Mode::DryRun);
+        let (dry, lines) = undo_all(&tree, RunMode::DryRun);
         assert_eq!(dry.restored, 3, "{action:?}: {lines:?}");
         assert_eq!(snapshot(tree.path()), between);
 
-        let (summary, lines) = undo_all(&tree, Mode::Execute);
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
         assert_eq!(
             (summary.restored, summary.failed, summary.incomplete),
             (3, 0, 0),
@@ -91,7 +91,7 @@ fn everything_comes_back() {
             "{action:?}"
         );
 
-        let (again, lines) = undo_all(&tree, Mode::Execute);
+        let (again, lines) = undo_all(&tree, RunMode::Execute);
         assert_eq!(
             (again.restored, again.failed),
             (0, 0),
@@ -111,7 +111,7 @@ fn what_changed_since_is_left_alone() {
         let _ = fs::remove_file(tree.join("b/one"));
         tree.write("b/one", "new work").write("a/keep", "edited");
         let before = snapshot(tree.path());
-        let (summary, lines) = undo_all(&tree, Mode::Execute);
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
         assert!(summary.failed > 0, "{action:?}: {lines:?}");
         assert_eq!(tree.read("b/one"), b"new work");
         assert_eq!(tree.read("a/keep"), b"edited");
@@ -129,7 +129,7 @@ fn every_fault_of_undo_is_survived() {
             prune_with_journal(&tree, &options(action.clone()));
             let before = snapshot(tree.path());
             fail::arm(n, fail::Fault::Errno(rustix::io::Errno::IO));
-            let (_, lines) = undo_all(&tree, Mode::Execute);
+            let (_, lines) = undo_all(&tree, RunMode::Execute);
             let calls = fail::disarm();
             let context = format!("{action:?} failing at {n}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
@@ -138,7 +138,7 @@ fn every_fault_of_undo_is_survived() {
                 assert_eq!(facts(&tree), original, "{context}");
                 break;
             }
-            let (_, lines) = undo_all(&tree, Mode::Execute);
+            let (_, lines) = undo_all(&tree, RunMode::Execute);
             let context = format!("{context}, then {lines:?}");
             let now = facts(&tree);
             for (path, facts) in &original {
@@ -155,7 +155,7 @@ fn foreign_and_damaged_journals_are_refused() {
     fs::write(&path, "important notes\n").unwrap();
     assert!(create(&path, Action::Delete, &tree).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"important notes\n");
-    assert!(undo(&path, Mode::Execute, &Cancel::new(), &mut |_| {}).is_err());
+    assert!(undo(&path, RunMode::Execute, &Cancel::new(), &mut |_| {}).is_err());
 
     fs::remove_file(&path).unwrap();
     prune_with_journal(&tree, &options(Action::Hardlink));
@@ -186,7 +186,7 @@ fn set_user_id_needs_the_recorded_owner() {
         let tree = sample();
         tree.mode("b/one", 0o6755);
         let mut options = options(Action::Hardlink);
-        options.metadata = Owners::Ignore;
+        options.on_metadata_diff = OnMetadataDiff::Ignore;
         prune_with_journal(&tree, &options);
         tree
     };
@@ -195,7 +195,7 @@ fn set_user_id_needs_the_recorded_owner() {
 
     let tree = program();
     fail::arm(usize::MAX, fail::Fault::Kill);
-    let (summary, lines) = undo_all(&tree, Mode::Execute);
+    let (summary, lines) = undo_all(&tree, RunMode::Execute);
     let calls = fail::disarm();
     assert_eq!(mode(&tree), 0o6755, "{lines:?}");
     assert_eq!(summary.incomplete, 0, "{lines:?}");
@@ -213,7 +213,7 @@ fn set_user_id_needs_the_recorded_owner() {
     let chowns = calls.iter().enumerate().filter(|(_, op)| **op == "chown");
     let faults = chowns.map(|(n, _)| (n, fail::Fault::Errno(rustix::io::Errno::PERM)));
     fail::arm_all(faults.collect());
-    let (_, lines) = undo_all(&tree, Mode::Execute);
+    let (_, lines) = undo_all(&tree, RunMode::Execute);
     fail::disarm();
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
@@ -221,7 +221,7 @@ fn set_user_id_needs_the_recorded_owner() {
     // The content is somebody else's by now.
     let tree = program();
     std::os::unix::fs::chown(tree.join("a/keep"), Some(bc_testkit::NOBODY), None).unwrap();
-    let (_, lines) = undo_all(&tree, Mode::Execute);
+    let (_, lines) = undo_all(&tree, RunMode::Execute);
     assert_eq!(tree.join("b/one").metadata().unwrap().uid(), 0);
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");

@@ -6,16 +6,18 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 
 use super::reference;
+use crate::path::sibling;
+use crate::prune::compare::compare;
 use crate::prune::copy::digest;
 use crate::prune::distinct;
-use crate::prune::guard::{self, Held, compare};
 use crate::prune::journal::Entry;
 use crate::prune::leftover::Mark;
-use crate::prune::options::Mode;
-use crate::prune::step::Skip;
+use crate::prune::open_file::{self, OpenFile};
+use crate::prune::options::RunMode;
+use crate::prune::skip::Skip;
 use crate::prune::temp::Temps;
 use crate::prune::{claim, delete, leftover, sys};
 
@@ -42,9 +44,9 @@ pub(super) struct Back {
 impl Leftovers {
     /// Removes what holds nothing from the directories of a step, and notes
     /// what may hold a file.
-    pub(super) fn look(&mut self, entry: &Entry, mode: Mode, cancel: &Cancel) {
+    pub(super) fn look(&mut self, entry: &Entry, mode: RunMode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
+            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
             if let Some(path) = sys::real_path(&dir) {
@@ -54,7 +56,7 @@ impl Leftovers {
                 continue;
             }
             let mut last = Vec::new();
-            let done = leftover::clear(&dir, mode == Mode::Execute, |name, _| {
+            let done = leftover::clear(&dir, mode == RunMode::Execute, |name, _| {
                 let is_last = is_last(entry, &dir, name, cancel);
                 last.extend(is_last.then(|| name.to_owned()));
                 is_last
@@ -76,14 +78,14 @@ impl Leftovers {
         &mut self,
         entry: &Entry,
         copy: Option<Mark>,
-        mode: Mode,
+        mode: RunMode,
         cancel: &Cancel,
     ) -> Result<Back, Skip> {
         let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>, other: Option<Mark>| {
             let (Some(path), Some(id)) = (path, id) else {
                 return Ok(false);
             };
-            match guard::open_parent(&reference(&path, &entry.target)) {
+            match open_file::open_parent(&reference(&path, &entry.target)) {
                 Ok((dir, name)) => {
                     self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)
                 }
@@ -100,32 +102,32 @@ impl Leftovers {
         entry: &Entry,
         (dir, name): (&OwnedFd, &CString),
         (id, other): (Identity, Option<Mark>),
-        mode: Mode,
+        mode: RunMode,
         cancel: &Cancel,
     ) -> Result<bool, Skip> {
-        let here = FileStat::from(&sys::stat(dir)?).id;
+        let here = sys::stat(dir)?.id;
         let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
             return Ok(false);
         };
-        if guard::identity_at(dir, name)?.is_some() {
+        if open_file::identity_at(dir, name)?.is_some() {
             return Ok(false);
         }
         // The number of its device may be another one since it was mounted again; after a copy of
         // the whole tree its own is, and the name tells which file was made of it.
         let size = entry.target.stamp().size;
-        let is_it = |held: &Held| {
+        let is_it = |held: &OpenFile| {
             let told = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
             (told || held.stat.id.ino == id.ino)
                 && held.stat.stamp.size == size
                 && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
         };
-        let found = names
-            .iter()
-            .position(|left| Held::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held)));
+        let found = names.iter().position(|left| {
+            OpenFile::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held))
+        });
         let Some(at) = found else {
             return Ok(false);
         };
-        if mode == Mode::Execute {
+        if mode == RunMode::Execute {
             let _claim = claim::alone(dir).ok_or(Skip::InUse)?;
             sys::rename_new(dir, &names[at], dir, name)?;
             sys::sync_dir(dir)?;
@@ -145,14 +147,13 @@ impl Leftovers {
         }
         let rest = |path: Option<Vec<u8>>, id: Identity| {
             let path = path?;
-            let (dir, name) = guard::open_parent(&reference(&path, &entry.target)).ok()?;
-            let names = self.found.get(&FileStat::from(&sys::stat(&dir).ok()?).id)?;
+            let (dir, _) = open_file::open_parent(&reference(&path, &entry.target)).ok()?;
+            let names = self.found.get(&sys::stat(&dir).ok()?.id)?;
             let left = names.iter().find(|left| {
                 leftover::aside_for(left.as_bytes()).is_some()
-                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.st_ino == id.ino)
+                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.id.ino == id.ino)
             })?;
-            let above = &path[..path.len() - name.as_bytes().len()];
-            Some([above, left.as_bytes()].concat())
+            Some(sibling(&path, left.as_bytes()))
         };
         rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
     }
@@ -205,14 +206,14 @@ impl Leftovers {
         if self.found.values().all(Vec::is_empty) {
             return;
         }
-        let Ok((here, name)) = guard::open_parent(&reference(path, &entry.target)) else {
+        let Ok((here, name)) = open_file::open_parent(&reference(path, &entry.target)) else {
             return;
         };
-        let Ok(kept) = Held::find(&here, &name, path) else {
+        let Ok(kept) = OpenFile::find(&here, &name, path) else {
             return;
         };
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| FileStat::from(&stat).id) else {
+            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
             let Some(names) = self.found.get_mut(&id) else {
@@ -237,29 +238,35 @@ impl Leftovers {
 fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     let size = entry.target.stamp().size;
     let bears = |dir: &OwnedFd, name: &CStr| {
-        Held::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
+        OpenFile::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
             held.stat.stamp.size == size
                 && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
         })
     };
-    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.st_nlink == 1);
+    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
     if leftover::is_probe(name) || !alone || !bears(dir, name) {
         return false;
     }
     let recorded = [&entry.target, &entry.keeper];
-    let mut places = recorded
-        .into_iter()
-        .filter_map(|recorded| guard::open_parent(&reference(&recorded.path()?, recorded)).ok());
+    let mut places = recorded.into_iter().filter_map(|recorded| {
+        open_file::open_parent(&reference(&recorded.path()?, recorded)).ok()
+    });
     !places.any(|(dir, name)| {
         bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
     })
 }
 
-fn remove(kept: &Held, dir: &OwnedFd, name: &CString, temps: &mut Temps, cancel: &Cancel) -> bool {
+fn remove(
+    kept: &OpenFile,
+    dir: &OwnedFd,
+    name: &CString,
+    temps: &mut Temps,
+    cancel: &Cancel,
+) -> bool {
     if leftover::aside_for(name.as_bytes()).is_some() {
         return false;
     }
-    let Ok(found) = Held::find(dir, name, name.as_bytes()) else {
+    let Ok(found) = OpenFile::find(dir, name, name.as_bytes()) else {
         return false;
     };
     let removed = if found.stat.id == kept.stat.id {
@@ -278,5 +285,5 @@ fn directories(entry: &Entry) -> impl Iterator<Item = (OwnedFd, CString)> {
     places
         .into_iter()
         .flatten()
-        .filter_map(|path| guard::open_parent(&reference(&path, &entry.target)).ok())
+        .filter_map(|path| open_file::open_parent(&reference(&path, &entry.target)).ok())
 }

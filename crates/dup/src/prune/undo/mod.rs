@@ -22,14 +22,15 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
+use crate::path::split;
 use crate::prune::claim::Blocked;
 use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
-use crate::prune::guard::{self, Held, identity_at};
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
-use crate::prune::options::Mode;
-use crate::prune::plan::{self, FileRef};
+use crate::prune::keep::FileRef;
+use crate::prune::open_file::{self, OpenFile, identity_at};
+use crate::prune::options::RunMode;
 use crate::prune::relocate;
-use crate::prune::step::Skip;
+use crate::prune::skip::Skip;
 use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
 
@@ -45,7 +46,7 @@ use crate::prune::temp::{Temps, replace};
 /// being written; then nothing was changed.
 pub fn undo(
     path: &Path,
-    mode: Mode,
+    mode: RunMode,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, JournalError> {
@@ -83,7 +84,7 @@ pub fn undo(
             .put_back(&entry, place.took_effect, copy, &path)
             .unwrap_or_else(UndoOutcome::Failed);
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
-            && mode == Mode::Execute
+            && mode == RunMode::Execute
         {
             undo.leftovers
                 .remove_equal(&entry, &path, &mut undo.temps, cancel);
@@ -124,7 +125,7 @@ pub fn undo(
 }
 
 struct Undo<'a> {
-    mode: Mode,
+    mode: RunMode,
     cancel: &'a Cancel,
     temps: Temps,
     blocked: Blocked,
@@ -166,9 +167,9 @@ fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
 }
 
 fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
-    let (dir, name) = guard::open_parent(&reference(path, recorded))?;
+    let (dir, name) = open_file::open_parent(&reference(path, recorded))?;
     let stat = match sys::stat_at(&dir, &name) {
-        Ok(stat) => Some(FileStat::from(&stat)),
+        Ok(stat) => Some(stat),
         Err(Failed {
             errno: Errno::NOENT,
             ..
@@ -181,21 +182,21 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
 impl Found {
     /// Holds what the name leads to; a symbolic link itself, not its target.
     /// What is done to it from here on shows in its change time.
-    fn hold(self, path: &[u8]) -> Result<Held, Skip> {
+    fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
         let expected = self.stat.ok_or(Skip::Gone)?;
         let held = match expected.kind() {
             FileKind::Symlink => {
                 let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
                     .map_err(|errno| Failed { op: "open", errno })?;
-                Held::link(file, &self.dir, &self.name, path)?
+                OpenFile::link(file, &self.dir, &self.name, path)?
             }
-            _ => Held::find(&self.dir, &self.name, path)?,
+            _ => OpenFile::find(&self.dir, &self.name, path)?,
         };
         if held.stat.id != expected.id {
             return Err(Skip::Changed);
         }
-        guard::wait_past(held.stat.stamp.ctime_ns);
+        open_file::wait_past(held.stat.stamp.ctime_ns);
         Ok(held)
     }
 }
@@ -214,7 +215,7 @@ impl Undo<'_> {
         let back = self
             .leftovers
             .put_back(entry, mark, self.mode, self.cancel)?;
-        if self.mode == Mode::DryRun && (back.original || back.copy) {
+        if self.mode == RunMode::DryRun && (back.original || back.copy) {
             return Ok(UndoOutcome::Would);
         }
         let outcome = match self.entry(entry, took_effect, copy, path) {
@@ -283,7 +284,7 @@ impl Undo<'_> {
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
                 let leads = sys::stat_through(&there.dir, &there.name)?;
-                FileStat::from(&leads).id == entry.keeper.id()
+                leads.id == entry.keeper.id()
             }
             "hardlink" => there.stat.id == entry.keeper.id(),
             _ => false,
@@ -302,7 +303,7 @@ impl Undo<'_> {
 
     /// A file of its own with the recorded content needs nothing: undo was run
     /// before. Anything else is somebody's work since.
-    fn separate(&self, entry: &Entry, there: &Held) -> Result<UndoOutcome, Skip> {
+    fn separate(&self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
         Ok(UndoOutcome::Unneeded)
     }
@@ -314,7 +315,7 @@ impl Undo<'_> {
         entry: &Entry,
         path: &[u8],
         found: Found,
-        source: Option<&Held>,
+        source: Option<&OpenFile>,
     ) -> Result<UndoOutcome, Skip> {
         if found.stat.is_some() {
             return self.separate(entry, &found.hold(path)?);
@@ -337,7 +338,7 @@ impl Undo<'_> {
     }
 
     /// Proves that an open file has the content that the step was about.
-    fn is_recorded(&self, entry: &Entry, held: &Held) -> Result<(), Skip> {
+    fn is_recorded(&self, entry: &Entry, held: &OpenFile) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
         let same = held.stat.kind() == FileKind::File
             && held.stat.stamp.size == size
@@ -358,10 +359,9 @@ impl Undo<'_> {
         self.restored
             .entry(self.original(entry))
             .or_insert_with(|| (id, path.to_vec()));
-        let names = plan::split(path).1;
+        let names = split(path).1;
         let names = sys::name(names)
             .and_then(|name| sys::stat_at(dir, &name))
-            .map(|stat| FileStat::from(&stat))
             .ok()
             .filter(|stat| stat.id == id)
             .map(|stat| stat.nlink);
@@ -389,7 +389,7 @@ impl Undo<'_> {
     }
 
     fn would(&self) -> Option<UndoOutcome> {
-        (self.mode == Mode::DryRun).then_some(UndoOutcome::Would)
+        (self.mode == RunMode::DryRun).then_some(UndoOutcome::Would)
     }
 
     /// A temporary name in `dir` for the file that the entry records: a copy
@@ -399,7 +399,7 @@ impl Undo<'_> {
         &mut self,
         entry: &Entry,
         dir: &OwnedFd,
-        there: Option<&Held>,
+        there: Option<&OpenFile>,
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
         if let Some((id, path)) = self.restored.get(&self.original(entry))
             && let Ok(other) = find(path, &entry.target)
@@ -426,7 +426,7 @@ impl Undo<'_> {
         &mut self,
         entry: &Entry,
         dir: &OwnedFd,
-        there: Option<&Held>,
+        there: Option<&OpenFile>,
     ) -> Result<Copy, Skip> {
         let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;

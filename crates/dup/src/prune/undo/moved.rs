@@ -6,13 +6,15 @@ use bc_walk::{FileKind, FileStat};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::aside::give_up;
+use crate::prune::compare::compare;
 use crate::prune::distinct;
-use crate::prune::guard::{Held, compare};
 use crate::prune::journal::{Copy, Entry};
 use crate::prune::meta::Metadata;
-use crate::prune::relocate::{Arrived, How, Loss, Means, Move};
+use crate::prune::open_file::OpenFile;
+use crate::prune::options::OnMetadataDiff;
+use crate::prune::relocate::{Arrived, How, Means, Move};
+use crate::prune::skip::Skip;
 use crate::prune::standing::Origin;
-use crate::prune::step::Skip;
 use crate::prune::sys;
 
 impl Undo<'_> {
@@ -67,7 +69,7 @@ impl Undo<'_> {
         copy: Option<&Copy>,
         path: &[u8],
         found: Found,
-        mut held: Held,
+        mut held: OpenFile,
     ) -> Result<UndoOutcome, Skip> {
         held.watch()?;
         self.is_recorded(entry, &held)?;
@@ -101,7 +103,7 @@ impl Undo<'_> {
             how: if same { How::Rename } else { How::Copy },
             metadata,
             lost,
-            loss: Loss::Accept,
+            on_metadata_diff: OnMetadataDiff::Ignore,
             with: with.as_ref(),
             stays: Some(&stays),
             acceptable: None,
@@ -133,7 +135,12 @@ impl Undo<'_> {
     /// What the file is to have in its place: what it has where it was moved to,
     /// and what it had before if the move took that; of a file that is not the
     /// one that was moved, what that one had.
-    fn wanted(&self, entry: &Entry, copy: Option<&Copy>, there: &Held) -> Result<Metadata, Skip> {
+    fn wanted(
+        &self,
+        entry: &Entry,
+        copy: Option<&Copy>,
+        there: &OpenFile,
+    ) -> Result<Metadata, Skip> {
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
         match copy {
             Some(copy) if copy.id == there.stat.id => {
@@ -168,7 +175,7 @@ impl Undo<'_> {
         entry: &Entry,
         path: &[u8],
         original: Found,
-        mut copy: Held,
+        mut copy: OpenFile,
         wanted: Option<&Metadata>,
     ) -> Result<UndoOutcome, Skip> {
         let mut original = original.hold(path)?;

@@ -1,6 +1,6 @@
 //! What undo tells of each name, and in all.
 
-use crate::prune::step::Skip;
+use crate::prune::skip::Skip;
 
 /// What became of one step of the journal.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -23,9 +23,9 @@ fn cache(path: &Path) -> Cache {
     cache
 }
 
-fn search_with(root: &Path, options: &Options, cache: &mut Cache) -> (Listing, Scan) {
+fn search_with(root: &Path, options: &ScanOptions, cache: &mut Cache) -> (Listing, Scan) {
     let listing = list(root);
-    let progress = Progress::default();
+    let progress = ScanProgress::default();
     let scan = scan(&listing, options, Some(cache), &Cancel::new(), &progress).unwrap();
     (listing, scan)
 }
@@ -35,9 +35,9 @@ fn second_search_opens_nothing_and_finds_the_same() {
     for algorithm in ALGORITHMS {
         let tree = tree();
         let file = tree.scratch("cache");
-        let options = Options {
+        let options = ScanOptions {
             algorithm,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let expected = found(tree.path(), &options);
         assert!(!expected.is_empty());
@@ -66,7 +66,7 @@ fn second_search_opens_nothing_and_finds_the_same() {
 fn what_changed_is_read_again_even_with_its_mtime_set_back() {
     let tree = tree();
     let file = tree.scratch("cache");
-    let options = Options::default();
+    let options = ScanOptions::default();
     search_with(tree.path(), &options, &mut cache(&file));
     let before = fs::metadata(tree.join("00")).unwrap().modified().unwrap();
     let mut content = tree.read("00");
@@ -100,8 +100,8 @@ fn files_written_just_now_are_not_remembered() {
     let file = tree.scratch("cache");
     // Not pretending: the files are younger than two seconds before the search.
     let mut now = Cache::open(&file, Location::Named).unwrap();
-    search_with(tree.path(), &Options::default(), &mut now);
-    let (_, scan) = search_with(tree.path(), &Options::default(), &mut cache(&file));
+    search_with(tree.path(), &ScanOptions::default(), &mut now);
+    let (_, scan) = search_with(tree.path(), &ScanOptions::default(), &mut cache(&file));
     assert_eq!(scan.stats.remembered, 0);
 }
 
@@ -119,7 +119,7 @@ fn quiet_about_expected_panics() {
 }
 
 /// A tree, its groups, and the bytes of a sound cache of it.
-fn sound_cache(tree: &TestTree, options: &Options) -> (Vec<Vec<Vec<u8>>>, Vec<u8>) {
+fn sound_cache(tree: &TestTree, options: &ScanOptions) -> (Vec<Vec<Vec<u8>>>, Vec<u8>) {
     let expected = found(tree.path(), options)
         .iter()
         .map(|group| group.iter().map(|name| name.clone().into_bytes()).collect())
@@ -141,7 +141,7 @@ fn write_private(file: &Path, content: &[u8]) {
 fn nothing_is_recorded_or_recalled_where_inode_numbers_may_move() {
     let tree = tree();
     let file = tree.scratch("cache");
-    let options = Options::default();
+    let options = ScanOptions::default();
     let unstable = || {
         let mut cache = cache(&file);
         cache.pretend_unstable();
@@ -165,7 +165,7 @@ fn nothing_is_recorded_or_recalled_where_inode_numbers_may_move() {
 #[test]
 fn damaged_caches_are_set_aside_under_new_names() {
     quiet_about_expected_panics();
-    let options = Options::default();
+    let options = ScanOptions::default();
     let tree = tree();
     let (expected, sound) = sound_cache(&tree, &options);
     let file = tree.scratch("cache");
@@ -207,7 +207,7 @@ fn damaged_caches_are_set_aside_under_new_names() {
 #[test]
 fn whatever_byte_is_wrong_the_groups_are_right() {
     quiet_about_expected_panics();
-    let options = Options::default();
+    let options = ScanOptions::default();
     let tree = TestTree::new();
     for index in 0..12u8 {
         tree.write(format!("{index:02}"), vec![index / 2; 5000]);
@@ -248,7 +248,7 @@ fn whatever_byte_is_wrong_the_groups_are_right() {
 fn what_never_was_a_cache_is_left_as_it_is() {
     quiet_about_expected_panics();
     let tree = tree();
-    let options = Options::default();
+    let options = ScanOptions::default();
     let (expected, sound) = sound_cache(&tree, &options);
     let foreign = tree.scratch("foreign.redb");
     let table: redb::TableDefinition<'_, u64, u64> = redb::TableDefinition::new("addresses");
@@ -303,7 +303,7 @@ fn what_never_was_a_cache_is_left_as_it_is() {
 fn what_others_may_write_is_not_believed() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let tree = tree();
-    let options = Options::default();
+    let options = ScanOptions::default();
     let (_, sound) = sound_cache(&tree, &options);
     let file = tree.scratch("cache");
     for mode in [0o660, 0o606, 0o666] {
@@ -333,7 +333,7 @@ fn what_others_may_write_is_not_believed() {
 fn two_searches_at_once_are_safe() {
     let tree = tree();
     let file = tree.scratch("cache");
-    let options = Options::default();
+    let options = ScanOptions::default();
     let expected = found(tree.path(), &options);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -357,11 +357,11 @@ fn two_searches_at_once_are_safe() {
 fn unusable_places_are_done_without() {
     let tree = tree();
     tree.write("../plain", "a file");
-    let expected = found(tree.path(), &Options::default());
+    let expected = found(tree.path(), &ScanOptions::default());
     let mut cache = cache(&tree.scratch("plain/cache"));
-    let (listing, scan) = search_with(tree.path(), &Options::default(), &mut cache);
+    let (listing, scan) = search_with(tree.path(), &ScanOptions::default(), &mut cache);
     assert_eq!(
-        paths(&listing, &scan, &Options::default()).len(),
+        paths(&listing, &scan, &ScanOptions::default()).len(),
         expected.len()
     );
     assert_eq!(cache.messages().len(), 1, "{:?}", cache.messages());

@@ -11,8 +11,8 @@ use super::*;
 /// Groups of files of names, largest size first.
 type Groups = Vec<Vec<Vec<EntryId>>>;
 
-fn found(listing: &Listing, options: &Options) -> (Groups, Stats) {
-    let mut stats = Stats::default();
+fn found(listing: &Listing, options: &ScanOptions) -> (Groups, ScanStats) {
+    let mut stats = ScanStats::default();
     let candidates = Candidates::find(listing, options, &mut stats);
     let names = |one| candidates.names(one).to_vec();
     let groups = candidates
@@ -26,7 +26,7 @@ fn found(listing: &Listing, options: &Options) -> (Groups, Stats) {
     (groups, stats)
 }
 
-fn expected(listing: &Listing, options: &Options) -> (Groups, u64) {
+fn expected(listing: &Listing, options: &ScanOptions) -> (Groups, u64) {
     let mut sizes: BTreeMap<Reverse<u64>, BTreeMap<Identity, Vec<EntryId>>> = BTreeMap::new();
     for entry in listing.ids() {
         let meta = listing.meta(entry).unwrap();
@@ -75,9 +75,9 @@ fn sizes_and_links_as_by_maps() {
     }
     let listing = list(root);
     for hard_links in [HardLinks::OneFile, HardLinks::Duplicates] {
-        let options = Options {
+        let options = ScanOptions {
             hard_links,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let (groups, stats) = found(&listing, &options);
         let (expected, bytes) = expected(&listing, &options);
@@ -98,9 +98,9 @@ fn many_size_groups_are_told_apart_on_any_number_of_workers() {
     }
     let listing = list(tree.path());
     let on = |workers| {
-        let options = Options {
+        let options = ScanOptions {
             workers,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let scan = search(&listing, &options);
         assert_eq!(scan.groups().len(), 2 * groups::GROUPS + 9);
@@ -121,20 +121,17 @@ fn digests_that_begin_alike_are_told_apart() {
         tree.write(name, "same");
     }
     let listing = list(tree.path());
-    let options = Options::default();
-    let (cancel, progress) = (Cancel::new(), Progress::default());
-    let candidates = Candidates::find(&listing, &options, &mut Stats::default());
-    let context = Context {
-        listing: &listing,
-        table: Table::new(&candidates, listing.len(), 16, table::Both::OfSome),
-        prefixes: Mutex::default(),
-        extents: space::Extents::default(),
-        references: Default::default(),
-        candidates: &candidates,
-        options: &options,
-        cancel: &cancel,
-        progress: &progress,
-    };
+    let options = ScanOptions::default();
+    let (cancel, progress) = (Cancel::new(), ScanProgress::default());
+    let candidates = Candidates::find(&listing, &options, &mut ScanStats::default());
+    let context = Context::new(
+        &listing,
+        &candidates,
+        Both::OfSome,
+        &options,
+        &cancel,
+        &progress,
+    );
     for (one, last) in (0..).zip([7, 3, 7, 3, 5]) {
         let mut digest = [1; 16];
         digest[15] = last;

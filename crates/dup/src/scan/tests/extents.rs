@@ -56,11 +56,11 @@ fn sync(mount: &Mount) {
     }
 }
 
-fn algorithms() -> [Options; 2] {
-    // Large files are read in rounds with the first, at once with the second.
-    [Algorithm::Xxh128, Algorithm::Sha256].map(|algorithm| Options {
+fn algorithms() -> [ScanOptions; 2] {
+    // Large files are read in stages with the first, at once with the second.
+    [Algorithm::Xxh128, Algorithm::Sha256].map(|algorithm| ScanOptions {
         algorithm,
-        ..Options::default()
+        ..ScanOptions::default()
     })
 }
 
@@ -119,9 +119,9 @@ fn many_small_ones_are_read_once() {
             .status();
         assert!(status.unwrap().success());
         let listing = list(&mount.at);
-        let options = Options {
+        let options = ScanOptions {
             workers: 2,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let scan = later(|| search(&listing, &options));
         assert_eq!(scan.groups().len(), many as usize);
@@ -152,8 +152,8 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
             let mut cache = Cache::open(&place, Location::Named).unwrap();
             cache.pretend_later(3_600_000_000_000);
             let cache = cached.then_some(&mut cache);
-            let (cancel, progress) = (Cancel::new(), Progress::default());
-            let scan = scan(&listing, &Options::default(), cache, &cancel, &progress).unwrap();
+            let (cancel, progress) = (Cancel::new(), ScanProgress::default());
+            let scan = scan(&listing, &ScanOptions::default(), cache, &cancel, &progress).unwrap();
             (scan.wasted(), scan.stats.remembered)
         };
         assert_eq!(wasted(false), (one, 0));
@@ -224,8 +224,8 @@ fn what_others_share_is_not_wasted() {
         clone(mount, "group/a", "other.a");
         let root = mount.at.join("group");
         let one = 200_000_u64.next_multiple_of(4096);
-        assert_eq!(search(&list(&root), &Options::default()).wasted(), one);
+        assert_eq!(search(&list(&root), &ScanOptions::default()).wasted(), one);
         clone(mount, "group/b", "other.b");
-        assert_eq!(search(&list(&root), &Options::default()).wasted(), 0);
+        assert_eq!(search(&list(&root), &ScanOptions::default()).wasted(), 0);
     });
 }

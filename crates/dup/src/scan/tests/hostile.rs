@@ -29,9 +29,9 @@ fn files_that_change_leave_their_group_and_are_told_once() {
         other[size / 2] = 6;
         fs::write(tree.join("d"), &other).unwrap();
         tree.remove("e").symlink("a", "e");
-        let options = Options {
+        let options = ScanOptions {
             workers,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let scan = search(&listing, &options);
         assert_eq!(scan.groups().len(), 0, "{size}");
@@ -55,7 +55,7 @@ fn unreadable_files_are_equal_to_nothing() {
     for name in ["a", "b", "c"] {
         tree.remove(name).dir(name);
     }
-    let scan = search(&listing, &Options::default());
+    let scan = search(&listing, &ScanOptions::default());
     assert_eq!(scan.groups().len(), 0);
     assert_eq!(names_of_errors(&scan), ["a", "b", "c"]);
 }
@@ -73,7 +73,7 @@ fn fifo_swapped_in_does_not_hang() {
             .unwrap()
             .success()
     );
-    let scan = search(&listing, &Options::default());
+    let scan = search(&listing, &ScanOptions::default());
     assert_eq!(names_of_errors(&scan), ["b"]);
 }
 
@@ -89,41 +89,33 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
     cancel.cancel(15);
     let scan = scan(
         &listing,
-        &Options::default(),
+        &ScanOptions::default(),
         None,
         &cancel,
-        &Progress::default(),
+        &ScanProgress::default(),
     )
     .unwrap();
     assert_eq!(scan.groups().len(), 0);
 }
 
 /// Runs `test` with what a search of the listing begins with.
-fn in_context(listing: &Listing, options: &Options, test: impl FnOnce(&Context<'_>)) {
-    let candidates = Candidates::find(listing, options, &mut Stats::default());
-    test(&Context {
+fn in_context(listing: &Listing, options: &ScanOptions, test: impl FnOnce(&Context<'_>)) {
+    let candidates = Candidates::find(listing, options, &mut ScanStats::default());
+    test(&Context::new(
         listing,
-        table: Table::new(
-            &candidates,
-            listing.len(),
-            options.algorithm.digest_len(),
-            table::Both::OfSome,
-        ),
-        extents: Default::default(),
-        candidates: &candidates,
-        prefixes: std::sync::Mutex::default(),
-        references: Default::default(),
+        &candidates,
+        Both::OfSome,
         options,
-        cancel: &Cancel::new(),
-        progress: &Progress::default(),
-    });
+        &Cancel::new(),
+        &ScanProgress::default(),
+    ));
 }
 
-fn each_algorithm(test: impl Fn(&Options)) {
+fn each_algorithm(test: impl Fn(&ScanOptions)) {
     for algorithm in ALGORITHMS {
-        test(&Options {
+        test(&ScanOptions {
             algorithm,
-            ..Options::default()
+            ..ScanOptions::default()
         });
     }
 }
@@ -230,10 +222,10 @@ fn bytes_decide_where_digests_are_wrong() {
         .write("c", "one")
         .write("d", "two");
     let listing = list(tree.path());
-    let options = Options {
-        proof: Proof::Bytes,
+    let options = ScanOptions {
+        equality: Equality::Bytes,
         workers: 2,
-        ..Options::default()
+        ..ScanOptions::default()
     };
     in_context(&listing, &options, |context| {
         let mut claimed = groups::Found::default();

@@ -1,4 +1,4 @@
-//! Files that are read in rounds, and groups of several roots.
+//! Files that are read in stages, and groups of several roots.
 
 use super::*;
 use std::os::unix::ffi::OsStringExt;
@@ -27,10 +27,10 @@ fn large_files_stop_where_they_part() {
     sparse(&tree, "zero-2", size, &[]);
     for algorithm in ALGORITHMS {
         for workers in [1, 2] {
-            let options = Options {
+            let options = ScanOptions {
                 algorithm,
                 workers,
-                ..Options::default()
+                ..ScanOptions::default()
             };
             let listing = list(tree.path());
             let scan = search(&listing, &options);
@@ -50,7 +50,7 @@ fn large_files_stop_where_they_part() {
                     "{algorithm}"
                 );
             }
-            if rounds::is_streaming(algorithm) {
+            if prefix_stages::is_streaming(algorithm) {
                 // The early ones were given up after a mebibyte.
                 assert!(
                     scan.stats.bytes_read < 5 * size + 20 * MIB,
@@ -71,11 +71,11 @@ fn roots_and_references() {
         .write("z", "only here");
     two.write("x", "shared");
     let listing = list_roots(&[one.path(), two.path()]);
-    let all = search(&listing, &Options::default());
+    let all = search(&listing, &ScanOptions::default());
     assert_eq!(all.groups().len(), 2);
-    let across = Options {
+    let across = ScanOptions {
         span: Span::AcrossRoots,
-        ..Options::default()
+        ..ScanOptions::default()
     };
     let scan = search(&listing, &across);
     assert_eq!(
@@ -97,17 +97,17 @@ fn roots_and_references() {
             .unwrap();
         Arc::new(references)
     };
-    let second = Options {
+    let second = ScanOptions {
         references: references(&two),
-        ..Options::default()
+        ..ScanOptions::default()
     };
     let scan = search(&listing, &second);
     let shared = scan.groups().find(|group| group.size == 6).unwrap();
     let first = shared.files().next().unwrap().names[0];
     assert_eq!(listing.root(first), 1);
-    let first_only = Options {
+    let first_only = ScanOptions {
         references: references(&one),
-        ..Options::default()
+        ..ScanOptions::default()
     };
     assert_eq!(search(&listing, &first_only).groups().len(), 1);
 }
@@ -120,7 +120,7 @@ fn waste_is_what_would_really_be_freed() {
         .write("a/2", &content)
         .write("a/3", &content);
     let listing = list(&tree.join("a"));
-    let scan = search(&listing, &Options::default());
+    let scan = search(&listing, &ScanOptions::default());
     let group = scan.groups().next().unwrap();
     let own = group.files().next().unwrap().own;
     assert!(own >= 50_000);
@@ -130,7 +130,7 @@ fn waste_is_what_would_really_be_freed() {
     // A name outside: giving this one up would free nothing.
     tree.hard_link("a/1", "outside");
     let listing = list(&tree.join("a"));
-    let scan = search(&listing, &Options::default());
+    let scan = search(&listing, &ScanOptions::default());
     assert_eq!(
         scan.wasted(),
         2 * own,
@@ -138,7 +138,7 @@ fn waste_is_what_would_really_be_freed() {
     );
     tree.hard_link("a/2", "outside2");
     let listing = list(&tree.join("a"));
-    assert_eq!(search(&listing, &Options::default()).wasted(), own);
+    assert_eq!(search(&listing, &ScanOptions::default()).wasted(), own);
 
     // A hole takes no space.
     let file = fs::File::create(tree.join("a/4")).unwrap();
@@ -146,7 +146,7 @@ fn waste_is_what_would_really_be_freed() {
     let file = fs::File::create(tree.join("a/5")).unwrap();
     file.set_len(200_000).unwrap();
     let listing = list(&tree.join("a"));
-    let scan = search(&listing, &Options::default());
+    let scan = search(&listing, &ScanOptions::default());
     let holes = scan.groups().find(|group| group.size == 200_000).unwrap();
     assert_eq!(holes.wasted, 0);
 }
@@ -169,11 +169,11 @@ fn planned_bytes_become_the_bytes_read() {
         .write("medium2", vec![2; 300_000]);
     let listing = list(t.path());
     for algorithm in [Algorithm::Xxh128, Algorithm::Blake3, Algorithm::Sha256] {
-        let options = Options {
+        let options = ScanOptions {
             algorithm,
-            ..Options::default()
+            ..ScanOptions::default()
         };
-        let progress = Progress::default();
+        let progress = ScanProgress::default();
         scan(&listing, &options, None, &Cancel::new(), &progress).unwrap();
         let planned = progress.planned_bytes.load(Relaxed);
         let read = progress.bytes.load(Relaxed);

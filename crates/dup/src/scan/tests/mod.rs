@@ -39,13 +39,20 @@ pub(super) fn list_roots(roots: &[&Path]) -> Listing {
     walk(&roots, &options, 1, &Cancel::new()).unwrap()
 }
 
-pub(super) fn search(listing: &Listing, options: &Options) -> Scan {
-    scan(listing, options, None, &Cancel::new(), &Progress::default()).unwrap()
+pub(super) fn search(listing: &Listing, options: &ScanOptions) -> Scan {
+    scan(
+        listing,
+        options,
+        None,
+        &Cancel::new(),
+        &ScanProgress::default(),
+    )
+    .unwrap()
 }
 
 /// Groups of paths below the root; both sorted. Of each file the first name,
 /// or all where hard links count.
-pub(super) fn paths(listing: &Listing, scan: &Scan, options: &Options) -> Vec<Vec<Vec<u8>>> {
+pub(super) fn paths(listing: &Listing, scan: &Scan, options: &ScanOptions) -> Vec<Vec<Vec<u8>>> {
     let names = match options.hard_links {
         HardLinks::OneFile => 1,
         HardLinks::Duplicates => usize::MAX,
@@ -69,7 +76,7 @@ pub(super) fn paths(listing: &Listing, scan: &Scan, options: &Options) -> Vec<Ve
     groups
 }
 
-pub(super) fn found(root: &Path, options: &Options) -> Vec<Vec<String>> {
+pub(super) fn found(root: &Path, options: &ScanOptions) -> Vec<Vec<String>> {
     let listing = list(root);
     let scan = search(&listing, options);
     let text = |path: Vec<u8>| String::from_utf8(path).unwrap();

@@ -16,7 +16,7 @@ struct Plan {
     linked: bool,
 }
 
-/// Around the lengths of a start and of an end, its double, a slot of the reader and the rounds.
+/// Around the lengths of a start and of an end, its double, a slot of the reader and the stages.
 const SIZES: [usize; 20] = [
     0, 1, 2, 2047, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193, 12_288, 65_536, 131_071,
     131_072, 131_073, 262_144, 1_048_576, 1_048_577,
@@ -102,13 +102,13 @@ proptest! {
     ) {
         let tree = build(&plans);
         // The links of a chain name one file, whatever their directories.
-        let options = Options {
+        let options = ScanOptions {
             algorithm,
             workers,
             hard_links: if apart { HardLinks::Duplicates } else { HardLinks::OneFile },
-            proof: if verify { Proof::Bytes } else { Proof::Digest },
+            equality: if verify { Equality::Bytes } else { Equality::Digest },
             read: bc_read::ReadOptions { backend, ..bc_read::ReadOptions::default() },
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let listing = list(tree.path());
         let scan = search(&listing, &options);
@@ -150,10 +150,10 @@ fn sampling_changes_nothing_but_how_much_is_read() {
         let expected = duplicates(tree.path(), Links::Together).unwrap();
         for algorithm in ALGORITHMS {
             for workers in [1, 3] {
-                let options = Options {
+                let options = ScanOptions {
                     algorithm,
                     workers,
-                    ..Options::default()
+                    ..ScanOptions::default()
                 };
                 let listing = list(tree.path());
                 let scan = search(&listing, &options);
@@ -182,9 +182,9 @@ fn differing_middles_are_no_duplicates_whatever_the_threads() {
     bytes[50_000] = 8;
     tree.write("b", &bytes);
     for workers in 1..4 {
-        let options = Options {
+        let options = ScanOptions {
             workers,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         assert!(found(tree.path(), &options).is_empty());
     }

@@ -19,10 +19,10 @@ fn of_one_size(count: usize, len: usize, copies: usize) -> TestTree {
 fn search_all(tree: &TestTree, groups: usize, members: usize) -> u64 {
     let listing = list(tree.path());
     let twice = (1..).zip(ALGORITHMS).map(|(workers, algorithm)| {
-        let options = Options {
+        let options = ScanOptions {
             algorithm,
             workers,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let scan = search(&listing, &options);
         assert!(scan.errors.is_empty(), "{:?}", scan.errors);

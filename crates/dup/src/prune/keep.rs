@@ -8,6 +8,9 @@ use std::fmt;
 
 use bc_walk::{Globs, Identity, Stamp};
 
+use super::leftover;
+use crate::path::split;
+
 /// One name of a file as a scan found it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileRef {
@@ -45,18 +48,9 @@ impl FileRef {
     }
 }
 
-/// The path up to the last slash (without it, but `/` for the root), and the rest.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(0) => (b"/", &path[1..]),
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
-}
-
 /// Files that a scan found to hold the same bytes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Group {
+pub struct FileGroup {
     /// All names of all files.
     pub files: Vec<FileRef>,
 }
@@ -226,7 +220,7 @@ pub enum Roots {
 
 /// How to choose.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct KeepRules {
     /// Applied in order, the next where the ones before are undecided; then
     /// the first by root and path. If empty, `most-links` is the rule.
     pub keep: Vec<Keep>,
@@ -245,7 +239,7 @@ pub struct Inode {
     pub names: Vec<usize>,
 }
 
-impl Rules {
+impl KeepRules {
     fn compare(&self, a: &FileRef, b: &FileRef) -> Ordering {
         let by_rules = if self.keep.is_empty() {
             Keep::MostLinks.compare(a, b)
@@ -259,14 +253,14 @@ impl Rules {
         // Leftovers of a killed run are nobody's first choice.
         b.protected
             .cmp(&a.protected)
-            .then_with(|| leftover(a).cmp(&leftover(b)))
+            .then_with(|| is_leftover(a).cmp(&is_leftover(b)))
             .then(by_rules)
             .then_with(|| position(a).cmp(&position(b)))
     }
 
     /// The physical files of the group, the one to keep first. If any is
     /// protected, the first is.
-    pub fn order(&self, group: &Group) -> Vec<Inode> {
+    pub fn order(&self, group: &FileGroup) -> Vec<Inode> {
         self.keep.iter().for_each(|rule| rule.note(&group.files));
         let mut order: Vec<usize> = (0..group.files.len()).collect();
         order.sort_by(|a, b| self.compare(&group.files[*a], &group.files[*b]));
@@ -290,7 +284,7 @@ impl Rules {
 
     /// Whether `target`, a name of `inode`, is to be acted on when `keeper` stays.
     pub(crate) fn acts_on(&self, inode: &Inode, keeper: &FileRef, target: &FileRef) -> bool {
-        let left_over = super::leftover::is_ours(target.name()) && !target.protected;
+        let left_over = leftover::is_ours(target.name()) && !target.protected;
         let stays = inode.id == keeper.id || inode.protected;
         target.path != keeper.path && (left_over || !stays && self.allow(keeper, target))
     }
@@ -301,8 +295,8 @@ impl Rules {
     }
 }
 
-fn leftover(file: &FileRef) -> bool {
-    super::leftover::is_ours(file.name())
+fn is_leftover(file: &FileRef) -> bool {
+    leftover::is_ours(file.name())
 }
 
 #[cfg(test)]
@@ -325,8 +319,8 @@ mod tests {
         }
     }
 
-    fn kept(rules: &[&str], group: &Group) -> String {
-        let rules = Rules {
+    fn kept(rules: &[&str], group: &FileGroup) -> String {
+        let rules = KeepRules {
             keep: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
             roots: Roots::Any,
         };
@@ -336,7 +330,7 @@ mod tests {
 
     #[test]
     fn rules_choose_in_order() {
-        let group = Group {
+        let group = FileGroup {
             files: vec![
                 file("b/x", 1, 5, 1),
                 file("a/long/x", 2, 9, 1),
@@ -359,29 +353,29 @@ mod tests {
 
     #[test]
     fn names_of_one_file_stay_together_and_reference_wins() {
-        let mut group = Group {
+        let mut group = FileGroup {
             files: vec![
                 file("a/1", 1, 0, 3),
                 file("a/2", 2, 0, 1),
                 file("b/1", 1, 0, 3),
             ],
         };
-        let order = Rules::default().order(&group);
+        let order = KeepRules::default().order(&group);
         assert_eq!(order.len(), 2);
         assert_eq!(order[0].names, [0, 2]);
         group.files[1].protected = true;
-        let order = Rules::default().order(&group);
+        let order = KeepRules::default().order(&group);
         assert!(order[0].protected && !order[1].protected);
         assert_eq!(order[0].names, [1]);
     }
 
     #[test]
     fn unmatched_patterns_are_told() {
-        let rules = Rules {
+        let rules = KeepRules {
             keep: vec!["path:nowhere".parse().unwrap(), "first".parse().unwrap()],
             roots: Roots::Across,
         };
-        let group = Group {
+        let group = FileGroup {
             files: vec![file("a/1", 1, 0, 1), file("b/1", 2, 0, 1)],
         };
         rules.order(&group);
@@ -399,7 +393,5 @@ mod tests {
         assert_eq!(one.relative(), b"sub/x");
         one.root_len = one.path.len();
         assert_eq!(one.relative(), b"x");
-        assert_eq!(split(b"/x"), (&b"/"[..], &b"x"[..]));
-        assert_eq!(split(b"x"), (&b""[..], &b"x"[..]));
     }
 }

@@ -1,22 +1,24 @@
-//! Whole digests of large files, in rounds: a group of which the first
+//! Whole digests of large files, in stages: a group of which the first
 //! mebibyte differs is not read to its end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_pool::WorkerPanic;
 use bc_read::{Consumer, Feed, Opened, Want};
 use bc_walk::{EntryId, Error};
 
-use super::pass::{Context, Done};
-use super::space::{self, Follow, Follower};
+use super::context::Context;
+use super::extents::{Follow, Follower};
+use super::pass::Done;
+use super::{lock, space};
 
-/// Files above this are read in rounds.
+/// Files above this are read in stages.
 pub(crate) const LARGE: u64 = 1 << 20;
 
-/// Where the rounds end; each reads from the end of the one before, so nothing
+/// Where the stages end; each reads from the end of the one before, so nothing
 /// is read twice. Eight times more each time: at most an eighth of what was
 /// already equal is wasted on a file that turns out different at once.
 const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
@@ -24,12 +26,6 @@ const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
 /// Files whose hashers are kept at the same time, give or take a size group:
 /// some 600 bytes each.
 const AT_ONCE: usize = 1024;
-
-/// Digests of how much of a large file is known: of all bytes up to the end of
-/// each round so far, the last of which may be the whole. Kept in the cache,
-/// so that a file that was given up early need not be read again to be told
-/// from the same others.
-pub(crate) type Prefixes = HashMap<u32, Vec<Digest>>;
 
 /// Takes the whole digests of `groups` (candidates of one size and one fast
 /// hash each), all larger than [`LARGE`]. Files that differ from all others of
@@ -47,7 +43,7 @@ pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, W
             })
             .map_or(rest.len(), |at| at + 1);
         let (now, later) = rest.split_at(until);
-        done.merge(all_rounds(context, now)?);
+        done.merge(all_stages(context, now)?);
         rest = later;
         if context.cancel.is_cancelled() {
             break;
@@ -83,7 +79,7 @@ pub(crate) fn set_followers_aside(
     Ok(followers)
 }
 
-/// Gives the files that were set aside their digests, and reads what the rounds left undone: files
+/// Gives the files that were set aside their digests, and reads what the stages left undone: files
 /// that differ from all others but those that follow them, and those whose place proves nothing.
 pub(crate) fn read_left(
     context: &Context<'_>,
@@ -100,7 +96,7 @@ pub(crate) fn read_left(
     Ok(done)
 }
 
-fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
+fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
     let mut done = Done::default();
     let mut groups = groups.to_vec();
     let mut live: Vec<u32> = groups.iter().flatten().copied().collect();
@@ -110,11 +106,11 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
     let planned = &context.progress.planned_bytes;
     let sizes = |files: &[u32]| files.iter().map(|file| context.size(*file)).sum::<u64>();
     planned.fetch_add(sizes(&live), Relaxed);
-    for (round, end) in ENDS.into_iter().enumerate() {
+    for (stage, end) in ENDS.into_iter().enumerate() {
         if groups.is_empty() || context.cancel.is_cancelled() {
             break;
         }
-        let unknown = recall(context, &groups, round);
+        let unknown = recall(context, &groups, stage);
         let part = |file: u32| context.size(file).min(end) - context.size(file).min(start);
         let all: u64 = groups.iter().flatten().map(|file| part(*file)).sum();
         let unread: u64 = unknown.iter().map(|file| part(*file)).sum();
@@ -136,15 +132,12 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
             worker.done.read = stats;
             (worker.done, worker.learnt)
         })?;
-        let mut prefixes = context
-            .prefixes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut prefixes = lock(&context.prefixes);
         for (result, learnt) in results {
             done.merge(result);
             for (candidate, digest) in learnt {
                 let known = prefixes.entry(candidate).or_default();
-                if known.len() == round {
+                if known.len() == stage {
                     known.push(digest);
                 }
             }
@@ -165,25 +158,22 @@ fn all_rounds(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         wanted.sort_unstable();
         for (candidate, hasher) in live.iter().zip(&hashers) {
             if wanted.binary_search(candidate).is_err() {
-                *hasher.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *lock(hasher) = None;
             }
         }
     }
     Ok(done)
 }
 
-/// Takes this round's digests of files that the cache knows; gives the others.
-fn recall(context: &Context<'_>, groups: &[Vec<u32>], round: usize) -> Vec<u32> {
-    let prefixes = context
-        .prefixes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+/// Takes this stage's digests of files that the cache knows; gives the others.
+fn recall(context: &Context<'_>, groups: &[Vec<u32>], stage: usize) -> Vec<u32> {
+    let prefixes = lock(&context.prefixes);
     let members = groups.iter().flatten().copied();
     members
         .filter(|candidate| {
             let row = context.table.row(*candidate);
             context.table.forget_whole(row);
-            match prefixes.get(candidate).and_then(|known| known.get(round)) {
+            match prefixes.get(candidate).and_then(|known| known.get(stage)) {
                 Some(digest) => {
                     context.table.set_whole(row, digest);
                     false
@@ -252,13 +242,8 @@ impl Consumer for Worker<'_> {
     }
 
     fn want(&mut self, entry: EntryId) -> Want {
-        // Without a hasher the rounds before came from the cache.
-        let begun = self.place(entry).is_some_and(|place| {
-            place
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .is_some()
-        });
+        // Without a hasher the stages before came from the cache.
+        let begun = self.place(entry).is_some_and(|place| lock(place).is_some());
         let start = if begun { self.range.start } else { 0 };
         Want::Range {
             offset: start,
@@ -270,7 +255,7 @@ impl Consumer for Worker<'_> {
         // A copy: a file that is being written to may begin again.
         let kept = self
             .place(opened.entry)
-            .and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            .and_then(|place| lock(place).clone());
         self.slots[slot] =
             Some(kept.unwrap_or_else(|| Hasher::new(self.context.options.algorithm)));
     }
@@ -309,7 +294,7 @@ impl Consumer for Worker<'_> {
                     self.context.progress.files.fetch_add(1, Relaxed);
                 }
                 if let Some(place) = self.place(entry) {
-                    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(hasher);
+                    *lock(place) = Some(hasher);
                 }
             }
             Err(error) => {

@@ -1,22 +1,24 @@
-//! Every proof about one target, in the order from cheap to dear; nothing is
+//! Every check of one target, in the order from cheap to dear; nothing is
 //! changed here but leftovers of dead runs removed on the way.
 
 use bc_digest::Digest;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::io::Errno;
 
+use super::compare::compare_while;
 use super::distinct;
 use super::freed::Stock;
-use super::guard::{self, Held, Watched};
-use super::options::{Force, Owners};
-use super::plan::FileRef;
-use super::run::{Run, State};
-use super::step::{Skip, StepKind};
+use super::keep::FileRef;
+use super::open_file::{self, OpenFile, Watched};
+use super::options::{Force, OnMetadataDiff};
+use super::skip::Skip;
+use super::state::{Run, State};
+use super::step::StepKind;
 use super::{reflink, symlink, sys};
 
-/// A target that passed every proof.
+/// A target that passed every check.
 pub(super) struct Ready {
-    pub(super) held: Held,
+    pub(super) held: OpenFile,
     /// What it was found as; a copy-up gives it another number.
     pub(super) id: Identity,
     pub(super) digest: Digest,
@@ -26,29 +28,26 @@ pub(super) struct Ready {
 
 impl Run<'_> {
     /// Everything that has to hold before `file` may be changed.
-    pub(super) fn prove(
+    pub(super) fn precheck(
         &mut self,
-        keeper: &mut Held,
+        keeper: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
-        let (dir, name) = guard::open_parent(file)?;
-        let entry = (
-            FileStat::from(&sys::stat(&dir).map_err(Skip::from)?).id,
-            name,
-        );
+        let (dir, name) = open_file::open_parent(file)?;
+        let entry = (sys::stat(&dir).map_err(Skip::from)?.id, name);
         if state.entries.contains(&entry) {
             return Err(Skip::SameName.into());
         }
         self.sweep(&dir, &entry.0, &file.path);
-        if guard::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
+        if open_file::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
             return Err(Skip::AlreadyLinked.into());
         }
         let mut held = match state.stamps.get(&file.id) {
-            None if state.may_be_other_name(file) => guard::open_again(file, file.stamp)?,
-            None => guard::open(file, file.stamp)?,
-            Some(stamp) => guard::open_again(file, *stamp)?,
+            None if state.may_be_other_name(file) => open_file::open_again(file, file.stamp)?,
+            None => open_file::open(file, file.stamp)?,
+            Some(stamp) => open_file::open_again(file, *stamp)?,
         };
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
@@ -58,14 +57,14 @@ impl Run<'_> {
         }
         keeper.check().map_err(Skip::of_keeper)?;
         let room = self.refuse(keeper, &held, kind)?;
-        self.writable(&held, kind)?;
-        let room = match self.check_layers(keeper, &held, kind)? {
+        self.abilities.writable(&held, kind)?;
+        let room = match self.abilities.check_layers(keeper, &held, kind)? {
             true => room,
             false => Room::Below,
         };
-        self.able(&held, kind)?;
+        self.abilities.able(&held, kind)?;
         if *kind == StepKind::Reflink {
-            self.shareable(keeper, &held)?;
+            self.abilities.shareable(keeper, &held)?;
         }
         // The kernel compares what it is to share under its own lock, and the target is opened for
         // writing then, which a lease of ours would hold up.
@@ -81,14 +80,16 @@ impl Run<'_> {
         }
         let left = match state.links.get(&held.stat.id) {
             Some(left) => *left,
-            None if self.foresees_names(&held) => {
+            None if self.abilities.foresees_names(&held) => {
                 held.stat.nlink.saturating_sub(state.names_taken(&held))
             }
             None => held.stat.nlink,
         };
         let links_left = left.saturating_sub(1);
         held.links = links_left + 1;
-        let stock = self.take_stock(keeper, &held, kind, &mut state.ledger);
+        let stock = state
+            .ledger
+            .take_stock(&mut self.abilities, keeper, &held, kind);
         state.entries.insert(entry);
         Ok(Ready {
             id: held.stat.id,
@@ -100,7 +101,7 @@ impl Run<'_> {
     }
 
     /// Has writers of the file noticed, as far as the system allows; says once if it does not.
-    pub(super) fn watch(&mut self, held: &mut Held) -> Result<(), Skip> {
+    pub(super) fn watch(&mut self, held: &mut OpenFile) -> Result<(), Skip> {
         if let Watched::No(errno) = held.watch()? {
             self.unwatched(&held.path, errno);
         }
@@ -108,13 +109,13 @@ impl Run<'_> {
     }
 
     /// Proves that both files have the same bytes and are what they were.
-    pub(super) fn compare(&self, keeper: &Held, held: &Held) -> Result<Digest, Skip> {
+    pub(super) fn compare(&self, keeper: &OpenFile, held: &OpenFile) -> Result<Digest, Skip> {
         let size = keeper.stat.stamp.size;
         let unwritten = || {
             keeper.check_lease().map_err(Skip::of_keeper)?;
             held.check_lease()
         };
-        let digest = guard::compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
+        let digest = compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
         keeper.check().map_err(Skip::of_keeper)?;
         held.check()?;
         unwritten()?;
@@ -122,15 +123,20 @@ impl Run<'_> {
     }
 
     /// What can be refused without reading.
-    fn refuse(&mut self, keeper: &Held, held: &Held, kind: &mut StepKind) -> Result<Room, Skip> {
+    fn refuse(
+        &mut self,
+        keeper: &OpenFile,
+        held: &OpenFile,
+        kind: &mut StepKind,
+    ) -> Result<Room, Skip> {
         let options = self.options;
-        let across = self.across(keeper, held);
+        let across = self.abilities.across(keeper, held);
         let same_metadata = || -> Result<(), Skip> {
             let (kept, flags) = (keeper.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
                 return Err(Skip::EncryptionDiffers);
             }
-            if options.metadata == Owners::Ignore {
+            if options.on_metadata_diff == OnMetadataDiff::Ignore {
                 return Ok(());
             }
             if let Some(what) = flags.difference(kept) {
@@ -148,7 +154,7 @@ impl Run<'_> {
             }),
             StepKind::Hardlink => {
                 same_metadata()?;
-                let most = self.max_links(keeper);
+                let most = self.abilities.max_links(keeper);
                 let most = options.max_links.unwrap_or(most).min(most);
                 Ok(if keeper.links < most {
                     Room::Free
@@ -160,18 +166,18 @@ impl Run<'_> {
             StepKind::Symlink(text) => {
                 same_metadata()?;
                 self.distinct(keeper, held)?;
-                self.apart(keeper, held)?;
+                self.abilities.apart(keeper, held)?;
                 *text = symlink::text(keeper, held)?;
                 Ok(Room::Free)
             }
             StepKind::Delete => {
                 self.distinct(keeper, held)?;
-                self.apart(keeper, held)?;
+                self.abilities.apart(keeper, held)?;
                 Ok(Room::Free)
             }
             StepKind::Move(to) => {
                 self.distinct(keeper, held)?;
-                self.apart(keeper, held)?;
+                self.abilities.apart(keeper, held)?;
                 self.sweep_destination(to);
                 self.check_destination(to, keeper, held)?;
                 Ok(Room::Free)
@@ -180,7 +186,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn distinct(&self, keeper: &Held, held: &Held) -> Result<(), Skip> {
+    pub(super) fn distinct(&self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         match self.options.force {
             Force::Yes => Ok(()),
             Force::No => distinct::check(keeper, held),
@@ -201,7 +207,7 @@ enum Room {
 pub(super) enum Refusal {
     Skip(Skip),
     /// Nothing can be linked to the keeper, for this reason; this file takes over.
-    Keep(Box<Held>, Skip),
+    Keep(Box<OpenFile>, Skip),
 }
 
 impl From<Skip> for Refusal {

@@ -4,25 +4,25 @@
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_fs::mount::{Answer, Shows};
-use bc_pool::Cancel;
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::{Metadata, nanoseconds};
-use super::plan::{FileRef, split};
-use super::step::Skip;
+use super::skip::Skip;
 use super::sys::{self, Access};
+use crate::clock::now_ns;
+use crate::path::split;
 
 /// A file held open, and the directory and name it was opened by.
-pub(crate) struct Held {
+pub(crate) struct OpenFile {
     pub(crate) path: Vec<u8>,
     pub(crate) dir: OwnedFd,
     pub(crate) name: CString,
@@ -71,7 +71,7 @@ pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
 }
 
 /// Opens the file and proves that it is the one that `file` names, in the state given.
-pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
+pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
     let held = open_any(file)?;
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);
@@ -86,7 +86,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 /// and learns late of what was done to another one. There the server is asked, the change time
 /// does not count, and that the bytes are the keeper's is proven as ever. Where files are copied
 /// up, the other name need not have noticed at all.
-pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
+pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
     let mut held = open_any(file)?;
     let traits = sys::traits(&held.file)?;
     let apart = traits.copy_up == Answer::Yes && held.stat.stamp == file.stamp;
@@ -107,14 +107,14 @@ pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<Held, Skip> {
 }
 
 /// Opens whatever regular file the name leads to.
-fn open_any(file: &FileRef) -> Result<Held, Skip> {
+fn open_any(file: &FileRef) -> Result<OpenFile, Skip> {
     let (dir, name) = open_parent(file)?;
     let opened = sys::open_file(&dir, &name, Access::Read)?;
     let (stat, atime_ns) = full_stat(&opened)?;
     if stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
     }
-    Ok(Held {
+    Ok(OpenFile {
         path: file.path.clone(),
         dir,
         name,
@@ -163,15 +163,15 @@ pub(crate) fn wait_past(ctime_ns: i64) {
 }
 
 fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
-    let stat = sys::stat(file)?;
+    let stat = sys::raw_stat(file)?;
     let atime_ns = nanoseconds(stat.st_atime, stat.st_atime_nsec);
     Ok((FileStat::from(&stat), atime_ns))
 }
 
-impl Held {
+impl OpenFile {
     /// Holds whatever regular file the name leads to now.
-    pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<Held, Skip> {
-        Held::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
+    pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<OpenFile, Skip> {
+        OpenFile::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
     }
 
     /// Holds an open regular file by the name that it has.
@@ -180,8 +180,8 @@ impl Held {
         dir: &OwnedFd,
         name: &CString,
         path: &[u8],
-    ) -> Result<Held, Skip> {
-        let held = Held::link(file, dir, name, path)?;
+    ) -> Result<OpenFile, Skip> {
+        let held = OpenFile::link(file, dir, name, path)?;
         match held.stat.kind() {
             FileKind::File => Ok(held),
             _ => Err(Skip::NotRegular),
@@ -194,13 +194,13 @@ impl Held {
         dir: &OwnedFd,
         name: &CString,
         path: &[u8],
-    ) -> Result<Held, Skip> {
+    ) -> Result<OpenFile, Skip> {
         let (stat, atime_ns) = full_stat(&file)?;
         let dir = dir.try_clone().map_err(|error| Skip::System {
             op: "dup",
             errno: error.raw_os_error().unwrap_or_default(),
         })?;
-        Ok(Held {
+        Ok(OpenFile {
             path: path.to_vec(),
             dir,
             name: name.clone(),
@@ -238,7 +238,7 @@ impl Held {
     /// Whether what was found under a name is this very file. A rename may copy it up and give it
     /// another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {
-        let now = || sys::stat(&self.file).is_ok_and(|stat| FileStat::from(&stat).id == found);
+        let now = || sys::stat(&self.file).is_ok_and(|stat| stat.id == found);
         found == self.stat.id || now()
     }
 
@@ -265,7 +265,7 @@ impl Held {
 
     /// Asks for a read lease, which changes of names leave alone. Whoever opens
     /// the file for writing from here on has to wait until it is
-    /// [released](Held::release), and is noticed.
+    /// [released](OpenFile::release), and is noticed.
     pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {
         let patience = self.patience();
         let began = Instant::now();
@@ -314,7 +314,7 @@ impl Held {
     }
 
     /// Waits until a change of its names will show in its ctime; for
-    /// [`outlives`](Held::outlives).
+    /// [`outlives`](OpenFile::outlives).
     pub(crate) fn wait_for_tick(&self) {
         wait_past(self.stat.stamp.ctime_ns);
     }
@@ -325,7 +325,7 @@ impl Held {
     ///
     /// No list of file systems is complete, and names may be cached. But whoever
     /// renames a file moves its ctime, under all its mounts.
-    pub(crate) fn outlives(&self, target: &Held) -> Result<(), Skip> {
+    pub(crate) fn outlives(&self, target: &OpenFile) -> Result<(), Skip> {
         self.check_content().map_err(Skip::of_keeper)?;
         let named = sys::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
             Errno::NOENT => Skip::SameFile,
@@ -355,10 +355,7 @@ impl Held {
         if self.settled {
             return Ok(());
         }
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as i64);
-        let age = now.saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
+        let age = now_ns().saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
         if age < SETTLED_NS {
             match sys::sync(&self.file) {
                 // An image has nothing that could be written out.
@@ -425,71 +422,8 @@ fn is_image(file: &OwnedFd, errno: Errno) -> bool {
 /// Which file a name of a directory is; `None` if there is no such name.
 pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Identity>, Skip> {
     match sys::stat_at(dir, name) {
-        Ok(stat) => Ok(Some(FileStat::from(&stat).id)),
+        Ok(stat) => Ok(Some(stat.id)),
         Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),
     }
-}
-
-/// Bytes read at a time, per file.
-const PIECE: u64 = 256 << 10;
-
-/// How much to read at a time of a file that should have `size` bytes: one
-/// byte more than it has, so that a longer file shows. Never 0.
-pub(crate) fn piece(size: u64) -> usize {
-    size.saturating_add(1).min(PIECE) as usize
-}
-
-/// Compares two open files byte for byte over `size` bytes and proves that both
-/// end there. Gives the XXH128 of what was compared, for the journal.
-pub(crate) fn compare(
-    one: &OwnedFd,
-    other: &OwnedFd,
-    size: u64,
-    cancel: &Cancel,
-) -> Result<Digest, Skip> {
-    compare_while(one, other, size, cancel, || Ok(()))
-}
-
-/// The same as long as `proof`, asked for each piece, holds.
-pub(crate) fn compare_while(
-    one: &OwnedFd,
-    other: &OwnedFd,
-    size: u64,
-    cancel: &Cancel,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<Digest, Skip> {
-    let piece = piece(size);
-    let (mut a, mut b) = (vec![0; piece], vec![0; piece]);
-    let mut hasher = Hasher::new(Algorithm::Xxh128);
-    let mut offset = 0;
-    loop {
-        if cancel.is_cancelled() {
-            return Err(Skip::Cancelled);
-        }
-        proof()?;
-        let read = sys::read_at(one, &mut a, offset)?;
-        let other = sys::read_at(other, &mut b, offset)?;
-        if read != other || a[..read] != b[..other] {
-            return Err(Skip::ContentDiffers);
-        }
-        hasher.update(&a[..read]);
-        offset += read as u64;
-        if read < piece {
-            break;
-        }
-    }
-    if offset == size {
-        Ok(hasher.finalize())
-    } else {
-        Err(Skip::Changed)
-    }
-}
-
-/// Whether other machines may work on the file system too, without a lock
-/// taken here keeping them off: of what is shown for others nobody knows.
-pub(crate) fn is_remote(dir: &OwnedFd) -> bool {
-    sys::traits(dir).map_or(true, |traits| {
-        traits.network != Answer::No || traits.shows == Shows::Others
-    })
 }

@@ -1,0 +1,52 @@
+//! Paths as bytes, taken apart and put together without a look at any file.
+
+/// The path up to the last slash (without it, but `/` for the root), and the rest.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (b"/", &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Another name in the directory of `path`.
+pub(crate) fn sibling(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let base = split(path).1.len();
+    [&path[..path.len() - base], name].concat()
+}
+
+/// `dir`, then what of `rest` is a component.
+pub(crate) fn join(dir: &[u8], rest: &[u8]) -> Vec<u8> {
+    let mut path = dir.to_vec();
+    for part in rest.split(|byte| *byte == b'/') {
+        if matches!(part, b"" | b".") {
+            continue;
+        }
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(part);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_directories() {
+        assert_eq!(split(b"/x"), (&b"/"[..], &b"x"[..]));
+        assert_eq!(split(b"x"), (&b""[..], &b"x"[..]));
+        assert_eq!(split(b"a/b/x"), (&b"a/b"[..], &b"x"[..]));
+        for (path, beside) in [
+            ("x", "y"),
+            ("/x", "/y"),
+            ("a/x", "a/y"),
+            ("a/", "a/y"),
+            ("", "y"),
+        ] {
+            assert_eq!(sibling(path.as_bytes(), b"y"), beside.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What a file system cannot do with any of its files: found before a file is
+//! read, in a dry run as in a real one, and told once.
+
+use std::collections::HashSet;
+
+use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
+use rustix::io::Errno;
+
+use super::lack::{Lack, Unable};
+use super::open_file::OpenFile;
+use super::options::{PruneOptions, RunMode};
+use super::skip::Skip;
+use super::step::StepKind;
+use super::{symlink, sys};
+use crate::space::Space;
+
+/// What a run found out, and what it may do.
+pub(super) struct Abilities<'a> {
+    pub(super) options: &'a PruneOptions,
+    pub(super) mounts: Mounts,
+    /// Devices that turned out to be unable to do what this run does.
+    refused: HashSet<u64>,
+    /// Devices that turned out to follow no links upwards.
+    contained: HashSet<u64>,
+    told: HashSet<Unable>,
+    /// Whether it was told that files cannot be told apart.
+    unstable: bool,
+    /// Whether it was told that layers cannot be told apart.
+    layers: bool,
+}
+
+impl<'a> Abilities<'a> {
+    pub(super) fn new(options: &'a PruneOptions) -> Abilities<'a> {
+        Abilities {
+            options,
+            mounts: Mounts::default(),
+            refused: HashSet::new(),
+            contained: HashSet::new(),
+            told: HashSet::new(),
+            unstable: false,
+            layers: false,
+        }
+    }
+
+    pub(super) fn traits(&mut self, held: &OpenFile) -> Traits {
+        self.mounts.of(held.stat.id.dev, || Some(&held.file))
+    }
+
+    pub(super) fn space(&mut self, held: &OpenFile) -> Space {
+        let traits = self.traits(held);
+        Space::of(&held.file, &held.stat, &traits)
+    }
+
+    /// That the file system of `held` lacks this.
+    fn unable(&mut self, held: &OpenFile, lack: Lack) -> Skip {
+        let (dev, system) = (held.stat.id.dev, self.traits(held).name);
+        Skip::Unable(Unable { dev, system, lack })
+    }
+
+    /// Whether this was told before.
+    pub(super) fn is_told(&mut self, skip: &Skip) -> bool {
+        match skip {
+            Skip::Unable(unable) => !self.told.insert(*unable),
+            Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
+            Skip::UnknownLayer => std::mem::replace(&mut self.layers, true),
+            _ => false,
+        }
+    }
+
+    /// Refuses what can be changed under no name, or not under this one.
+    pub(super) fn writable(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
+        if self.traits(target).immutable {
+            return Err(self.unable(target, Lack::Writing));
+        }
+        // By each name's own directory: a disk may be mounted twice.
+        match sys::may_change(&target.dir) {
+            Err(failed) if failed.errno == Errno::ROFS => Err(self.unable(target, Lack::Writing)),
+            // A reflink changes no name.
+            Err(failed) if failed.errno == Errno::ACCESS && *kind != StepKind::Reflink => {
+                Err(failed.into())
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Refuses what no file of `target`'s file system can have done to it.
+    pub(super) fn able(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
+        let traits = self.traits(target);
+        let lack = match kind {
+            StepKind::Reflink => self.lack_of_reflinks(target, &traits),
+            StepKind::Symlink(text) if !traits.read_only => {
+                self.lack_of_symlinks(target, &traits, text)
+            }
+            StepKind::Hardlink => self.lack_of_links(target, &traits),
+            _ => None,
+        };
+        lack.map_or(Ok(()), |lack| Err(self.unable(target, lack)))
+    }
+
+    /// What keeps a file from sharing its blocks with another one of its file system.
+    fn lack_of_reflinks(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
+        if traits.reflinks == Answer::No || self.refused.contains(&target.stat.id.dev) {
+            return Some(Lack::Reflinks);
+        }
+        if self.options.mode == RunMode::Execute {
+            return None;
+        }
+        // Asks for no bytes at all, and so changes none.
+        match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
+            Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+                Some(Lack::Reflinks)
+            }
+            _ => (traits.reflinks == Answer::Unknown).then_some(Lack::KnownReflinks),
+        }
+    }
+
+    /// What keeps a file from being given another name.
+    fn lack_of_links(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
+        match traits.links {
+            Links::One => Some(Lack::Links),
+            _ if self.refused.contains(&target.stat.id.dev) => Some(Lack::LinkNumbers),
+            Links::Unknown => (self.options.mode == RunMode::DryRun).then_some(Lack::KnownLinks),
+            _ => None,
+        }
+    }
+
+    /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
+    /// kept file, where the names of one file may be numbered differently. Copies that were made
+    /// at one moment and have several names look the same.
+    pub(super) fn apart(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
+        let one_device = held.stat.id.dev == keeper.stat.id.dev;
+        if !one_device || !self.foresees_names(held) {
+            return Ok(());
+        }
+        let (one, other) = (
+            sys::stat_now(&keeper.file, c"")?,
+            sys::stat_now(&held.file, c"")?,
+        );
+        let alike = one.stamp == other.stamp && one.nlink == other.nlink && one.nlink > 1;
+        match alike {
+            true => Err(self.unable(held, Lack::KnownFiles)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether files that look the same may be names of one file, which a dry run has to foresee and
+    /// the run itself finds so.
+    pub(super) fn foresees_names(&mut self, held: &OpenFile) -> bool {
+        self.options.mode == RunMode::DryRun && self.traits(held).shows == Shows::Others
+    }
+
+    /// What keeps a symbolic link with this text from being made in a file's place.
+    fn lack_of_symlinks(&self, target: &OpenFile, traits: &Traits, text: &[u8]) -> Option<Lack> {
+        let dev = target.stat.id.dev;
+        match traits.symlinks {
+            Answer::Yes => None,
+            Answer::No => Some(Lack::Symlinks),
+            Answer::Unknown if self.refused.contains(&dev) => Some(Lack::Symlinks),
+            Answer::Unknown if self.contained.contains(&dev) && symlink::leads_up(text) => {
+                Some(Lack::SymlinksUp)
+            }
+            Answer::Unknown => {
+                (self.options.mode == RunMode::DryRun).then_some(Lack::KnownSymlinks)
+            }
+        }
+    }
+
+    /// The highest number of names that `file` can have, where that is known. Others
+    /// are asked by trying.
+    pub(super) fn max_links(&mut self, file: &OpenFile) -> u64 {
+        match self.traits(file).links {
+            Links::UpTo(most) => most,
+            Links::One | Links::Many | Links::Unknown => u64::MAX,
+        }
+    }
+
+    /// Learns from a step that failed, where the table knows nothing and the
+    /// failure is one of all files there.
+    pub(super) fn learn(
+        &mut self,
+        keeper: &OpenFile,
+        target: &OpenFile,
+        kind: &StepKind,
+        skip: Skip,
+    ) -> Skip {
+        if let StepKind::Symlink(text) = kind {
+            return self.learn_symlinks(target, text, skip);
+        }
+        let errno = match skip {
+            Skip::System {
+                op: "dedupe",
+                errno,
+            } => errno,
+            Skip::LinkDiffers => return self.learn_links(keeper, target),
+            _ => return skip,
+        };
+        let dev = target.stat.id.dev;
+        let traits = self.traits(target);
+        let error = std::io::Error::from_raw_os_error(errno);
+        let lack = match Errno::from_raw_os_error(errno) {
+            Errno::ROFS => Lack::Writing,
+            // On an overlay both files are in the upper layer.
+            _ if is_lack_of_reflinks(&error) && traits.reflinks == Answer::Unknown => {
+                self.refused.insert(dev);
+                Lack::Reflinks
+            }
+            _ => return skip,
+        };
+        self.unable(target, lack)
+    }
+
+    /// A symbolic link could not be made, or does not lead where its text says.
+    fn learn_symlinks(&mut self, target: &OpenFile, text: &[u8], skip: Skip) -> Skip {
+        let Skip::System { op, errno } = skip else {
+            return skip;
+        };
+        let dev = target.stat.id.dev;
+        let traits = self.traits(target);
+        if traits.symlinks != Answer::Unknown {
+            return skip;
+        }
+        let lack = match (op, Errno::from_raw_os_error(errno)) {
+            ("symlink", Errno::NOSYS | Errno::OPNOTSUPP) => {
+                self.refused.insert(dev);
+                Lack::Symlinks
+            }
+            (symlink::FOLLOW, Errno::PERM | Errno::ACCESS) if symlink::leads_up(text) => {
+                self.contained.insert(dev);
+                Lack::SymlinksUp
+            }
+            _ => return skip,
+        };
+        self.unable(target, lack)
+    }
+
+    /// A link to the keeper was another file: the keeper's name was given away
+    /// meanwhile, or the file system numbers each name anew.
+    fn learn_links(&mut self, keeper: &OpenFile, target: &OpenFile) -> Skip {
+        let traits = self.traits(target);
+        if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {
+            return Skip::KeeperChanged;
+        }
+        self.refused.insert(target.stat.id.dev);
+        self.unable(target, Lack::LinkNumbers)
+    }
+}
+
+fn is_lack_of_reflinks(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS)
+    )
+}

@@ -1,0 +1,64 @@
+//! Two open files compared byte for byte.
+
+use std::os::fd::OwnedFd;
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_pool::Cancel;
+
+use super::skip::Skip;
+use super::sys;
+
+/// Bytes read at a time, per file.
+const PIECE: u64 = 256 << 10;
+
+/// How much to read at a time of a file that should have `size` bytes: one
+/// byte more than it has, so that a longer file shows. Never 0.
+pub(crate) fn piece(size: u64) -> usize {
+    size.saturating_add(1).min(PIECE) as usize
+}
+
+/// Compares two open files byte for byte over `size` bytes and proves that both
+/// end there. Gives the XXH128 of what was compared, for the journal.
+pub(crate) fn compare(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    size: u64,
+    cancel: &Cancel,
+) -> Result<Digest, Skip> {
+    compare_while(one, other, size, cancel, || Ok(()))
+}
+
+/// The same as long as `proof`, asked for each piece, holds.
+pub(crate) fn compare_while(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    size: u64,
+    cancel: &Cancel,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<Digest, Skip> {
+    let piece = piece(size);
+    let (mut a, mut b) = (vec![0; piece], vec![0; piece]);
+    let mut hasher = Hasher::new(Algorithm::Xxh128);
+    let mut offset = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        proof()?;
+        let read = sys::read_at(one, &mut a, offset)?;
+        let other = sys::read_at(other, &mut b, offset)?;
+        if read != other || a[..read] != b[..other] {
+            return Err(Skip::ContentDiffers);
+        }
+        hasher.update(&a[..read]);
+        offset += read as u64;
+        if read < piece {
+            break;
+        }
+    }
+    if offset == size {
+        Ok(hasher.finalize())
+    } else {
+        Err(Skip::Changed)
+    }
+}

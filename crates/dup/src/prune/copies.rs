@@ -1,0 +1,116 @@
+//! What a run knows of copies that stand already: those that it made, and those that earlier runs
+//! were killed over.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+
+use bc_pool::Cancel;
+use bc_walk::Identity;
+
+use super::leftover::{self, Mark};
+use super::open_file::OpenFile;
+use super::options::PruneOptions;
+use super::relocate::Arrived;
+use super::standing::Acceptable;
+use super::step::Action;
+use super::{journal, sys};
+use crate::path::{join, split};
+
+/// The copies that earlier runs were killed over.
+pub(super) struct Unfinished {
+    /// By the path that a journal has: which file each is, and of which.
+    copies: HashMap<Vec<u8>, (Mark, Mark)>,
+    /// Of files with several names: where one arrived, and which file that is.
+    linked: HashMap<Mark, (Vec<u8>, Mark)>,
+    /// The directory that files are moved to, as given and as journals have it.
+    given: Vec<u8>,
+    real: Option<Vec<u8>>,
+}
+
+impl Unfinished {
+    /// The copy of `target` that is at `to`.
+    fn at(&self, to: &[u8], target: &OpenFile) -> Option<Mark> {
+        let below = to.strip_prefix(self.given.as_slice())?;
+        let path = join(self.real.as_ref()?, below);
+        let (copy, original) = self.copies.get(&path)?;
+        original.proves(&target.mark()).then_some(*copy)
+    }
+}
+
+/// What a run knows of copies that stand already.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// Those that earlier runs were killed over, once that was asked.
+    unfinished: Option<Unfinished>,
+    /// Those that were found to have their temporary names too, after the file
+    /// that each was made of.
+    pub(super) traces: HashSet<(Mark, Identity)>,
+    /// The files that this run has placed, and what they were before: a copy is
+    /// another one.
+    pub(super) placed: HashMap<Identity, Identity>,
+}
+
+impl Copies {
+    /// What may have the name `to` already, as a copy of `target`.
+    pub(super) fn acceptable<'a>(
+        &'a self,
+        options: &'a PruneOptions,
+        keeper: &'a OpenFile,
+        target: &OpenFile,
+        to: &[u8],
+    ) -> Acceptable<'a> {
+        let unfinished = self.unfinished.as_ref();
+        Acceptable {
+            known: unfinished.and_then(|known| known.at(to, target)),
+            traces: &self.traces,
+            keeper,
+            references: &options.references,
+            placed: &self.placed,
+            force: options.force,
+            on_metadata_diff: options.on_metadata_diff,
+        }
+    }
+
+    /// Asks the journals of earlier runs what they were killed over, once.
+    pub(super) fn read_journals(&mut self, options: &PruneOptions, cancel: &Cancel) {
+        let Action::Move(given) = &options.action else {
+            return;
+        };
+        self.unfinished.get_or_insert_with(|| {
+            let (copies, linked) = journal::earlier_copies(&options.earlier, cancel);
+            Unfinished {
+                copies,
+                linked,
+                given: given.clone(),
+                real: sys::open_root(given)
+                    .ok()
+                    .and_then(|dir| sys::real_path(&dir)),
+            }
+        });
+    }
+
+    /// The copy that an earlier run made of `target` under another one of its names
+    /// before it was killed, if that has all that the file has.
+    pub(super) fn earlier_copy(&self, target: &OpenFile, to_dir: &OwnedFd) -> Option<Arrived> {
+        let mark = target.mark();
+        mark.born_ns?;
+        let traced = self.traces.iter().find(|(of, _)| *of == mark);
+        let traced = traced.and_then(|(_, copy)| {
+            let name = leftover::with_number(to_dir, copy.ino)?;
+            OpenFile::find(to_dir, &name, b"").ok()
+        });
+        let recorded = || {
+            let (path, copy) = self.unfinished.as_ref()?.linked.get(&mark)?;
+            let (parent, name) = split(path);
+            let root = sys::open_root(b"/").ok()?;
+            let dir = sys::open_below(root, parent.strip_prefix(b"/")?).ok()?;
+            let held = OpenFile::find(&dir, &sys::name(name).ok()?, path).ok()?;
+            copy.proves(&held.mark()).then_some(held)
+        };
+        let held = traced.or_else(recorded)?;
+        let (own, there) = (target.metadata().ok()?, held.metadata().ok()?);
+        let same = own.difference(&there).is_none() && own.mtime_ns == there.mtime_ns;
+        let (dir, name, id) = (held.dir, held.name, held.stat.id);
+        same.then_some(Arrived { dir, name, id })
+    }
+}

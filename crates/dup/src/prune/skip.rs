@@ -1,0 +1,299 @@
+//! Why a step was not done, in words and as a key for counts.
+
+use std::fmt;
+
+use bc_fs::Escaped;
+use rustix::io::Errno;
+
+use super::lack::Unable;
+use super::sys::Failed;
+
+/// Why a step was not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// The name is another name of the kept file already.
+    AlreadyLinked,
+    /// The blocks are shared already.
+    AlreadyShared,
+    /// There are no blocks that could be shared and given back, for this reason.
+    NotShareable(&'static str),
+    /// A link would take the space of the file, or of the kept one, if they lie in a lower layer,
+    /// and the file system does not tell.
+    UnknownLayer,
+    /// The kept file lies in a lower layer and would have to be copied to be linked to; this file
+    /// is kept as well, and the next ones are linked to it.
+    KeeperBelow,
+    /// This directory entry was reached before under another path.
+    SameName,
+    /// It is in the directory that files are moved to.
+    InDestination,
+    /// It lies at or below a reference by now, or the destination does.
+    Protected,
+    /// The kept file has as many names as it can; this file is kept as well,
+    /// and the next ones are linked to it.
+    NewKeeper,
+    /// The name is gone.
+    Gone,
+    /// Not the file, or not the state of it, that was scanned.
+    Changed,
+    /// The kept file is no longer what it was.
+    KeeperChanged,
+    /// A link to the kept file turned out to be another file.
+    LinkDiffers,
+    /// Somebody has it open for writing.
+    OpenForWriting,
+    /// Somebody has the kept file open for writing.
+    KeeperOpenForWriting,
+    /// It is the kept file itself, seen under another mount.
+    SameFile,
+    /// Not a regular file any more.
+    NotRegular,
+    /// The bytes are not the same, whatever the digests say.
+    ContentDiffers,
+    /// The files differ in this, and the target's would be lost.
+    MetadataDiffers(&'static str),
+    /// Whoever reads the one need not have the key to read the other.
+    EncryptionDiffers,
+    /// A copy could not be given this, and it would be lost.
+    MetadataLost(String),
+    /// Deleting is unsafe where the system cannot tell files apart.
+    UnstableInodes,
+    /// Deleting is unsafe where two devices may show one file system, and the files have one number.
+    SameVolume,
+    /// Something has the destination's name, and is not the copy that the move
+    /// makes: because of this, where that was asked.
+    DestinationExists(Option<&'static str>),
+    /// There is a file of ours that could not be removed; with its path.
+    Left {
+        /// The temporary name, which holds nothing that is not elsewhere too.
+        path: Vec<u8>,
+        /// Why it is still there, as an error number.
+        errno: i32,
+    },
+    /// Whether it is a reference's, or the destination's, cannot be found out: what was made on
+    /// its file system to see that stays there, for the reason of this error number.
+    Unasked(i32),
+    /// Another process put something else under the name meanwhile; it was
+    /// saved under this path.
+    Displaced(Vec<u8>),
+    /// It was not moved, and its copy cannot be taken back: somebody changed one of the two.
+    CopyStays {
+        /// Where the copy is.
+        path: Vec<u8>,
+        /// Why the file was not moved.
+        why: Box<Skip>,
+    },
+    /// The copy that a killed move made, of a file whose content may be nowhere else by now.
+    LastCopy,
+    /// Somebody changed the copy that was to replace it, or took that away.
+    CopyChanged,
+    /// What a killed run left of it may be the file of this path.
+    Rest {
+        /// The temporary name.
+        path: Vec<u8>,
+        /// Why nothing was done with it.
+        why: Box<Skip>,
+    },
+    /// It is the original of a move that was killed, and this shows no copy of it to be in its
+    /// place.
+    Original,
+    /// A temporary name that another run may be using.
+    InUse,
+    /// The run was cancelled.
+    Cancelled,
+    /// The file system cannot do this with any of its files.
+    Unable(Unable),
+    /// The journal could not be written; nothing is done without it.
+    Journal(i32),
+    /// The system refused.
+    System {
+        /// The operation.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl Skip {
+    /// The same failure, of the kept file.
+    pub(crate) fn of_keeper(skip: Skip) -> Skip {
+        match skip {
+            Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            Skip::OpenForWriting => Skip::KeeperOpenForWriting,
+            other => other,
+        }
+    }
+
+    /// Whether the step took effect all the same.
+    pub(crate) fn took_effect(&self) -> bool {
+        matches!(
+            self,
+            Skip::Left { .. } | Skip::Displaced(_) | Skip::CopyStays { .. }
+        )
+    }
+
+    /// Whether this makes the exit code 1. What is as asked for already, is not.
+    pub fn is_error(&self) -> bool {
+        !matches!(
+            self,
+            Skip::AlreadyLinked
+                | Skip::AlreadyShared
+                | Skip::NotShareable(_)
+                | Skip::SameName
+                | Skip::InDestination
+                | Skip::NewKeeper
+                | Skip::KeeperBelow
+                | Skip::InUse
+        )
+    }
+
+    /// The reason in two or three words, the same for all files: a key for counts.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Skip::AlreadyLinked => "already linked",
+            Skip::AlreadyShared => "already shared",
+            Skip::NotShareable(_) => "nothing to share",
+            Skip::UnknownLayer => "lower layer or not is unknown",
+            Skip::KeeperBelow => "kept file in a lower layer",
+            Skip::SameName => "same name twice",
+            Skip::InDestination => "already moved",
+            Skip::Protected => "below a reference",
+            Skip::NewKeeper => "too many links",
+            Skip::Gone => "gone",
+            Skip::Changed | Skip::Displaced(_) => "changed since the scan",
+            Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
+            Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
+            Skip::SameFile | Skip::SameVolume => "same file under another mount",
+            Skip::NotRegular => "not a regular file",
+            Skip::ContentDiffers => "different content",
+            Skip::MetadataDiffers(_) => "different metadata",
+            Skip::EncryptionDiffers => "different encryption",
+            Skip::MetadataLost(_) => "metadata not kept",
+            Skip::UnstableInodes => "unstable inode numbers",
+            Skip::DestinationExists(_) => "destination exists",
+            Skip::Left { .. } => "temporary file left",
+            Skip::Unasked(_) => "reference or not is unknown",
+            Skip::CopyStays { .. } => "copy left",
+            Skip::LastCopy => "copy of a killed move",
+            Skip::CopyChanged => "copy changed",
+            Skip::Rest { why, .. } => why.reason(),
+            Skip::Original => "original of a killed move",
+            Skip::InUse => "temporary of another run",
+            Skip::Cancelled => "cancelled",
+            Skip::Unable(unable) => unable.reason(),
+            Skip::Journal(_) => "journal not writable",
+            Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
+                Errno::XDEV => "other file system",
+                Errno::MLINK => "too many links",
+                Errno::PERM | Errno::ACCESS => "not permitted",
+                Errno::NOSPC | Errno::DQUOT => "no space",
+                Errno::TXTBSY | Errno::BUSY => "busy",
+                Errno::ROFS => "read-only file system",
+                Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS => "not supported",
+                _ => "system error",
+            },
+        }
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |errno: i32| std::io::Error::from_raw_os_error(errno);
+        match self {
+            Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
+            Skip::AlreadyShared => f.write_str("shares its blocks already"),
+            Skip::NotShareable(why) => write!(f, "nothing to share: {why}"),
+            Skip::UnknownLayer => {
+                f.write_str("whether it lies in a lower layer, where a link takes space, is not known; needs force; said once for all files like it")
+            }
+            Skip::KeeperBelow => {
+                f.write_str("the kept file may lie in a lower layer; this one is kept as well")
+            }
+            Skip::SameName => f.write_str("the same directory entry as one before"),
+            Skip::InDestination => f.write_str("in the destination already"),
+            Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
+            Skip::NewKeeper => {
+                f.write_str("the kept file has too many links; this one is kept as well")
+            }
+            Skip::Gone => f.write_str("no longer there"),
+            Skip::Changed => f.write_str("changed since it was scanned"),
+            Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),
+            Skip::OpenForWriting => f.write_str("open for writing"),
+            Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
+            Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
+            Skip::NotRegular => f.write_str("not a regular file"),
+            Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
+            Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
+            Skip::EncryptionDiffers => {
+                f.write_str("encrypted otherwise than the kept file, or only one of them is")
+            }
+            Skip::MetadataLost(what) => write!(f, "the copy cannot be given its {what}"),
+            Skip::UnstableInodes => {
+                f.write_str("the file system has no stable inode numbers; needs force; said once for all files like it")
+            }
+            Skip::SameVolume => f.write_str(
+                "perhaps the kept file itself: both have one inode number, and their file systems one UUID, as an image on two loop devices or a copy of a whole disk has; needs force",
+            ),
+            Skip::DestinationExists(None) => f.write_str("the destination exists"),
+            Skip::DestinationExists(Some(what)) => write!(f, "the destination exists; {what}"),
+            Skip::Left { path, errno } => write!(
+                f,
+                "temporary {} could not be removed: {}",
+                Escaped(path),
+                system(*errno)
+            ),
+            Skip::Unasked(errno) => write!(
+                f,
+                "whether a reference has it cannot be found out: a file made there to see that \
+                 could not be removed: {}",
+                system(*errno)
+            ),
+            Skip::Displaced(path) => write!(
+                f,
+                "changed by another process; what was there is now {}",
+                Escaped(path)
+            ),
+            Skip::CopyStays { path, why } => {
+                write!(f, "{why}; a copy of it is now {}", Escaped(path))
+            }
+            Skip::LastCopy => f.write_str(
+                "the copy that a killed move made, kept because nothing else is known to have its content",
+            ),
+            Skip::CopyChanged => {
+                f.write_str("its copy was changed or taken away meanwhile")
+            }
+            Skip::Rest { path, why } => {
+                write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))
+            }
+            Skip::Original => f.write_str(ORIGINAL),
+            Skip::InUse => f.write_str("may be in use by another run"),
+            Skip::Cancelled => f.write_str("cancelled"),
+            Skip::Unable(unable) => unable.fmt(f),
+            Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
+            Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
+        }
+    }
+}
+
+/// What is said of the original of a move whose run was killed.
+pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \
+     proven to be in its place; the same command finishes the move if it is, 'bc dup undo' with that \
+     run's journal gives the name back";
+
+impl From<Failed> for Skip {
+    fn from(failed: Failed) -> Skip {
+        match (failed.op, failed.errno) {
+            (
+                "open" | "stat" | "open directory" | "rename" | "exchange" | "unlink",
+                Errno::NOENT,
+            ) => Skip::Gone,
+            ("open", Errno::LOOP) => Skip::NotRegular,
+            (op, errno) => Skip::System {
+                op,
+                errno: errno.raw_os_error(),
+            },
+        }
+    }
+}

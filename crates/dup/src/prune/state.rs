@@ -1,0 +1,159 @@
+//! What a run has and knows: of itself, and of the group at hand.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+
+use bc_pool::Cancel;
+use bc_walk::{Identity, Stamp};
+
+use super::abilities::Abilities;
+use super::claim::Blocked;
+use super::copies::Copies;
+use super::freed::Ledger;
+use super::journal::Journal;
+use super::keep::FileRef;
+use super::open_file::OpenFile;
+use super::options::PruneOptions;
+use super::protect::Places;
+use super::relocate::Arrived;
+use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
+use super::temp::Temps;
+
+/// A run.
+pub(super) struct Run<'a> {
+    pub(super) options: &'a PruneOptions,
+    pub(super) journal: Option<&'a mut Journal>,
+    pub(super) cancel: &'a Cancel,
+    pub(super) observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    pub(super) summary: PruneSummary,
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
+    pub(super) copies: Copies,
+    /// Paths that files were moved to, or would be.
+    pub(super) taken: HashSet<Vec<u8>>,
+    /// Directories that were searched for leftovers.
+    pub(super) swept: HashSet<Identity>,
+    /// Of the file systems met.
+    pub(super) abilities: Abilities<'a>,
+    /// Whether [`PruneEvent::Unwatched`] was told.
+    told_unwatched: bool,
+    /// What only the file system could tell.
+    pub(super) questions: Questions,
+    pub(super) places: Places<'a>,
+}
+
+/// What only the file system could tell.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// Directories, for the sake of a name that a reference to a file has or not, and whether
+    /// they are seen in a reference.
+    pub(super) asked: HashMap<(Identity, bool), bool>,
+    /// Whether the directory that files are moved to was asked for.
+    pub(super) destination: bool,
+    /// Whether [`PruneEvent::Unasked`] was told.
+    pub(super) told_unasked: bool,
+    /// Devices where what was made could not be removed, and why: nothing more is made there.
+    pub(super) stuck: HashMap<u64, i32>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        options: &'a PruneOptions,
+        journal: Option<&'a mut Journal>,
+        cancel: &'a Cancel,
+        observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    ) -> Run<'a> {
+        Run {
+            options,
+            journal,
+            cancel,
+            observer,
+            summary: PruneSummary::default(),
+            temps: Temps::new(),
+            blocked: Blocked::default(),
+            copies: Copies::default(),
+            taken: HashSet::new(),
+            swept: HashSet::new(),
+            abilities: Abilities::new(options),
+            told_unwatched: false,
+            questions: Questions::default(),
+            places: Places::new(&options.references, &options.action, cancel),
+        }
+    }
+
+    pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
+        if !std::mem::replace(&mut self.told_unwatched, true) {
+            (self.observer)(PruneEvent::Unwatched(path, errno));
+        }
+    }
+
+    pub(super) fn event(&mut self, event: PruneEvent<'_>) {
+        (self.observer)(event);
+    }
+
+    pub(super) fn tell(&mut self, step: &Step, outcome: &StepOutcome) {
+        match outcome {
+            StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => {
+                self.summary.freed += freed;
+                let lost = matches!(outcome, StepOutcome::Done { lost, .. } if !lost.is_empty());
+                self.summary.incomplete += u64::from(lost);
+                match step.kind {
+                    StepKind::Leftover => self.summary.leftovers += 1,
+                    _ => self.summary.changed += 1,
+                }
+            }
+            StepOutcome::Skipped(skip) => {
+                self.summary.skip(skip);
+                if self.abilities.is_told(skip) {
+                    return;
+                }
+            }
+        }
+        (self.observer)(PruneEvent::Step(step, outcome));
+    }
+
+    pub(super) fn step(&self, kind: StepKind, target: &FileRef, keeper: &OpenFile) -> Step {
+        Step {
+            kind,
+            target: target.path.clone(),
+            keeper: keeper.path.clone(),
+            reference: keeper.protected,
+            size: keeper.stat.stamp.size,
+        }
+    }
+}
+
+/// What this run did to the files of one group.
+#[derive(Default)]
+pub(super) struct State<'g> {
+    /// States that our own changes left files in.
+    pub(super) stamps: HashMap<Identity, Stamp>,
+    /// Names left of files that a dry run would have taken names from.
+    pub(super) links: HashMap<Identity, u64>,
+    /// Directory entries that were acted on.
+    pub(super) entries: HashSet<(Identity, CString)>,
+    /// How many names of the file at hand are still to be dealt with, with the
+    /// one that is being dealt with.
+    pub(super) pending: u64,
+    /// The file whose name arrived last on another file system, and where.
+    pub(super) arrived: Option<(Identity, Arrived)>,
+    /// What space it gave back.
+    pub(super) ledger: Ledger<'g>,
+    /// How files were found whose other names may be among the targets that follow, as files with
+    /// numbers of their own, and how many names were dealt with.
+    pub(super) linked: HashMap<(u64, Stamp), u64>,
+}
+
+impl State<'_> {
+    /// Whether the file may be another name of one that was dealt with, where names are numbered
+    /// differently. What was done to that moved the change time of this one.
+    pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
+        self.linked.contains_key(&(file.id.dev, file.stamp))
+    }
+
+    /// How many names a dry run would have taken from a file that was found like this one.
+    pub(super) fn names_taken(&self, held: &OpenFile) -> u64 {
+        let found = self.linked.get(&(held.stat.id.dev, held.stat.stamp));
+        found.copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,99 @@
+//! What all parts of one search share: the files, what is known of them, and how to go about it.
+
+use std::sync::Mutex;
+
+use bc_pool::Cancel;
+use bc_pool::dispatch::Effort;
+use bc_read::{Opened, Plan};
+use bc_walk::{Error, ErrorKind, Listing};
+
+use super::candidates::Candidates;
+use super::extents::Extents;
+use super::order::Set;
+use super::table::{Both, Prefixes, Table};
+use super::{ScanOptions, ScanProgress};
+use crate::subtrees::Marks;
+
+/// One search.
+pub(crate) struct Context<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) candidates: &'a Candidates,
+    pub(crate) table: Table<'a>,
+    /// What is known of large files that were not read to their end.
+    pub(crate) prefixes: Mutex<Prefixes>,
+    /// What is known of where files lie on disk.
+    pub(crate) extents: Extents,
+    /// Which entries are references'.
+    pub(crate) references: Marks,
+    pub(crate) options: &'a ScanOptions,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) progress: &'a ScanProgress,
+}
+
+impl<'a> Context<'a> {
+    /// Of a search in which nothing is known yet.
+    pub(crate) fn new(
+        listing: &'a Listing,
+        candidates: &'a Candidates,
+        both: Both,
+        options: &'a ScanOptions,
+        cancel: &'a Cancel,
+        progress: &'a ScanProgress,
+    ) -> Context<'a> {
+        let digest_len = options.algorithm.digest_len();
+        Context {
+            listing,
+            candidates,
+            table: Table::new(candidates, listing.len(), digest_len, both),
+            prefixes: Mutex::default(),
+            extents: Extents::default(),
+            references: options.references.mark(listing),
+            options,
+            cancel,
+            progress,
+        }
+    }
+
+    pub(crate) fn size(&self, candidate: u32) -> u64 {
+        let entry = self.candidates.entry(candidate);
+        self.listing.size(entry).unwrap_or(0)
+    }
+
+    /// How many workers `bytes` of the files of `plan` are worth.
+    pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
+        let most = self.options.workers.clamp(1, plan.len().max(1));
+        let effort = Effort::of(plan.len() as u64, bytes);
+        let workers = self.options.start.workers(most, effort);
+        plan.set_workers(workers);
+        workers
+    }
+
+    /// The entries that open these candidates.
+    pub(crate) fn set_of(&self, candidates: impl Iterator<Item = u32>) -> Set {
+        let mut set = Set::new(self.listing.len());
+        candidates.for_each(|candidate| set.insert(self.candidates.entry(candidate)));
+        set
+    }
+
+    /// These in path order, or in that of a disk that has to seek for them: neighbours there or in
+    /// the kernel's caches, which an order by size is not.
+    pub(crate) fn plan(&self, entries: Set) -> Plan {
+        let mut entries = entries.into_sorted();
+        bc_read::order::for_disk(self.listing, &mut entries);
+        Plan::new(entries, self.options.workers)
+    }
+
+    /// Whether the file that was read is in the state that was listed.
+    pub(crate) fn unchanged(&self, opened: &Opened) -> Result<(), Error> {
+        let listed = self.listing.meta(opened.entry).map(|meta| meta.stamp);
+        if listed == Some(opened.stat.stamp) {
+            Ok(())
+        } else {
+            Err(Error::of_kind(
+                self.listing.path(opened.entry),
+                "read",
+                ErrorKind::Changed,
+            ))
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What `bc dup` says: reports, a line for each step, and the totals at the end.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use bc_dup::prune::{
+    Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Step, StepOutcome, UndoEvent,
+    UndoOutcome, UndoSummary,
+};
+use bc_dup::report::{Names, ReportFormat, ScanReport};
+use bc_dup::scan::Scan;
+
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::progress::size;
+use crate::run::{Outcome, Session};
+
+/// Writes what was found in one of the engine's formats.
+pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output) -> io::Result<()> {
+    let names = match output.is_terminal() {
+        true => Names::OneLine,
+        false => Names::Exact,
+    };
+    found.write(format, names, output)
+}
+
+/// Tells of a finished search: what the cache has to say, every file that could not be judged, and
+/// the figures.
+pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
+    let report = &session.report;
+    for message in cache {
+        report.warning(message);
+    }
+    for error in &scan.errors {
+        report.failure(error);
+    }
+    let stats = &scan.stats;
+    report.note(1, &format!(
+        "search: {} files, {} share their size, {} read first, {} read whole afterwards, {} bytes read, reader {}, {:.3} s in all",
+        stats.files, stats.size_candidates, stats.fast_hashed, stats.full_hashed, stats.bytes_read,
+        stats.backend.name(), session.elapsed(),
+    ));
+    report.note(
+        1,
+        &format!(
+            "found: {} groups, {} duplicates, {} wasted",
+            scan.groups().len(),
+            scan.duplicates(),
+            size(scan.wasted()),
+        ),
+    );
+}
+
+/// Ends the run with the search's figures in the metrics.
+pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
+    let stats = &scan.stats;
+    let metrics = &mut session.metrics;
+    for (name, help, value) in [
+        ("files", "Files looked at.", stats.files),
+        ("read_bytes", "Bytes read.", stats.bytes_read),
+        (
+            "groups",
+            "Groups of equal files.",
+            scan.groups().len() as u64,
+        ),
+        (
+            "duplicates",
+            "Files that could be given up.",
+            scan.duplicates(),
+        ),
+        (
+            "wasted_bytes",
+            "Disk space that could be freed.",
+            scan.wasted(),
+        ),
+    ] {
+        metrics.set(name, help, value as f64);
+    }
+    metrics.label("reader", stats.backend.name());
+    session.end(exit)
+}
+
+/// Names the originals of killed moves that nothing equals.
+pub fn originals(session: &Session, found: &ScanReport<'_>) {
+    for path in found.originals() {
+        let path = bc_fs::escape(&path);
+        session.report.problem(&format!("{path}: {ORIGINAL}"));
+    }
+}
+
+/// Lines to stdout, whose failures are told at the end: a reader that left must not stop work that
+/// was asked for.
+pub struct Printed<'s> {
+    session: &'s Session,
+    output: Output,
+    result: io::Result<()>,
+}
+
+impl<'s> Printed<'s> {
+    pub fn open(session: &'s Session) -> Outcome<Printed<'s>> {
+        Ok(Printed {
+            session,
+            output: Output::open(None).map_err(|text| session.fatal(&text))?,
+            result: Ok(()),
+        })
+    }
+
+    fn line(&mut self, line: impl std::fmt::Display) {
+        if !self.session.common.quiet && self.result.is_ok() {
+            self.result = writeln!(self.output, "{line}");
+        }
+    }
+
+    pub fn finish(self) {
+        if let Err(text) = self.output.finish(self.result) {
+            self.session.report.unwritten(&text);
+        }
+    }
+}
+
+/// Says what a run of prune tells.
+pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
+    let report = &printed.session.report;
+    let shown = bc_fs::escape;
+    let system = std::io::Error::from_raw_os_error;
+    match event {
+        PruneEvent::Step(step, outcome) => step_outcome(step, outcome, printed),
+        PruneEvent::Unusable(path, skip) => {
+            report.problem(&format!("{}: cannot be kept: {skip}", shown(path)));
+        }
+        PruneEvent::Unwatched(path, errno) => report.note(
+            0,
+            &format!(
+                "{}: no read lease: {}; of this file and others like it, writes through \
+                 descriptors that were open before go unnoticed",
+                shown(path),
+                system(errno)
+            ),
+        ),
+        PruneEvent::Unasked(path) => report.note(
+            0,
+            &format!(
+                "{}: where else its directory is seen is found out by the run itself, \
+                 which makes a file there for a moment; a dry run does not",
+                shown(path)
+            ),
+        ),
+        PruneEvent::Stuck(path, errno) => report.problem(&format!(
+            "{}: made to find out where else its directory is seen, and could not be \
+             removed: {}; no other is made there, and no file changed that may be a \
+             reference's",
+            shown(path),
+            system(errno)
+        )),
+        PruneEvent::Journal(skip) => report.problem(&skip.to_string()),
+    }
+}
+
+fn step_outcome(step: &Step, outcome: &StepOutcome, printed: &mut Printed<'_>) {
+    let report = &printed.session.report;
+    match outcome {
+        StepOutcome::Skipped(skip) if skip.is_error() => {
+            report.problem(&format!("{step}: skipped: {skip}"));
+        }
+        StepOutcome::Skipped(skip) => {
+            if report.shows(1) {
+                report.note(1, &format!("{step}: skipped: {skip}"));
+            }
+        }
+        StepOutcome::Done { lost, .. } => {
+            if !lost.is_empty() {
+                report.warning(&format!("{step}: without {}", lost.join("; ")));
+            }
+            printed.line(step);
+        }
+        StepOutcome::Would { .. } => printed.line(step),
+    }
+}
+
+/// Warns of patterns that no file matched: perhaps another one should have been kept.
+pub fn unmatched(session: &Session, rules: &KeepRules, summary: &PruneSummary) {
+    // Without duplicates there was nothing that could have matched.
+    if summary.groups == 0 {
+        return;
+    }
+    for text in rules.keep.iter().filter_map(Keep::unmatched) {
+        let text = bc_fs::escape(text.as_bytes());
+        session
+            .report
+            .warning(&format!("--keep={text}: none of the duplicates matches"));
+    }
+}
+
+/// What comes before the verbs of a dry run.
+fn would(mode: RunMode) -> &'static str {
+    match mode {
+        RunMode::DryRun => "would be ",
+        RunMode::Execute => "",
+    }
+}
+
+/// Says what prune did in all.
+pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal: Option<&Path>) {
+    let would = would(mode);
+    let mut text = if summary.changed == 0 && summary.is_clean() {
+        "nothing to do".to_owned()
+    } else {
+        let (bytes, word) = match summary.used {
+            0 => (summary.freed, "freed"),
+            used => (used, "used to copy files up"),
+        };
+        let s = if summary.changed == 1 { "" } else { "s" };
+        let bytes = size(bytes);
+        format!(
+            "{} file{s} {would}changed, {bytes} {would}{word}",
+            summary.changed
+        )
+    };
+    if summary.layers_unknown > 0 {
+        text += &format!(
+            " at worst, as the layers of {} are not known",
+            summary.layers_unknown
+        );
+    }
+    if summary.untold > 0 {
+        let untold = summary.untold;
+        text += &format!(", not counting {untold} of which the file system does not tell");
+    }
+    for (reason, count) in &summary.skipped {
+        text += &format!("; {count} skipped: {reason}");
+    }
+    if summary.incomplete > 0 {
+        text += &format!("; {} of them not with all they had", summary.incomplete);
+    }
+    text += &tidied(summary.leftovers, would);
+    session.report.summary(&text);
+    if let (Some(journal), true) = (journal, summary.changed > 0) {
+        session.report.summary(&format!(
+            "journal: {}; 'bc dup undo' takes it back",
+            bc_fs::escape(journal.as_os_str().as_encoded_bytes())
+        ));
+    }
+}
+
+/// What is said of temporaries that were removed, if any were.
+fn tidied(count: u64, would: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("; 1 temporary of a killed run {would}removed"),
+        _ => format!("; {count} temporaries of a killed run {would}removed"),
+    }
+}
+
+/// Ends the run with prune's figures in the metrics.
+pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
+    for (name, help, value) in [
+        ("changed", "Files changed.", summary.changed),
+        ("freed_bytes", "Disk space freed.", summary.freed),
+        (
+            "used_bytes",
+            "Disk space taken by copying files up from a lower layer, beyond what was freed.",
+            summary.used,
+        ),
+        (
+            "layers_unknown",
+            "Files changed that may lie in a lower layer or not: the worst is assumed.",
+            summary.layers_unknown,
+        ),
+        (
+            "freed_unknown",
+            "Files that are gone of which it is not known what they took.",
+            summary.untold,
+        ),
+    ] {
+        session.metrics.set(name, help, value as f64);
+    }
+    let exit = match session.report.exit() {
+        Exit::Done if !summary.is_clean() => Exit::Differs,
+        exit => exit,
+    };
+    session.end(exit)
+}
+
+/// Says what became of one name of a journal.
+pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
+    let report = &printed.session.report;
+    let (path, action) = (bc_fs::escape(event.path), event.action);
+    match event.outcome {
+        UndoOutcome::Restored { lost } if lost.is_empty() => {
+            printed.line(format_args!("restored {path} ({action})"));
+        }
+        UndoOutcome::Restored { lost } => {
+            report.problem(&format!("{path}: restored without {}", lost.join("; ")));
+            printed.line(format_args!("restored {path} ({action}), incomplete"));
+        }
+        UndoOutcome::Would => printed.line(format_args!("restore {path} ({action})")),
+        UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
+        UndoOutcome::Failed(skip) => report.problem(&format!("{path}: not restored: {skip}")),
+    }
+}
+
+/// Says what undo did in all.
+pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, journal: &Path) {
+    let report = &session.report;
+    for line in &summary.damaged {
+        let journal = bc_fs::escape(journal.as_os_str().as_encoded_bytes());
+        report.problem(&format!(
+            "{journal}: line {line} is damaged; a step that it told of is not undone"
+        ));
+    }
+    let would = would(mode);
+    let mut text = format!("{} {would}restored", summary.restored);
+    for (count, what) in [
+        (summary.incomplete, "of them incomplete"),
+        (summary.unneeded, "in place already"),
+        (summary.failed, "not restored"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    if summary.restored + summary.unneeded + summary.failed == 0 && !session.cancel.is_cancelled() {
+        text += "; the journal's run changed nothing";
+    }
+    text += &tidied(summary.leftovers, would);
+    report.summary(&text);
+    report.note(1, &format!("undo: {:.3} s in all", session.elapsed()));
+}

@@ -1,0 +1,173 @@
+//! What `bc dup` is asked for, checked as far as that goes without a look at the files that are
+//! searched.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use bc_dup::prune::{Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
+use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
+use bc_dup::{Cache, Location, Subtrees};
+use bc_walk::Metadata;
+
+use crate::args::WalkArgs;
+use crate::run::{Outcome, Session};
+
+use super::args::{LEAST, PruneArgs, SearchArgs};
+use super::references;
+
+/// A search.
+pub struct SearchPlan<'a> {
+    /// Files and directories, the references among them.
+    pub roots: Vec<OsString>,
+    /// Which of the roots are references.
+    pub reference_roots: Vec<usize>,
+    /// Opened; what lies below is not known yet.
+    pub references: Subtrees,
+    /// Which files, as they were named.
+    pub walk: &'a WalkArgs,
+    /// The same for the walk.
+    pub walk_options: bc_walk::WalkOptions,
+    /// All but references, workers and how they read, which take a listing.
+    pub scan: ScanOptions,
+    /// Where digests are kept from one search to the next.
+    pub cache: Option<CacheFile>,
+}
+
+impl<'a> SearchPlan<'a> {
+    /// A search whose report is written to `output`.
+    pub fn new(
+        session: &Session,
+        paths: &[OsString],
+        search: &SearchArgs,
+        walk: &'a WalkArgs,
+        output: Option<&Path>,
+    ) -> Outcome<SearchPlan<'a>> {
+        if walk.files_from.is_some() && !search.reference.is_empty() {
+            let text = "--reference needs PATHs; it does not go with --files-from";
+            return Err(session.fatal(text));
+        }
+        let references = references::open(session, &references::bytes(&search.reference))?;
+        // References are searched as well; one that is a PATH too, by whichever
+        // name, is that root.
+        let mut roots = paths.to_vec();
+        let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
+        if paths.is_empty() {
+            roots.clear();
+        }
+        let cache = CacheFile::new(session, search)?;
+        let leave_out = crate::output::replaced(output);
+        let mut walk_options = session.walk_options(walk, Metadata::Basic, leave_out)?;
+        (walk_options.min_size, _) = session.sizes(walk, LEAST.0)?;
+        let scan = ScanOptions {
+            algorithm: search.algorithm,
+            min_size: walk_options.min_size,
+            hard_links: match search.match_hardlinks {
+                true => HardLinks::Duplicates,
+                false => HardLinks::OneFile,
+            },
+            span: match search.across_roots {
+                true => Span::AcrossRoots,
+                false => Span::Any,
+            },
+            equality: match search.verify_bytes {
+                true => Equality::Bytes,
+                false => Equality::Digest,
+            },
+            start: session.common.threads.start(),
+            ..ScanOptions::default()
+        };
+        Ok(SearchPlan {
+            roots,
+            reference_roots,
+            references,
+            walk,
+            walk_options,
+            scan,
+            cache,
+        })
+    }
+}
+
+/// The file of a cache.
+pub struct CacheFile {
+    path: PathBuf,
+    location: Location,
+}
+
+impl CacheFile {
+    /// Where it was asked for, or the usual one if it was given no name.
+    fn new(session: &Session, search: &SearchArgs) -> Outcome<Option<CacheFile>> {
+        let (path, location) = match &search.cache {
+            None => return Ok(None),
+            Some(name) if !name.is_empty() => (name.into(), Location::Named),
+            Some(_) => match crate::dirs::cache_dir() {
+                Some(dir) => (dir.join("dup.redb"), Location::Usual),
+                None => {
+                    let text = "--cache: neither XDG_CACHE_HOME nor HOME is set; name a file";
+                    return Err(session.fatal(text));
+                }
+            },
+        };
+        Ok(Some(CacheFile { path, location }))
+    }
+
+    pub fn open(&self, session: &Session) -> Outcome<Cache> {
+        Cache::open(&self.path, self.location)
+            .map_err(|refused| session.fatal(&format!("--cache: {refused}; it is left as it is")))
+    }
+}
+
+/// What becomes of duplicates.
+pub struct PrunePlan {
+    /// All but the references and the earlier journals, which a search may take hours to come to.
+    pub options: PruneOptions,
+    /// Whether the user is asked first.
+    pub asks: bool,
+}
+
+impl PrunePlan {
+    pub fn new(session: &Session, args: &PruneArgs) -> Outcome<PrunePlan> {
+        let mode = mode(args.dry_run);
+        let asks = mode == RunMode::Execute && args.action.needs_confirmation() && !args.yes;
+        // Where the question would not be seen, nobody can answer it.
+        if asks && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return Err(session.fatal(&format!(
+                "--action={} asks on a terminal first; without one it needs --yes",
+                args.action.name()
+            )));
+        }
+        let keep = args.keep.iter().map(|rule| rule.parse());
+        let keep: Vec<Keep> = keep
+            .collect::<Result<_, _>>()
+            .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
+        if args.from.is_some() && !args.paths.is_empty() {
+            return Err(session.fatal("--from names the files; give no PATH beside it"));
+        }
+        let mut options = PruneOptions::new(args.action.clone());
+        options.mode = mode;
+        options.max_links = args.max_links;
+        options.rules = KeepRules {
+            keep,
+            roots: match args.search.across_roots {
+                true => Roots::Across,
+                false => Roots::Any,
+            },
+        };
+        if args.ignore_metadata {
+            options.on_metadata_diff = OnMetadataDiff::Ignore;
+        }
+        if args.force {
+            options.force = Force::Yes;
+        }
+        Ok(PrunePlan { options, asks })
+    }
+}
+
+/// Whether anything is changed.
+pub fn mode(dry_run: bool) -> RunMode {
+    match dry_run {
+        true => RunMode::DryRun,
+        false => RunMode::Execute,
+    }
+}

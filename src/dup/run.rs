@@ -1,0 +1,171 @@
+//! The subcommands: each from its plan to its exit code.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use bc_dup::Subtrees;
+use bc_dup::prune::{FileGroup, Journal, PruneOptions, PruneSummary, RunMode};
+
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::run::{Outcome, Session};
+
+use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
+use super::output::{self, Printed};
+use super::plan::{PrunePlan, SearchPlan, mode};
+use super::search::{Found, search};
+use super::{html, journals, question, references, saved, summary};
+
+pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
+    let mut read = args.walk.inputs();
+    read.extend(args.search.cache.as_deref());
+    let target = args.output.as_deref();
+    let session = Session::start("dup", "scan", &args.common, &read, target)?;
+    let output = Output::open(target).map_err(|text| session.fatal(&text))?;
+    let output = match args.format {
+        Format::Report(format) if format.is_json() => output.json(),
+        _ => output,
+    };
+    let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
+    let found = search(&session, plan)?;
+    end_search(session, &found, output, |output| match args.format {
+        Format::Report(format) => output::report(&found.report(), format, output),
+        Format::Html => html::page(&found.report()).write(output),
+    })
+}
+
+pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
+    let mut read = args.walk.inputs();
+    read.extend(args.search.cache.as_deref());
+    let session = Session::start("dup", "summary", &args.common, &read, None)?;
+    let output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
+    let found = search(&session, plan)?;
+    end_search(session, &found, output, |output| {
+        output.write_all(summary::text(&found).as_bytes())
+    })
+}
+
+/// Writes what was found, unless a signal ended the search.
+fn end_search(
+    session: Session,
+    found: &Found,
+    mut output: Output,
+    write: impl FnOnce(&mut Output) -> std::io::Result<()>,
+) -> Outcome<Exit> {
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    let result = write(&mut output);
+    let exit = match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(output::end_search(session, &found.scan, exit))
+}
+
+pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
+    let mut read = args.walk.inputs();
+    read.extend(args.from.as_deref().map(Path::as_os_str));
+    read.extend(args.search.cache.as_deref());
+    let session = Session::start("dup", "prune", &args.common, &read, args.journal.as_deref())?;
+    // Before anything is searched, asked or changed: steps that cannot be told are not begun.
+    Output::open(None).map_err(|text| session.fatal(&text))?;
+    let PrunePlan { mut options, asks } = PrunePlan::new(&session, args)?;
+    let groups;
+    (groups, options.references) = found_or_saved(&session, args)?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    options.earlier = journals::earlier(args.journal.as_deref());
+    if asks && !confirmed(&session, &groups, &options) {
+        if !session.cancel.is_cancelled() {
+            session.report.summary("nothing was changed");
+        }
+        return Ok(session.end(Exit::Done));
+    }
+    let mut journal = match options.mode {
+        RunMode::Execute if !groups.is_empty() => match journals::open(&session, args, &groups)? {
+            None => return Ok(session.end(Exit::Done)),
+            opened => opened,
+        },
+        _ => None,
+    };
+    let path = journal.as_ref().map(|journal| journal.path().to_owned());
+    let summary = act(&session, groups, &options, journal.as_mut())?;
+    output::unmatched(&session, &options.rules, &summary);
+    output::totals(&session, &summary, options.mode, path.as_deref());
+    Ok(output::end_prune(session, &summary))
+}
+
+/// What to act on, and what to keep off: found by a search, or read from a report.
+fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup>, Arc<Subtrees>)> {
+    let Some(report) = &args.from else {
+        let plan = SearchPlan::new(session, &args.paths, &args.search, &args.walk, None)?;
+        // Before the search, which may take hours.
+        references::check_destination(session, &args.action, &plan.references)?;
+        let found = search(session, plan)?;
+        // Once more: now it is known which file systems are mounted below them.
+        references::check_destination(session, &args.action, &found.references)?;
+        output::originals(session, &found.report());
+        return Ok((found.report().groups().collect(), found.references));
+    };
+    let saved = session.while_reading(report.as_os_str(), || {
+        saved::read(session, report, &args.walk)
+    })?;
+    let mut named = references::bytes(&args.search.reference);
+    named.extend(saved.references);
+    let mut references = references::open(session, &named)?;
+    references::survey(session, &mut references, &args.walk)?;
+    for error in references.errors() {
+        session.report.failure(error);
+    }
+    references::check_destination(session, &args.action, &references)?;
+    Ok((saved.groups, Arc::new(references)))
+}
+
+/// Asks, where there is something to ask about.
+fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
+    let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
+    let references = !options.references.is_empty()
+        || groups
+            .iter()
+            .any(|group| group.files.iter().any(|file| file.protected));
+    !session.cancel.is_cancelled()
+        && (stake.files == 0 || question::asked(session, options, &stake, references))
+}
+
+/// Runs the engine; a line to stdout for each step, failures to stderr.
+fn act(
+    session: &Session,
+    groups: Vec<FileGroup>,
+    options: &PruneOptions,
+    journal: Option<&mut Journal>,
+) -> Outcome<PruneSummary> {
+    let mut printed = Printed::open(session)?;
+    let summary = bc_dup::prune::prune(groups, options, journal, &session.cancel, &mut |event| {
+        output::prune_event(event, &mut printed);
+    });
+    printed.finish();
+    Ok(summary)
+}
+
+pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
+    let session = Session::start("dup", "undo", &args.common, &[], args.journal.as_deref())?;
+    let journal = match &args.journal {
+        Some(path) => path.clone(),
+        None => journals::newest(&session)?,
+    };
+    session.spare(&[journal.as_os_str()], None)?;
+    let mode = mode(args.dry_run);
+    let mut printed = Printed::open(&session)?;
+    let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
+        output::undo_event(event, &mut printed);
+    });
+    let summary = undone.map_err(|error| session.fatal(&error.to_string()))?;
+    printed.finish();
+    output::undo_totals(&session, &summary, mode, &journal);
+    let exit = session.report.exit();
+    Ok(session.end(exit))
+}

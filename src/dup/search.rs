@@ -1,0 +1,100 @@
+//! The search that `scan`, `summary` and `prune` begin with.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::{Algorithm, Batch};
+use bc_dup::report::ScanReport;
+use bc_dup::scan::{Scan, ScanProgress, scan};
+use bc_dup::{Cache, Subtrees};
+use bc_walk::Listing;
+
+use crate::budget::Kept;
+use crate::progress::{Counts, Display};
+use crate::run::{Outcome, Session};
+
+use super::plan::{CacheFile, SearchPlan};
+use super::{output, references};
+
+/// A finished search and everything its report needs.
+pub struct Found {
+    pub listing: Listing,
+    pub scan: Scan,
+    pub references: Arc<Subtrees>,
+    algorithm: Algorithm,
+    roots: Vec<Vec<u8>>,
+    reference_roots: Vec<usize>,
+    started_at: String,
+}
+
+impl Found {
+    pub fn report(&self) -> ScanReport<'_> {
+        ScanReport {
+            listing: &self.listing,
+            scan: &self.scan,
+            algorithm: self.algorithm,
+            roots: &self.roots,
+            reference_roots: &self.reference_roots,
+            started_at: &self.started_at,
+        }
+    }
+}
+
+/// Walks and searches; reports every file that could not be judged.
+pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
+    let started_at = crate::metrics::now();
+    let progress = Arc::new(ScanProgress::default());
+    let display = display(session, &progress);
+    // Before the walk: what changes from here on is not to be remembered.
+    let open = |file: &CacheFile| file.open(session);
+    let mut cache = plan.cache.as_ref().map(open).transpose()?;
+    references::survey(session, &mut plan.references, plan.walk)?;
+    let listing = session.listing(&plan.roots, plan.walk, &plan.walk_options)?;
+    plan.references
+        .check()
+        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+    display.phase("search", 0, 0);
+
+    let references = Arc::new(plan.references);
+    let mut options = plan.scan;
+    let width = Batch::new(&[options.algorithm], options.cpu).width();
+    let state = Kept::Arrays(bc_dup::scan::memory(&listing));
+    options.workers = session.workers(listing.len(), width, state);
+    options.read = session.read_options(options.workers, width, state)?;
+    options.references = Arc::clone(&references);
+    let scan = scan(
+        &listing,
+        &options,
+        cache.as_mut(),
+        &session.cancel,
+        &progress,
+    )
+    .map_err(|panic| session.defect(&panic))?;
+    display.stop();
+    output::search(
+        session,
+        &scan,
+        cache.as_ref().map_or(&[][..], Cache::messages),
+    );
+    let roots = plan.roots.into_iter().map(OsString::into_encoded_bytes);
+    Ok(Found {
+        listing,
+        scan,
+        references,
+        algorithm: options.algorithm,
+        roots: roots.collect(),
+        reference_roots: plan.reference_roots,
+        started_at,
+    })
+}
+
+fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {
+    let counters = Arc::clone(progress);
+    let reading = move || Counts {
+        files_total: counters.planned.load(Relaxed),
+        bytes_total: counters.planned_bytes.load(Relaxed),
+        ..crate::progress::counts(&counters.files, &counters.bytes)
+    };
+    Display::start(&session.common, "walk", Arc::new(reading))
+}
