@@ -137,8 +137,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// A file that was written to within this time may be in the hands of a writer who closes it soon.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// What such a writer is waited for.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// What such a writer is waited for: a forked process on a busy machine may not come to its `exec`
+/// within 100 ms.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 pub(crate) fn wait_for_clock(mtime_ns: i64) {
     let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());

@@ -244,8 +244,11 @@ fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     assert_eq!(files(tree.path()).len(), 3, "{context}");
     check_moved(to, &context);
     assert!(temporaries(tree.path()).is_empty(), "{context}");
-    let undone = undo(&second, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
-    assert_eq!(undone.failed, 0, "{context}");
+    let mut said = Vec::new();
+    let undone = undo(&second, RunMode::Execute, &Cancel::new(), &mut |event| {
+        said.push(format!("{event:?}"));
+    });
+    assert_eq!(undone.unwrap().failed, 0, "{context}, undo: {said:?}");
     let is_ours = |path: &PathBuf| leftover::is_ours(path.file_name().unwrap().as_bytes());
     let without = |mut tree: BTreeMap<PathBuf, Vec<u8>>| {
         tree.retain(|path, _| !is_ours(path));
