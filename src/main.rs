@@ -13,6 +13,7 @@ mod config;
 mod describe;
 mod dup;
 mod exit;
+mod gnu;
 mod hash;
 mod html;
 mod input;

@@ -34,6 +34,8 @@ mod file_systems;
 mod foreign_files;
 mod freed_space;
 mod fresh;
+mod gnu_alike;
+mod gnu_names;
 mod hard_links;
 mod hash;
 mod hash_check;

@@ -1,0 +1,484 @@
+//! The names of other programs: what cannot be compared with installed ones, because older versions
+//! differ, or because it takes a look while they run.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use bc_testkit::{TestTree, left_out, tool};
+
+use crate::common::{ABC, Bc, EMPTY};
+use crate::gnu_alike::{PROGRAMS, ours};
+
+#[test]
+fn the_version_says_whose_it_is() {
+    let t = TestTree::new();
+    for name in PROGRAMS {
+        let path = format!("/usr/local/bin/{name}");
+        let line = format!(
+            "{name} (bit-crafts {}, after GNU coreutils 9.11)\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        ours(&t, &path, &["--version", "--nope"], "")
+            .code(0)
+            .stdout_is(line);
+        ours(&t, &path, &["--hel"], "")
+            .code(0)
+            .stdout_has(format!("Usage: {path} [OPTION]... [FILE]..."));
+        // Messages name the program as it was called.
+        ours(&t, &path, &["missing"], "")
+            .code(1)
+            .stderr_is(format!("{path}: missing: No such file or directory\n"));
+    }
+}
+
+/// 9.11's, which older ones do not have.
+#[test]
+fn what_is_new_in_cksum() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("empty", "");
+    for (args, expected) in [
+        (&["-a", "crc32b", "a"][..], "891568578 3 a\n"),
+        (
+            &["-a", "sha2", "-l", "256", "a"],
+            &*format!("SHA256 (a) = {ABC}\n"),
+        ),
+        (
+            &["-a", "sha2", "-l", "256", "--untagged", "a"],
+            &*format!("{ABC}  a\n"),
+        ),
+        (
+            &["-a", "md5", "--base64", "empty"],
+            "MD5 (empty) = 1B2M2Y8AsgTpgAmY7PhCfg==\n",
+        ),
+        (&["-a", "bsd", "--base64", "a"], "16556     1 a\n"),
+        (
+            &["-a", "sha3", "-l", "224", "a"],
+            "SHA3-224 (a) = e642824c3f8cf24ad09234ee7d3c766fc9a3a5168d0c94ad73b46fdf\n",
+        ),
+    ] {
+        ours(&t, "cksum", args, "")
+            .code(0)
+            .stdout_is(expected)
+            .stderr_is("");
+    }
+    let raw = ours(&t, "cksum", &["--raw", "-a", "crc32b", "a"], "");
+    assert_eq!(raw.code(0).stdout, [0x35, 0x24, 0x41, 0xc2]);
+    for (args, message) in [
+        (
+            &["-a", "sha3", "a"][..],
+            "--algorithm=sha3 requires specifying --length 224, 256, 384, or 512\n",
+        ),
+        (
+            &["-a", "sha3", "-l", "248", "a"],
+            "invalid length: '248'\ncksum: digest length for 'SHA3' must be 224, 256, 384, or 512\n",
+        ),
+        (
+            &["-a", "blake2b", "-l", "18446744073709551616", "a"],
+            "invalid length: '18446744073709551616'\ncksum: maximum digest length for 'BLAKE2b' is 512 bits\n",
+        ),
+        (
+            &["-a", "md5", "-l", "8", "a"],
+            "--length is only supported with --algorithm blake2b, sha2, or sha3\n",
+        ),
+        (
+            &["--raw", "a", "a"],
+            "the --raw option is not supported with multiple files\n",
+        ),
+        (
+            &["--base64", "--raw", "a"],
+            "--base64 and --raw are mutually exclusive\nTry 'cksum --help' for more information.\n",
+        ),
+        (
+            &["--text", "--tag", "-a", "md5", "a"],
+            "--text mode is only supported with --untagged\nTry 'cksum --help' for more information.\n",
+        ),
+        (
+            &["-a", "bsd", "-c", "a"],
+            "--check is not supported with --algorithm={bsd,sysv,crc,crc32b}\n",
+        ),
+    ] {
+        ours(&t, "cksum", args, "")
+            .code(1)
+            .stdout_is("")
+            .stderr_is(format!("cksum: {message}"));
+    }
+    let unknown = ours(&t, "cksum", &["-a", "sha22"], "");
+    unknown.code(1).stderr_has(
+        "cksum: invalid argument 'sha22' for '--algorithm'\nValid arguments are:\n  - 'bsd'\n",
+    );
+    unknown.stderr_has("  - 'sm3'\nTry 'cksum --help' for more information.\n");
+}
+
+/// As 9.11 quotes them; on the lines of digests themselves there are escapes.
+#[test]
+fn names_in_messages_are_quoted_for_a_shell() {
+    let t = TestTree::new();
+    t.write("a\nb", "")
+        .write("it's", "")
+        .write("a b", "")
+        .write("é", "");
+    let lines = ours(&t, "md5sum", &["a\nb", "it's", "a b", "é"], "").text();
+    let checked = |locale: &str, last: &str| {
+        let expected = format!("'a'$'\\n''b': OK\n\"it's\": OK\n'a b': OK\n{last}: OK\n");
+        let run = t.bc().arg0("md5sum").arg("-c").env("LC_ALL", locale);
+        run.stdin(lines.as_str())
+            .go()
+            .code(0)
+            .stdout_is(expected)
+            .stderr_is("");
+    };
+    checked("C", "''$'\\303\\251'");
+    checked("C.UTF-8", "é");
+    checked("de_DE.utf8@euro", "é");
+    ours(&t, "md5sum", &["no\tsuch"], "")
+        .code(1)
+        .stderr_is("md5sum: 'no'$'\\t''such': No such file or directory\n");
+}
+
+#[test]
+fn a_line_is_there_before_the_last_file_is_read() {
+    let t = TestTree::new();
+    t.write("a", "abc").fifo("pipe").write("empty", "");
+    let mut child = t
+        .bc()
+        .arg0("sha256sum")
+        .args(["a", "pipe", "empty"])
+        .command()
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("{ABC}  a\n"));
+    // The pipe is only now written to, and what comes behind it was not looked at yet.
+    let mut pipe = std::fs::OpenOptions::new()
+        .write(true)
+        .open(t.join("pipe"))
+        .unwrap();
+    t.write("empty", "abc");
+    pipe.write_all(b"abc").unwrap();
+    drop(pipe);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, format!("{ABC}  pipe\n{ABC}  empty\n"));
+    assert!(child.wait().unwrap().success());
+}
+
+/// The same while lines are checked, and with so many files that engines read ahead.
+#[test]
+fn pipes_take_their_turn_among_many_files() {
+    let t = TestTree::new();
+    t.fifo("pipe").write("late", "");
+    let mut args: Vec<String> = Vec::new();
+    for i in 0..200 {
+        t.write(format!("f{i}"), "abc");
+        args.push(format!("f{i}"));
+    }
+    args.insert(100, "pipe".to_owned());
+    args.push("late".to_owned());
+    let mut child = t
+        .bc()
+        .arg0("sha256sum")
+        .args(&args)
+        .command()
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for name in &args[..100] {
+        assert_eq!(lines.next().unwrap().unwrap(), format!("{ABC}  {name}"));
+    }
+    t.write("late", "abc");
+    std::fs::write(t.join("pipe"), "abc").unwrap();
+    for name in &args[100..] {
+        assert_eq!(lines.next().unwrap().unwrap(), format!("{ABC}  {name}"));
+    }
+    assert!(lines.next().is_none());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn lines_are_checked_as_they_come() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    let mut child = t
+        .bc()
+        .arg0("sha256sum")
+        .arg("-c")
+        .command()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        writeln!(input, "{ABC}  a").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), "a: OK");
+    }
+    // The last line needs no end.
+    write!(input, "{EMPTY}  a").unwrap();
+    drop(input);
+    assert_eq!(lines.next().unwrap().unwrap(), "a: FAILED");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let t = TestTree::new();
+    t.write("a", "abc");
+    let sh = |line: &str| {
+        let line = format!("exec -a sha256sum \"$BC\" {line}");
+        t.run("bash")
+            .args(["-c", &line])
+            .env("BC", crate::common::BC)
+            .env("LC_ALL", "C")
+            .go()
+    };
+    sh("a >/dev/full")
+        .code(1)
+        .stderr_is("sha256sum: write error: No space left on device\n");
+    sh("a >&-")
+        .code(1)
+        .stderr_is("sha256sum: write error: Bad file descriptor\n");
+    sh("--version >/dev/full")
+        .code(1)
+        .stderr_is("sha256sum: write error: No space left on device\n");
+    // Nothing to write, nothing to complain of.
+    sh("-c --status >&- <<<'x'").code(1);
+    let status = format!("-c --status >&- <<<'{ABC}  a'");
+    sh(&status).code(0).stderr_is("");
+    sh("<&-").code(1).stderr_is(
+        "sha256sum: -: Bad file descriptor\nsha256sum: standard input: Bad file descriptor\n",
+    );
+    sh("-c <&-").code(1).stderr_is(
+        "sha256sum: 'standard input': read error\nsha256sum: standard input: Bad file descriptor\n",
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_ends_it_as_any_other_program() {
+    let t = TestTree::new();
+    let mut args = vec!["a".to_owned(); 50];
+    t.write("a", "abc").fifo("never written to");
+    args.push("never written to".to_owned());
+    let mut child = t
+        .bc()
+        .arg0("sha256sum")
+        .args(&args)
+        .command()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut first = [0; 10];
+    output.read_exact(&mut first).unwrap();
+    drop(output);
+    // The rest of the lines may have gone out before; then it waits for the pipe's writer.
+    let _ = std::fs::write(t.join("never written to"), "");
+    let status = child.wait().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(status.signal(), Some(13), "{status:?}");
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(said, "");
+}
+
+/// Only how to work is taken from configuration.
+#[test]
+fn configuration_says_how_to_work_and_nothing_else() {
+    let t = TestTree::new();
+    t.write("a", "abc").write(
+        "config",
+        "quiet = true\nprogress = \"always\"\nthreads = 2\n",
+    );
+    let run = |name: &str, value: &str| {
+        t.bc()
+            .arg0("sha256sum")
+            .args(["a", "a", "a", "a", "a", "a", "a", "a", "a"])
+            .env(name, value)
+            .go()
+    };
+    let lines = format!("{ABC}  a\n").repeat(9);
+    for (name, value) in [
+        ("BC_CONFIG", "config"),
+        ("BC_THREADS", "mono"),
+        ("BC_IO", "sync"),
+        ("BC_MEMORY_BUDGET", "1G"),
+        ("BC_LOG_FORMAT", "json"),
+        ("BC_PROGRESS", "always"),
+    ] {
+        run(name, value).code(0).stdout_is(&lines).stderr_is("");
+    }
+    run("BC_THREADS", "many")
+        .code(1)
+        .stdout_is("")
+        .stderr_has("sha256sum: environment variable BC_THREADS: ");
+}
+
+#[test]
+fn links_under_the_names_of_others() {
+    let t = TestTree::new();
+    t.write("a", "abc")
+        .write("bin/md5sum", "a program of somebody else");
+    let out = t.bc_line("install --gnu bin").go();
+    out.code(2)
+        .stderr_is("bc install: bin/md5sum: exists and is not ours; it stays\n");
+    out.stdout_has("bin/sha256sum\n")
+        .stdout_has("bin/xxh128sum\n");
+    assert!(!out.text().contains("md5sum") && !t.exists("bin/bchash"));
+    t.bc_line("install --gnu --force bin").go().code(2);
+    t.run(t.join("bin/sha256sum"))
+        .arg("a")
+        .go()
+        .code(0)
+        .stdout_is(format!("{ABC}  a\n"));
+    t.bc_line("install bin")
+        .go()
+        .code(0)
+        .stdout_has("bin/bchash\n");
+    let removed = t.bc_line("install --gnu --remove bin").go();
+    removed.code(0).stdout_has("bin/sha256sum\n").stderr_is("");
+    assert!(t.exists("bin/bchash") && !t.exists("bin/sha256sum"));
+    let removed = t.bc_line("install --remove bin").go();
+    removed.code(0).stdout_has("bin/bchash\n");
+    let left: Vec<_> = std::fs::read_dir(t.join("bin")).unwrap().collect();
+    assert_eq!(left.len(), 1, "what is somebody else's stays");
+    t.bc_line("install --remove bin").go().code(0).stdout_is("");
+    t.bc_line("install --remove nowhere")
+        .go()
+        .code(0)
+        .stdout_is("");
+}
+
+/// Hard links may be all the names that the program has.
+#[test]
+fn removal_leaves_the_program() {
+    let t = TestTree::new();
+    t.dir("bin");
+    let program = t.join("bin/bitcrafts");
+    bc_testkit::copy_program(crate::common::BC.as_ref(), &program).unwrap();
+    t.run(&program)
+        .args(["install", "--hard", "bin"])
+        .go()
+        .code(0);
+    t.run(&program)
+        .args(["install", "--hard", "--gnu", "bin"])
+        .go()
+        .code(0);
+    assert!(t.exists("bin/cksum"));
+    t.run(&program)
+        .args(["install", "--remove", "bin"])
+        .go()
+        .code(0);
+    assert!(!t.exists("bin/cksum") && !t.exists("bin/bchash"));
+    t.run(&program)
+        .args(["install", "--remove", "bin"])
+        .go()
+        .code(0)
+        .stdout_is("");
+    assert!(t.exists("bin/bitcrafts"));
+}
+
+/// Digests, checks and what is printed of failures.
+fn compared(name: &str, stdout_of: &[&[&str]]) {
+    let Some(path) = tool(name) else {
+        return left_out(&format!("{name} is not installed"));
+    };
+    let t = TestTree::new();
+    t.write("a", "abc")
+        .write("b", "b".repeat(300_000))
+        .write("empty", "")
+        .dir("d");
+    let lines = t.run(&path).args(["a", "b", "empty"]).go().text();
+    let bad = lines
+        .replacen(['1', '2', '3'], "0", 3)
+        .replace("  empty", "  missing");
+    t.write("sums", &lines)
+        .write("bad", format!("{lines}{bad}"));
+    for args in stdout_of {
+        let theirs = t.run(&path).args(*args).stdin("input").go();
+        let ours = t.bc().arg0(name).args(*args).stdin("input").go();
+        assert_eq!(ours.text(), theirs.text(), "{name} {args:?}");
+        assert_eq!(ours.status.code(), theirs.status.code(), "{name} {args:?}");
+    }
+}
+
+#[test]
+fn b3sum_as_it_is_commonly_used() {
+    compared(
+        "b3sum",
+        &[
+            &["a", "b", "empty"],
+            &[],
+            &["-"],
+            &["a", "missing", "d", "b"],
+            &["--no-names", "a", "b"],
+            &["--num-threads", "1", "--no-mmap", "b"],
+            &["-l", "8", "a"],
+            &["--length=20", "a"],
+            &["--raw", "a"],
+            &["-c", "sums"],
+            &["--check", "bad"],
+            &["-c", "--quiet", "bad", "sums"],
+        ],
+    );
+    let t = TestTree::new();
+    t.write("a", "abc");
+    let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+    ours(&t, "b3sum", &["--tag", "a"], "")
+        .code(0)
+        .stdout_is(format!("BLAKE3 (a) = {digest}\n"));
+    for args in [
+        &["--keyed", "a"][..],
+        &["--derive-key", "x", "a"],
+        &["-l", "33", "a"],
+    ] {
+        ours(&t, "b3sum", args, "")
+            .code(1)
+            .stdout_is("")
+            .stderr_has("BLAKE3's own b3sum");
+    }
+}
+
+#[test]
+fn xxhsum_as_it_is_commonly_used() {
+    let all: &[&[&str]] = &[
+        &["a", "b", "empty"],
+        &[],
+        &["-"],
+        &["a", "missing", "d", "b"],
+        &["--tag", "a", "b"],
+        &["--little-endian", "a"],
+        &["-c", "sums"],
+        &["-c", "bad"],
+        &["-c", "--quiet", "bad"],
+        &["-c", "--status", "bad"],
+        &["--check", "--strict", "sums"],
+        &["-q", "-c", "sums"],
+    ];
+    for name in ["xxhsum", "xxh32sum", "xxh64sum", "xxh128sum"] {
+        compared(name, all);
+    }
+    compared(
+        "xxhsum",
+        &[
+            &["-H0", "a"],
+            &["-H2", "a"],
+            &["-H32", "b"],
+            &["-H128", "a", "b"],
+        ],
+    );
+    let t = TestTree::new();
+    t.write("a", "abc");
+    ours(&t, "xxhsum", &["-H3", "a"], "")
+        .code(0)
+        .stdout_is("XXH3_78af5f94892f3950  a\n");
+}
