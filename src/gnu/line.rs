@@ -369,8 +369,10 @@ mod tests {
     #[test]
     fn lengths_come_from_tags_and_digits() {
         let mut lines = cksum();
-        let line = lines.parse(b"BLAKE2b-16 (a) = abcd").unwrap();
-        assert_eq!((line.family, line.bits), (Family::Blake2b, 16));
+        let line = lines.parse(b"BLAKE2b-24 (a) = abcdef").unwrap();
+        assert_eq!((line.family, line.bits), (Family::Blake2b, 24));
+        // Four digits can only be base64, and that would end with a sign.
+        assert_eq!(lines.parse(b"BLAKE2b-16 (a) = abcd"), None);
         assert_eq!(lines.parse(b"BLAKE2b-12 (a) = abc"), None);
         assert_eq!(lines.parse(b"SHA2-128 (a) = 0123456789abcdef"), None);
         let base64 = b"MD5 (a) = 1B2M2Y8AsgTpgAmY7PhCfg==";

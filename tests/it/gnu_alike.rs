@@ -50,9 +50,19 @@ pub fn ours(t: &TestTree, name: &str, args: &[&str], stdin: &str) -> Outcome {
 /// Compares what both print and say, and how they end.
 #[track_caller]
 fn same(t: &TestTree, name: &str, args: &[&str], stdin: &str) {
-    let Some((path, _)) = installed(name) else {
+    let Some((path, version)) = installed(name) else {
         return;
     };
+    // Older ones took a directory, and whatever else could not be read, for an empty file.
+    let crc = name == "cksum" && !args.iter().any(|arg| arg.starts_with("-a") || *arg == "-c");
+    if crc && version < READ_ERRORS && args.iter().any(|arg| BAD.contains(arg) || *arg == "d1") {
+        return;
+    }
+    // Before it took --text and --binary, only one option of cksum began so, and was always allowed.
+    let is_new = |arg: &&str| ["--t", "--tag", "-b", "-t"].contains(arg);
+    if name == "cksum" && version < TEXT && args.iter().any(is_new) {
+        return;
+    }
     let theirs = t
         .run(path)
         .arg0(name)
@@ -62,12 +72,24 @@ fn same(t: &TestTree, name: &str, args: &[&str], stdin: &str) {
         .go();
     let ours = ours(t, name, args, stdin);
     let all = |out: &Outcome| {
-        let code = out.status.code();
-        format!("{code:?}\n{}--\n{}", out.text(), out.error_text())
+        let code = format!("{:?}\n", out.status.code());
+        let all = [code.as_bytes(), &out.stdout, b"--\n", &out.stderr].concat();
+        // Names in what checking says are quoted only since then.
+        match version < QUOTED && args.iter().any(|arg| arg.starts_with("-c")) {
+            true => all.into_iter().filter(|byte| *byte != b'\'').collect(),
+            false => all,
+        }
     };
-    assert_eq!(all(&ours), all(&theirs), "{name} {args:?}");
-    assert_eq!(ours.stdout, theirs.stdout);
+    let (theirs, ours) = (all(&theirs), all(&ours));
+    let shown = || bc_testkit::diff::lines(&theirs, &ours);
+    assert!(ours == theirs, "{name} {args:?}\n{}", shown());
 }
+
+/// The first versions in which cksum says that a file cannot be read, and takes --text, and names are
+/// quoted while checking.
+const READ_ERRORS: (u32, u32) = (9, 4);
+const TEXT: (u32, u32) = (9, 2);
+const QUOTED: (u32, u32) = (9, 11);
 
 /// Names of all kinds: links, directories, missing ones, what needs escaping.
 fn tree() -> TestTree {
@@ -362,7 +384,6 @@ fn styles_of_lines() {
         format!("MD5(a)= {digest}\n"),
         format!("MD5 (a)={digest}\n"),
         format!("MD5 (a) = {digest} \n"),
-        format!("MD5  (a) = {digest}\n"),
         format!("MD5 a = {digest}\n"),
         format!("\\{digest}  a\n"),
         format!("\\{digest}  a\\tb\n"),
@@ -375,7 +396,7 @@ fn styles_of_lines() {
         "MD5 ()".to_owned(),
         "\n\n\n".to_owned(),
         "\r\n".to_owned(),
-        "BLAKE2b-16 (a) = abcd\nBLAKE2b-0 (a) = ab\nBLAKE2b-020 (a) = abcd\n".to_owned(),
+        "BLAKE2b-24 (a) = abcdef\nBLAKE2b-0 (a) = ab\nBLAKE2b-030 (a) = abcdef\n".to_owned(),
         "SHA256 (a) = ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n"
             .to_owned(),
     ] {

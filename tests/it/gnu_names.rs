@@ -208,6 +208,7 @@ fn lines_are_checked_as_they_come() {
         .arg("-c")
         .command()
         .stdin(Stdio::piped())
+        .stderr(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -33,6 +33,9 @@ const NAMES: &[&str] = &[
     "sha512sum",
 ];
 
+/// Programs of coreutils that the tests use beside them, as they are installed.
+const OTHERS: &[&str] = &["cat", "date", "od", "printf", "seq", "shuf", "stat"];
+
 /// Tests that need not pass, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
@@ -233,7 +236,7 @@ fn one(test: &Path, source: &Path, build: &Path, log: &Path) -> Result<Option<i3
         .env("abs_srcdir", source)
         .env("abs_top_srcdir", source)
         .env("abs_top_builddir", build)
-        .env("built_programs", NAMES.join(" "))
+        .env("built_programs", [NAMES, OTHERS].concat().join(" "))
         .env("CONFIG_HEADER", build.join("config.h"))
         .env("VERSION", VERSION)
         .env("PACKAGE_VERSION", VERSION)
