@@ -34,9 +34,10 @@ pub fn read(
         b"-" => turn::stdin()?,
         _ => File::open(OsStr::from_bytes(path))?,
     };
-    let mut options = Options::default();
-    options.separator = Separator::Newline;
-    options.lengths = (1..=64).filter(|bytes| plain(*bytes).is_some()).collect();
+    let options = Options {
+        separator: Separator::Newline,
+        lengths: (1..=64).filter(|bytes| plain(*bytes).is_some()).collect(),
+    };
     let failed = |error: bc_manifest::Error| match error.io_error() {
         Some(error) => error
             .raw_os_error()
