@@ -100,3 +100,46 @@ fn plain(data: &[u8]) -> u32 {
     let piece = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
     data.chunks(1 << 20).map(piece).fold(0, u32::wrapping_add)
 }
+
+/// The sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
+#[cfg(test)]
+pub(crate) fn by_definition(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
+    let cksum = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ (u32::from(*byte) << 24), |c: u32, _| {
+            (c << 1) ^ (0x04c1_1db7 & (c >> 31).wrapping_neg())
+        })
+    };
+    match algorithm {
+        Algorithm::Crc => {
+            let mut length = data.len();
+            let mut bytes = Vec::new();
+            while length > 0 {
+                bytes.push(length as u8);
+                length >>= 8;
+            }
+            let crc = data.iter().chain(&bytes).fold(0, cksum);
+            (!crc).to_be_bytes().to_vec()
+        }
+        Algorithm::Crc32b => {
+            let crc = data.iter().fold(!0, |crc, &byte| {
+                (0..8).fold(crc ^ u32::from(byte), |c: u32, _| {
+                    (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg())
+                })
+            });
+            (!crc).to_be_bytes().to_vec()
+        }
+        Algorithm::Bsd => {
+            let sum = data.iter().fold(0_u32, |sum, &byte| {
+                ((sum >> 1) + ((sum & 1) << 15) + u32::from(byte)) & 0xffff
+            });
+            (sum as u16).to_be_bytes().to_vec()
+        }
+        _ => {
+            let sum = data.iter().map(|&byte| u64::from(byte)).sum::<u64>() & 0xffff_ffff;
+            let once = (sum & 0xffff) + (sum >> 16);
+            (((once & 0xffff) + (once >> 16)) as u16)
+                .to_be_bytes()
+                .to_vec()
+        }
+    }
+}

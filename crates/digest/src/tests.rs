@@ -27,7 +27,7 @@ fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
         Algorithm::Xxh128 => new(&xxhash_rust::xxh3::xxh3_128(data).to_be_bytes()),
         Algorithm::Crc32c => new(&crc32c_bitwise(data).to_be_bytes()),
         Algorithm::Crc | Algorithm::Crc32b | Algorithm::Bsd | Algorithm::Sysv => {
-            new(&old_sum(algorithm, data))
+            new(&crate::sums::by_definition(algorithm, data))
         }
         // There is no second implementation here; published vectors and other tools check these.
         Algorithm::Sha3_224
@@ -44,48 +44,6 @@ fn crc32c_bitwise(data: &[u8]) -> u32 {
             (c >> 1) ^ (0x82f6_3b78 & (c & 1).wrapping_neg())
         })
     })
-}
-
-/// The sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
-fn old_sum(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
-    let cksum = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ (u32::from(*byte) << 24), |c: u32, _| {
-            (c << 1) ^ (0x04c1_1db7 & (c >> 31).wrapping_neg())
-        })
-    };
-    match algorithm {
-        Algorithm::Crc => {
-            let mut length = data.len();
-            let mut bytes = Vec::new();
-            while length > 0 {
-                bytes.push(length as u8);
-                length >>= 8;
-            }
-            let crc = data.iter().chain(&bytes).fold(0, cksum);
-            (!crc).to_be_bytes().to_vec()
-        }
-        Algorithm::Crc32b => {
-            let crc = data.iter().fold(!0, |crc, &byte| {
-                (0..8).fold(crc ^ u32::from(byte), |c: u32, _| {
-                    (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg())
-                })
-            });
-            (!crc).to_be_bytes().to_vec()
-        }
-        Algorithm::Bsd => {
-            let sum = data.iter().fold(0_u32, |sum, &byte| {
-                ((sum >> 1) + ((sum & 1) << 15) + u32::from(byte)) & 0xffff
-            });
-            (sum as u16).to_be_bytes().to_vec()
-        }
-        _ => {
-            let sum = data.iter().map(|&byte| u64::from(byte)).sum::<u64>() & 0xffff_ffff;
-            let once = (sum & 0xffff) + (sum >> 16);
-            (((once & 0xffff) + (once >> 16)) as u16)
-                .to_be_bytes()
-                .to_vec()
-        }
-    }
 }
 
 /// xorshift: the tests' own randomness where proptest's would be too slow to draw.
