@@ -80,7 +80,7 @@ pub fn run(argv: &[OsString]) -> Exit {
     for name in names {
         let link = args.dir.join(name);
         match link_one(&binary, &link, &args) {
-            Ok(()) => made += &format!("{}\n", crate::input::shown(&link)),
+            Ok(()) => made += &format!("made {}\n", crate::input::shown(&link)),
             Err(text) => {
                 let shown = crate::input::shown(&link);
                 exit = report::fatal("bc install", &format!("{shown}: {text}"));
@@ -133,7 +133,7 @@ fn remove(binary: &Path, args: &Args) -> Exit {
         }
         let shown = crate::input::shown(&link);
         match std::fs::remove_file(&link) {
-            Ok(()) => removed += &format!("{shown}\n"),
+            Ok(()) => removed += &format!("removed {shown}\n"),
             Err(error) => exit = report::fatal("bc install", &format!("{shown}: unlink: {error}")),
         }
     }
