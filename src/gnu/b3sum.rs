@@ -198,8 +198,7 @@ impl InOrder for Printer<'_> {
             Ok(hashed) => hashed.digest,
             Err(error) => {
                 self.well = false;
-                let text = format!(": {error}");
-                self.out.say([path, text.as_bytes()].concat());
+                self.out.say(format!("{}: {error}", bc_fs::Escaped(path)));
                 return Ok(());
             }
         };
@@ -250,14 +249,14 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
             Ok(listed) => listed,
             Err(error) => {
                 failed += 1;
-                out.say([file.as_bytes(), format!(": {error}").as_bytes()].concat());
+                out.say(format!("{}: {error}", bc_fs::Escaped(file.as_bytes())));
                 continue;
             }
         };
         for (_, line) in &listed.improper {
             failed += 1;
-            let text = format!(": line {line} is no BLAKE3 checksum");
-            out.say([file.as_bytes(), text.as_bytes()].concat());
+            let shown = bc_fs::Escaped(file.as_bytes());
+            out.say(format!("{shown}: line {line} is no BLAKE3 checksum"));
         }
         let mut verdicts = Verdicts {
             quiet: args.quiet,
@@ -286,13 +285,7 @@ struct Verdicts<'a> {
 impl InOrder for Verdicts<'_> {
     fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
         let path = &self.listed.jobs[index].path;
-        let mut line = Vec::new();
-        if gnu::needs_escape(path) {
-            line.push(b'\\');
-            gnu::escape_path(&mut line, path);
-        } else {
-            line.extend_from_slice(path);
-        }
+        let mut line = one_line(path);
         let verdict = match result {
             Ok(hashed) if hashed.digest == self.listed.expected[index].0 => {
                 if self.quiet {
@@ -316,4 +309,14 @@ impl InOrder for Verdicts<'_> {
     fn pause(&mut self) -> Result<(), Lost> {
         self.out.flush()
     }
+}
+
+/// A name that ends with its line, with a backslash before it if it would not.
+pub(super) fn one_line(path: &[u8]) -> Vec<u8> {
+    if !gnu::needs_escape(path) {
+        return path.to_vec();
+    }
+    let mut line = vec![b'\\'];
+    gnu::escape_path(&mut line, path);
+    line
 }

@@ -16,6 +16,10 @@ use super::stdout::{Lost, Out, raw_message};
 use super::turn::reason;
 
 pub use super::b3sum::Early;
+use super::b3sum::one_line;
+
+/// How a message of a file that cannot be opened begins.
+const OPENING: &[u8] = b"Error: Could not open '";
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Id {
@@ -179,11 +183,11 @@ impl InOrder for Printer<'_> {
                 let why = reason(&error);
                 if error.kind() == io::ErrorKind::IsADirectory {
                     self.out
-                        .say([path, b": Is a directory ".as_slice()].concat());
+                        .say([&one_line(path), b": Is a directory ".as_slice()].concat());
                 } else {
                     self.out.flush()?;
                     let end = format!("': {why}. \n");
-                    raw_message(&[b"Error: Could not open '", &path[..], end.as_bytes()].concat());
+                    raw_message(&[OPENING, &one_line(path), end.as_bytes()].concat());
                 }
                 return Ok(());
             }
@@ -237,7 +241,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
             Err(error) => {
                 out.flush()?;
                 let end = format!("': {}\n", reason(&error));
-                raw_message(&[b"Error: Could not open '", shown, end.as_bytes()].concat());
+                raw_message(&[OPENING, &one_line(shown), end.as_bytes()].concat());
                 well = false;
                 continue;
             }
@@ -278,7 +282,7 @@ impl Verdicts<'_> {
             if self.args.warn {
                 let _ = self.out.flush();
                 let end = format!(":{line}: Error: Improperly formatted checksum line.\n");
-                raw_message(&[self.file, end.as_bytes()].concat());
+                raw_message(&[&one_line(self.file), end.as_bytes()].concat());
             }
         }
     }
@@ -288,7 +292,7 @@ impl Verdicts<'_> {
         if self.listed.jobs.is_empty() {
             self.out.flush()?;
             let end = b": no properly formatted xxHash checksum lines found\n";
-            raw_message(&[self.file, end.as_slice()].concat());
+            raw_message(&[&one_line(self.file), end.as_slice()].concat());
             return Ok(false);
         }
         let counts = [
@@ -322,24 +326,30 @@ impl Verdicts<'_> {
 impl InOrder for Verdicts<'_> {
     fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
         self.warn_before(index);
-        let path = &self.listed.jobs[index].path;
+        let path = one_line(&self.listed.jobs[index].path);
         let (expected, line) = self.listed.expected[index];
         let text = match result {
             Ok(hashed) if hashed.digest == expected => {
                 if self.args.quiet {
                     return Ok(());
                 }
-                [path, b": OK\n".as_slice()].concat()
+                [&path, b": OK\n".as_slice()].concat()
             }
             Ok(_) => {
                 self.mismatched += 1;
-                [path, b": FAILED\n".as_slice()].concat()
+                [&path, b": FAILED\n".as_slice()].concat()
             }
             Err(error) => {
                 self.unreadable += 1;
                 let start = format!(":{line}: Could not open or read '");
                 let end = format!("': {}.\n", reason(&error));
-                [self.file, start.as_bytes(), path, end.as_bytes()].concat()
+                [
+                    &one_line(self.file),
+                    start.as_bytes(),
+                    &path,
+                    end.as_bytes(),
+                ]
+                .concat()
             }
         };
         match self.args.status {

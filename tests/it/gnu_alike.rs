@@ -295,11 +295,14 @@ fn many_files_in_the_order_of_the_arguments() {
         t.write(&name, "x".repeat(size));
         args.push(name);
         if i % 90 == 8 {
-            args.extend([
-                "missing".to_owned(),
-                "d1".to_owned(),
-                "/dev/null".to_owned(),
-            ]);
+            let others = [
+                "missing",
+                "d1",
+                "/dev/null",
+                "/proc/version",
+                "/sys/kernel/uevent_seqnum",
+            ];
+            args.extend(others.map(str::to_owned));
         }
         if i % 100 == 9 {
             args.push(args[i / 2].clone());
@@ -406,4 +409,42 @@ fn styles_of_lines() {
             same(&t, name, &["-cw"], &text);
         }
     }
+}
+
+/// Files and directories that an ordinary user may not open, few and many.
+#[test]
+fn what_may_not_be_read() {
+    let t = TestTree::new();
+    let Some((path, version)) = installed("sha256sum") else {
+        return;
+    };
+    let mut args: Vec<String> = Vec::new();
+    for i in 0..40 {
+        t.write(format!("d{}/f{i}", i % 4), "x".repeat(i * 100));
+        args.push(format!("d{}/f{i}", i % 4));
+    }
+    // Nothing can be found in d1, nothing be listed in d2.
+    t.mode("d0/f4", 0)
+        .mode("d2/f6", 0o200)
+        .mode("d1", 0o600)
+        .mode("d2", 0o711);
+    for (name, path) in [
+        ("sha256sum", path.clone()),
+        ("cksum", path.with_file_name("cksum")),
+    ] {
+        for some in [&args[..4], &args] {
+            if name == "cksum" && version < READ_ERRORS {
+                continue;
+            }
+            let run = |run: bc_testkit::Run| {
+                let run = run.arg0(name).args(some).env("LC_ALL", "C");
+                run.as_nobody().go()
+            };
+            let (ours, theirs) = (run(t.bc()), run(t.run(&path)));
+            assert_eq!(ours.text(), theirs.text(), "{name}");
+            assert_eq!(ours.error_text(), theirs.error_text(), "{name}");
+            assert_eq!(ours.status, theirs.status, "{name}");
+        }
+    }
+    t.mode("d1", 0o755);
 }

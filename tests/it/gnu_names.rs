@@ -292,6 +292,48 @@ fn a_reader_that_leaves_ends_it_as_any_other_program() {
     assert_eq!(said, "");
 }
 
+/// What a program reads is what coreutils prints; a terminal obeys no name.
+#[test]
+fn no_name_acts_on_a_terminal() {
+    let t = TestTree::new();
+    let names = [
+        "esc\x1b[32m",
+        "c1 \u{9b}32m",
+        "bidi \u{202e}x",
+        "cr\rOWNED",
+        "nl\nOWNED",
+    ];
+    for name in names {
+        t.write(name, "abc");
+    }
+    let missing: Vec<String> = names.iter().map(|name| format!("missing {name}")).collect();
+    let missing = missing.iter().map(String::as_str);
+    let all: Vec<&str> = names.into_iter().chain(missing).collect();
+    for options in [
+        &["sha256sum"][..],
+        &["sha256sum", "-z"],
+        &["b3sum"],
+        &["xxhsum"],
+    ] {
+        let (program, options) = options.split_first().unwrap();
+        let run = t
+            .bc()
+            .arg0(program)
+            .args(options)
+            .args(&all)
+            .env("TERM", "xterm");
+        let (_, shown) = bc_testkit::Pty::new(200, 50).start_in(run.command()).end();
+        let text = String::from_utf8(shown).unwrap();
+        let acts = |c: char| c.is_control() && c != '\n' && c != '\r' || c == '\u{202e}';
+        assert!(!text.contains(acts), "{program}: {text:?}");
+        let mut lines = text.split(['\r', '\n']);
+        assert!(
+            !lines.any(|line| line.starts_with("OWNED")),
+            "{program}: {text:?}"
+        );
+    }
+}
+
 /// Only how to work is taken from configuration.
 #[test]
 fn configuration_says_how_to_work_and_nothing_else() {
