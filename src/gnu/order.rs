@@ -239,17 +239,26 @@ impl Board<'_> {
                 slot => match std::mem::replace(slot, Slot::Given) {
                     Slot::Ready(hashed) => Ok(hashed),
                     _ => {
+                        // It may take its time.
+                        if self.to.pause().is_err() {
+                            return self.lose();
+                        }
                         let job = &self.jobs[self.next];
                         turn::hash(&job.path, job.sum, self.setup.cpu)
                     }
                 },
             };
             if self.to.result(self.next, result).is_err() {
-                self.lost = true;
-                self.setup.cancel.cancel(1);
+                self.lose();
             }
             self.next += 1;
         }
+    }
+
+    /// Nobody takes results any more.
+    fn lose(&mut self) {
+        self.lost = true;
+        self.setup.cancel.cancel(1);
     }
 }
 
@@ -269,8 +278,7 @@ fn flushed<T>(board: &Mutex<Board<'_>>, work: impl FnOnce() -> T) -> T {
                 std::thread::park_timeout(TOGETHER);
                 let mut board = lock(board);
                 if board.to.pause().is_err() {
-                    board.lost = true;
-                    board.setup.cancel.cancel(1);
+                    board.lose();
                 }
             }
         };
