@@ -227,6 +227,9 @@ impl Lines {
             end.unwrap_or(bytes.len())
         };
         let mut hex = count(rest, |byte| byte.is_ascii_hexdigit());
+        // Also of a line that turns out improper, as in coreutils, where lines after it, by whose tag
+        // the length is settled, are then improper as well.
+        self.hex = hex;
         if self.is_cksum {
             let base64 = hex + count(&rest[hex..], is_base64);
             let equals = count(&rest[base64..], |byte| byte == b'=');
@@ -243,10 +246,10 @@ impl Lines {
                 }
             }
         }
+        self.hex = hex;
         if hex < 2 || hex % 2 != 0 || hex > 128 {
             return None;
         }
-        self.hex = hex;
         self.bits = hex * 4;
         Some(())
     }

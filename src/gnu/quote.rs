@@ -1,6 +1,7 @@
 //! How GNU's programs show names and arguments in what they say: as a shell would have to be given
 //! them, where that is not what they are.
 
+use std::cmp::Ordering;
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
@@ -179,11 +180,33 @@ fn character(rest: &[u8]) -> Unit {
     }
 }
 
-/// What Rust would not escape. With a letter before it a combining mark prints.
+/// Whether the C library counts it as printing: what Rust would not escape, and spaces, format
+/// characters and private ones as well. With a letter before it a combining mark prints.
 fn prints(c: char) -> bool {
     let text = String::from_iter(['a', c]);
     text.escape_debug().count() == 2
+        || PRINTED
+            .binary_search_by(|(first, last)| match c {
+                c if *last < c => Ordering::Less,
+                c if *first > c => Ordering::Greater,
+                _ => Ordering::Equal,
+            })
+            .is_ok()
 }
+
+/// The spaces, format characters and private ones of Unicode (Zs, Cf and Co) beyond ASCII.
+#[rustfmt::skip]
+const PRINTED: &[(char, char)] = &[
+    ('\u{a0}', '\u{a0}'), ('\u{ad}', '\u{ad}'), ('\u{600}', '\u{605}'), ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'), ('\u{70f}', '\u{70f}'), ('\u{890}', '\u{891}'), ('\u{8e2}', '\u{8e2}'),
+    ('\u{1680}', '\u{1680}'), ('\u{180e}', '\u{180e}'), ('\u{2000}', '\u{200f}'),
+    ('\u{202a}', '\u{202f}'), ('\u{205f}', '\u{2064}'), ('\u{2066}', '\u{206f}'),
+    ('\u{3000}', '\u{3000}'), ('\u{e000}', '\u{f8ff}'), ('\u{feff}', '\u{feff}'),
+    ('\u{fff9}', '\u{fffb}'), ('\u{110bd}', '\u{110bd}'), ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'), ('\u{1bca0}', '\u{1bca3}'), ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0001}', '\u{e0001}'), ('\u{e0020}', '\u{e007f}'), ('\u{f0000}', '\u{ffffd}'),
+    ('\u{100000}', '\u{10fffd}'),
+];
 
 /// Whether the locale's characters are UTF-8's. Messages stay English.
 fn is_utf8() -> bool {
