@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{Progress, Sink};
-use bc_read::Plan;
+use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
@@ -121,7 +121,7 @@ impl Files {
         let named = jobs.iter().map(|job| job.path.clone());
         let paths = named.filter(|path| path != b"-").collect();
         let options = bc_walk::Options {
-            metadata: bc_walk::Metadata::None,
+            metadata: bc_walk::Metadata::Basic,
             spellings: bc_walk::Spellings::Each,
             ..bc_walk::Options::default()
         };
@@ -149,7 +149,19 @@ impl Files {
         let of_jobs = jobs.iter().map(|job| kinds[job.path.as_slice()]).collect();
         Ok(Files { listing, of_jobs })
     }
+
+    /// Whether several threads may be set to work on the job's file alone.
+    fn is_huge(&self, index: usize) -> bool {
+        match self.of_jobs[index] {
+            Kind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
+            _ => false,
+        }
+    }
 }
+
+/// Files that are in hand together. Of these the huge ones come last: all threads may work on one of
+/// them, and what they had in hand before would wait for its end.
+const WINDOW: usize = 4096;
 
 /// Hashes files of which none has to wait for its turn.
 fn segment(
@@ -180,12 +192,20 @@ fn segment(
     }
     lock(&board).advance();
     let done = flushed(&board, || -> Result<(), Stop> {
-        for sum in sums {
-            let chosen = |index: &usize| jobs[*index].sum == sum;
-            let indices: Vec<usize> = range.clone().filter(chosen).collect();
-            match sum.in_engine() {
-                Some(algorithm) => in_lanes(&indices, files, algorithm, setup, &board)?,
-                None => one_by_one(&indices, files, setup, &board)?,
+        for from in range.clone().step_by(WINDOW) {
+            let window = from..(from + WINDOW).min(range.end);
+            for sum in &sums {
+                let chosen = |index: &usize| jobs[*index].sum == *sum;
+                let indices: Vec<usize> = window.clone().filter(chosen).collect();
+                match sum.in_engine() {
+                    Some(algorithm) => {
+                        let huge = |index: &usize| files.is_huge(*index);
+                        let (huge, others) = indices.into_iter().partition(huge);
+                        in_lanes(others, files, algorithm, setup, &board)?;
+                        in_lanes(huge, files, algorithm, setup, &board)?;
+                    }
+                    None => one_by_one(&indices, files, setup, &board)?,
+                }
             }
         }
         Ok(())
@@ -303,7 +323,7 @@ impl Drop for Over<'_> {
 
 /// By the engine of `bc hash`.
 fn in_lanes(
-    indices: &[usize],
+    indices: Vec<usize>,
     files: &Files,
     algorithm: Algorithm,
     setup: &Setup,
@@ -311,7 +331,7 @@ fn in_lanes(
 ) -> Result<(), Stop> {
     let mut jobs_of: HashMap<EntryId, Vec<usize>> = HashMap::new();
     let mut order = Vec::new();
-    for &index in indices {
+    for index in indices {
         if let Kind::Regular(entry) = files.of_jobs[index] {
             let same = jobs_of.entry(entry).or_default();
             if same.is_empty() {

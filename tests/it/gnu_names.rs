@@ -165,7 +165,50 @@ fn a_line_is_there_before_the_last_file_is_read() {
     assert!(child.wait().unwrap().success());
 }
 
-/// The same while lines are checked, and with so many files that engines read ahead.
+/// As long as the last file takes, all lines before it are there.
+#[test]
+fn no_line_waits_for_a_large_file() {
+    let t = TestTree::new();
+    let mut args: Vec<String> = (0..100).map(|i| format!("f{i}")).collect();
+    for name in &args {
+        t.write(name, "abc");
+    }
+    // A hole, which nobody reads to its end.
+    let file = std::fs::File::create(t.join("large")).unwrap();
+    if let Err(error) = file.set_len(1 << 40) {
+        return left_out(&format!("no file of a TiB here: {error}"));
+    }
+    drop(file);
+    args.push("large".to_owned());
+    let lines: String = args.iter().map(|name| format!("{ABC}  {name}\n")).collect();
+    t.write("sums", lines);
+    for (args, before, after) in [
+        (args.clone(), format!("{ABC}  "), ""),
+        (
+            vec!["-c".to_owned(), "sums".to_owned()],
+            String::new(),
+            ": OK",
+        ),
+    ] {
+        let mut child = t
+            .bc()
+            .arg0("sha256sum")
+            .args(&args)
+            .command()
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for i in 0..100 {
+            let line = format!("{before}f{i}{after}");
+            assert_eq!(lines.next().unwrap().unwrap(), line);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// The same with so many files that engines read ahead.
 #[test]
 fn pipes_take_their_turn_among_many_files() {
     let t = TestTree::new();
@@ -371,164 +414,4 @@ fn configuration_says_how_to_work_and_nothing_else() {
         .code(1)
         .stdout_is("")
         .stderr_has("sha256sum: environment variable BC_THREADS: ");
-}
-
-#[test]
-fn links_under_the_names_of_others() {
-    let t = TestTree::new();
-    t.write("a", "abc")
-        .write("bin/md5sum", "a program of somebody else");
-    let out = t.bc_line("install --gnu bin").go();
-    out.code(2)
-        .stderr_is("bc install: bin/md5sum: exists and is not ours; it stays\n");
-    out.stdout_has("bin/sha256sum\n")
-        .stdout_has("bin/xxh128sum\n");
-    assert!(!out.text().contains("md5sum") && !t.exists("bin/bchash"));
-    t.bc_line("install --gnu --force bin").go().code(2);
-    t.run(t.join("bin/sha256sum"))
-        .arg("a")
-        .go()
-        .code(0)
-        .stdout_is(format!("{ABC}  a\n"));
-    t.bc_line("install bin")
-        .go()
-        .code(0)
-        .stdout_has("bin/bchash\n");
-    let removed = t.bc_line("install --gnu --remove bin").go();
-    removed.code(0).stdout_has("bin/sha256sum\n").stderr_is("");
-    assert!(t.exists("bin/bchash") && !t.exists("bin/sha256sum"));
-    let removed = t.bc_line("install --remove bin").go();
-    removed.code(0).stdout_has("bin/bchash\n");
-    let left: Vec<_> = std::fs::read_dir(t.join("bin")).unwrap().collect();
-    assert_eq!(left.len(), 1, "what is somebody else's stays");
-    t.bc_line("install --remove bin").go().code(0).stdout_is("");
-    t.bc_line("install --remove nowhere")
-        .go()
-        .code(0)
-        .stdout_is("");
-}
-
-/// Hard links may be all the names that the program has.
-#[test]
-fn removal_leaves_the_program() {
-    let t = TestTree::new();
-    t.dir("bin");
-    let program = t.join("bin/bitcrafts");
-    bc_testkit::copy_program(crate::common::BC.as_ref(), &program).unwrap();
-    t.run(&program)
-        .args(["install", "--hard", "bin"])
-        .go()
-        .code(0);
-    t.run(&program)
-        .args(["install", "--hard", "--gnu", "bin"])
-        .go()
-        .code(0);
-    assert!(t.exists("bin/cksum"));
-    t.run(&program)
-        .args(["install", "--remove", "bin"])
-        .go()
-        .code(0);
-    assert!(!t.exists("bin/cksum") && !t.exists("bin/bchash"));
-    t.run(&program)
-        .args(["install", "--remove", "bin"])
-        .go()
-        .code(0)
-        .stdout_is("");
-    assert!(t.exists("bin/bitcrafts"));
-}
-
-/// Digests, checks and what is printed of failures.
-fn compared(name: &str, stdout_of: &[&[&str]]) {
-    let Some(path) = tool(name) else {
-        return left_out(&format!("{name} is not installed"));
-    };
-    let t = TestTree::new();
-    t.write("a", "abc")
-        .write("b", "b".repeat(300_000))
-        .write("empty", "")
-        .dir("d");
-    let lines = t.run(&path).args(["a", "b", "empty"]).go().text();
-    let bad = lines
-        .replacen(['1', '2', '3'], "0", 3)
-        .replace("  empty", "  missing");
-    t.write("sums", &lines)
-        .write("bad", format!("{lines}{bad}"));
-    for args in stdout_of {
-        let theirs = t.run(&path).args(*args).stdin("input").go();
-        let ours = t.bc().arg0(name).args(*args).stdin("input").go();
-        assert_eq!(ours.text(), theirs.text(), "{name} {args:?}");
-        assert_eq!(ours.status.code(), theirs.status.code(), "{name} {args:?}");
-    }
-}
-
-#[test]
-fn b3sum_as_it_is_commonly_used() {
-    compared(
-        "b3sum",
-        &[
-            &["a", "b", "empty"],
-            &[],
-            &["-"],
-            &["a", "missing", "d", "b"],
-            &["--no-names", "a", "b"],
-            &["--num-threads", "1", "--no-mmap", "b"],
-            &["-l", "8", "a"],
-            &["--length=20", "a"],
-            &["--raw", "a"],
-            &["-c", "sums"],
-            &["--check", "bad"],
-            &["-c", "--quiet", "bad", "sums"],
-        ],
-    );
-    let t = TestTree::new();
-    t.write("a", "abc");
-    let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
-    ours(&t, "b3sum", &["--tag", "a"], "")
-        .code(0)
-        .stdout_is(format!("BLAKE3 (a) = {digest}\n"));
-    for args in [
-        &["--keyed", "a"][..],
-        &["--derive-key", "x", "a"],
-        &["-l", "33", "a"],
-    ] {
-        ours(&t, "b3sum", args, "")
-            .code(1)
-            .stdout_is("")
-            .stderr_has("BLAKE3's own b3sum");
-    }
-}
-
-#[test]
-fn xxhsum_as_it_is_commonly_used() {
-    let all: &[&[&str]] = &[
-        &["a", "b", "empty"],
-        &[],
-        &["-"],
-        &["a", "missing", "d", "b"],
-        &["--tag", "a", "b"],
-        &["--little-endian", "a"],
-        &["-c", "sums"],
-        &["-c", "bad"],
-        &["-c", "--quiet", "bad"],
-        &["-c", "--status", "bad"],
-        &["--check", "--strict", "sums"],
-        &["-q", "-c", "sums"],
-    ];
-    for name in ["xxhsum", "xxh32sum", "xxh64sum", "xxh128sum"] {
-        compared(name, all);
-    }
-    compared(
-        "xxhsum",
-        &[
-            &["-H0", "a"],
-            &["-H2", "a"],
-            &["-H32", "b"],
-            &["-H128", "a", "b"],
-        ],
-    );
-    let t = TestTree::new();
-    t.write("a", "abc");
-    ours(&t, "xxhsum", &["-H3", "a"], "")
-        .code(0)
-        .stdout_is("XXH3_78af5f94892f3950  a\n");
 }
