@@ -340,6 +340,9 @@ fn in_lanes(
             same.push(index);
         }
     }
+    if order.is_empty() {
+        return Ok(());
+    }
     let state = bc_hash::memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);

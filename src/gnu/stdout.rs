@@ -21,7 +21,7 @@ pub struct Out {
     waiting: Vec<u8>,
     /// What lines end with.
     end: u8,
-    /// Whether any message is a failure is the caller's to know; this is the one that is not.
+    /// Whether a write failed, which was said.
     lost: bool,
 }
 
@@ -49,7 +49,7 @@ impl Out {
     /// Takes some text, which may be several lines or a part of one.
     pub fn text(&mut self, text: &[u8]) -> Result<(), Lost> {
         self.waiting.extend_from_slice(text);
-        // Room for one write more is all that is gained by waiting.
+        // Beyond a few writes nothing is gained by waiting.
         match self.waiting.len() > 4 * PIPE_BUF {
             true => self.flush(),
             false => self.check(),
