@@ -67,8 +67,8 @@ impl Out {
         self.waiting.clear();
         if let Err(error) = written {
             self.lost = true;
-            if error.kind() == io::ErrorKind::BrokenPipe {
-                // As any other program whose reader went away. Comes back where that is ignored.
+            if error.kind() == io::ErrorKind::BrokenPipe && !streams::ignores_broken_pipes() {
+                // As any other program whose reader went away.
                 let pipe = signal_hook::consts::SIGPIPE;
                 let _ = signal_hook::low_level::emulate_default_handler(pipe);
             }

@@ -296,6 +296,17 @@ fn what_cannot_be_written_is_an_error() {
     sh("<(sleep 0.1; printf abc) <(printf abc) | cut -c1-64")
         .code(0)
         .stdout_is(format!("{ABC}\n{ABC}\n"));
+    // Who has the signal ignored gets the error.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let line = "trap '' PIPE; exec -a sha256sum \"$BC\" a";
+    let run = t
+        .run("bash")
+        .args(["-c", line])
+        .env("BC", crate::common::BC);
+    let out = run.command().stdout(writer).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.stderr, b"sha256sum: write error: Broken pipe\n");
     // Nothing to write, nothing to complain of.
     sh("-c --status >&- <<<'x'").code(1);
     let status = format!("-c --status >&- <<<'{ABC}  a'");
