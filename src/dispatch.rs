@@ -19,6 +19,9 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     if let Some(applet) = by_program(base.as_bytes()) {
         return start(applet, &called, &argv[1..]);
     }
+    if let Some(program) = crate::gnu::by_program(base.as_bytes()) {
+        return crate::gnu::run(program, &argv);
+    }
     let Some(first) = argv.get(1) else {
         return calculator();
     };

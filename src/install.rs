@@ -1,4 +1,5 @@
-//! `bc install DIR`: links by which the applets are called directly.
+//! `bc install DIR`: links by which the applets are called directly, or other checksum programs
+//! replaced, and their removal.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -17,7 +18,9 @@ use crate::report;
     name = "install",
     bin_name = "bc install",
     max_term_width = 100,
-    after_help = "Examples:\n  bc install ~/.local/bin\n  bc install --hard /usr/local/bin"
+    after_help = "Examples:\n  bc install ~/.local/bin\n  bc install --hard /usr/local/bin\n  \
+                  bc install --gnu ~/.local/bin       sha256sum, cksum, b3sum ... are bit-crafts from here on\n  \
+                  bc install --remove ~/.local/bin"
 )]
 struct Args {
     /// Symbolic links (the default)
@@ -29,6 +32,18 @@ struct Args {
     /// Replace files of that name that are not links to this binary
     #[arg(long)]
     force: bool,
+    /// Links named as other checksum programs instead: sha256sum, md5sum, b2sum, cksum, b3sum, xxhsum ...
+    ///
+    /// Under these names bit-crafts has their options and output, and hashes many files at once. What is
+    /// there under such a name and no link to this binary is never replaced.
+    #[arg(long, conflicts_with = "force")]
+    gnu: bool,
+    /// Remove the links to this binary from DIR, all or, with --gnu, those of other programs' names
+    ///
+    /// The names that were removed are printed. Files that are not links to this binary stay, and so does the
+    /// binary itself.
+    #[arg(long, conflicts_with_all = ["force", "hard", "symbolic"])]
+    remove: bool,
     /// Directory to put the links into; made if it is missing
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -49,24 +64,80 @@ pub fn run(argv: &[OsString]) -> Exit {
         Ok(path) => path,
         Err(error) => return report::fatal("bc install", &format!("own path: {error}")),
     };
+    if args.remove {
+        return remove(&binary, &args);
+    }
     if let Err(error) = std::fs::create_dir_all(&args.dir) {
         let shown = crate::input::shown(&args.dir);
         return report::fatal("bc install", &format!("{shown}: mkdir: {error}"));
     }
     let mut exit = Exit::Done;
-    let names = ["bitcrafts"]
-        .into_iter()
-        .chain(APPLETS.iter().flat_map(|a| a.called.iter().copied()));
+    let mut made = String::new();
+    let names: Vec<&str> = match args.gnu {
+        true => gnu().collect(),
+        false => own().collect(),
+    };
     for name in names {
         let link = args.dir.join(name);
-        if let Err(text) = link_one(&binary, &link, &args) {
-            exit = report::fatal(
-                "bc install",
-                &format!("{}: {text}", crate::input::shown(&link)),
-            );
+        match link_one(&binary, &link, &args) {
+            Ok(()) => made += &format!("made {}\n", crate::input::shown(&link)),
+            Err(text) => {
+                let shown = crate::input::shown(&link);
+                exit = report::fatal("bc install", &format!("{shown}: {text}"));
+            }
         }
     }
-    exit
+    exit.worst(list(&made))
+}
+
+/// Names of ours.
+fn own() -> impl Iterator<Item = &'static str> {
+    let called = APPLETS.iter().flat_map(|a| a.called.iter().copied());
+    ["bitcrafts"].into_iter().chain(called)
+}
+
+/// Names of other programs.
+fn gnu() -> impl Iterator<Item = &'static str> {
+    crate::gnu::PROGRAMS.iter().map(|program| program.name)
+}
+
+/// Says which links there are now, or no more. Without a standard output nobody asked.
+fn list(names: &str) -> Exit {
+    match bc_fs::streams::was_closed(bc_fs::streams::Stream::Output) {
+        true => Exit::Done,
+        false => report::print(names),
+    }
+}
+
+/// Removes what leads to this binary, never the binary itself.
+fn remove(binary: &Path, args: &Args) -> Exit {
+    let own = own().filter(|_| !args.gnu);
+    let folder = args.dir.canonicalize();
+    let mut exit = Exit::Done;
+    let mut removed = String::new();
+    for name in own.chain(gnu()) {
+        let link = args.dir.join(name);
+        let Ok(there) = std::fs::symlink_metadata(&link) else {
+            continue;
+        };
+        let is_link = match is_same(&there, binary) {
+            // Another name of the file itself, which has to keep one.
+            true => {
+                let itself = folder.as_ref().is_ok_and(|dir| dir.join(name) == binary);
+                there.nlink() > 1 && !itself
+            }
+            false => there.is_symlink() && is_ours(binary, &link),
+        };
+        if !is_link {
+            continue;
+        }
+        let shown = crate::input::shown(&link);
+        match std::fs::remove_file(&link) {
+            Ok(()) => removed += &format!("removed {shown}\n"),
+            Err(error) => exit = report::fatal("bc install", &format!("{shown}: unlink: {error}")),
+        }
+    }
+    exit.worst(list(&removed))
 }
 
 /// Links under a temporary name and renames, so that an existing link is never missing.
@@ -77,6 +148,7 @@ fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<(), String> {
         Ok(there) if is_same(&there, binary) => return Ok(()),
         Ok(_) if is_ours(binary, link) => {}
         Ok(_) if args.force => {}
+        Ok(_) if args.gnu => return Err("exists and is not ours; it stays".to_owned()),
         Ok(_) => return Err("exists and is not ours; --force replaces it".to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(format!("stat: {error}")),

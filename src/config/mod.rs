@@ -57,6 +57,33 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
     Ok(matches)
 }
 
+/// Those of the options `names` that lower layers set, as arguments, for who has no other options of
+/// ours: anything else there is left to those whom it concerns.
+///
+/// # Errors
+/// What is wrong with a setting of any name, blamed on its line or its variable.
+pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
+    let command = crate::hash::command();
+    let layers = Layers::load(env_path("BC_CONFIG"), "", &command)?;
+    let whole = command.find_subcommand("hash").cloned().unwrap_or(command);
+    let mut taken = Vec::new();
+    for setting in layers.settings {
+        let option = whole.get_arguments().find(|arg| {
+            names.contains(&setting.long.as_str()) && arg.get_long() == Some(&setting.long)
+        });
+        if let Some(arg) = option {
+            let blame = |text: String| match &setting.origin {
+                Origin::Named(origin) => format!("{origin}: {text}"),
+                Origin::Line(line) => format!("{line}: {text}"),
+            };
+            let arguments = setting.arguments(arg).map_err(blame)?;
+            accepts(&whole, &arguments).map_err(blame)?;
+            taken.extend(arguments);
+        }
+    }
+    Ok(taken)
+}
+
 /// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
 pub fn may_apply() -> bool {
     let is_there = |path: PathBuf| {

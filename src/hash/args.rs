@@ -22,7 +22,7 @@ Examples:
   bc hash diff old.sha256 new.sha256
 
 The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
-Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; xxh* and crc32c never did.
+Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; the others of 8 bytes and less never did.
 
 Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 cannot do it,
 130 or 143 ended by SIGINT or SIGTERM.";

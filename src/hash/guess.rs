@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bc_digest::Algorithm;
+use bc_digest::{Algorithm, Plain};
 
 /// What a manifest says about its algorithm by other means than tags.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,9 +72,12 @@ fn by_length(length: usize) -> Option<Algorithm> {
 }
 
 /// Other algorithms with digests as long as `algorithm`'s, for a hint when
-/// nothing matches.
+/// nothing matches; but those whose own lines look different.
 pub fn same_length(algorithm: Algorithm) -> Vec<Algorithm> {
-    let same = |a: &&Algorithm| **a != algorithm && a.digest_len() == algorithm.digest_len();
+    let same = |a: &&Algorithm| {
+        let alike = a.digest_len() == algorithm.digest_len() && a.plain() == Plain::Hex;
+        **a != algorithm && alike
+    };
     Algorithm::ALL.iter().filter(same).copied().collect()
 }
 

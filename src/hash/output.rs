@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use bc_digest::{Algorithm, Digest};
+use bc_digest::{Algorithm, Digest, Plain};
 use bc_hash::{EntryOutcome, Hashes};
-use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl};
+use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl, sum};
 use bc_walk::{EntryId, Listing};
 
 use super::args::Format;
@@ -138,8 +138,8 @@ impl Writer<'_> {
         match (format, row) {
             // These formats have no place for a failure; stderr and the exit code tell.
             (Format::Gnu | Format::Bsd, Row::Failed(_)) => {}
-            (Format::Gnu, Row::Digests { digests, .. }) => {
-                line(out, algorithms[0], digests[0], path, end);
+            (Format::Gnu, Row::Digests { size, digests }) => {
+                line(out, algorithms[0], digests[0], size, path, end);
             }
             (Format::Bsd, Row::Digests { digests, .. }) => {
                 for (algorithm, digest) in algorithms.iter().zip(digests) {
@@ -234,11 +234,26 @@ impl Writer<'_> {
     }
 }
 
-/// xxhsum marks XXH3 in plain lines, since its digests look like XXH64's.
-fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, path: &[u8], end: End) {
-    match algorithm {
-        Algorithm::Xxh3 => gnu::write_xxh3_line(out, digest.as_bytes(), path, end),
-        _ => gnu::write_line(out, digest.as_bytes(), path, end),
+/// As the tool of this algorithm has it. xxhsum marks XXH3 in plain lines, since its digests look
+/// like XXH64's.
+fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path: &[u8], end: End) {
+    match (algorithm, algorithm.plain()) {
+        (Algorithm::Xxh3, _) => gnu::write_xxh3_line(out, digest.as_bytes(), path, end),
+        (_, Plain::Hex) => gnu::write_line(out, digest.as_bytes(), path, end),
+        (_, plain) => {
+            // cksum lets a newline in a name through.
+            let escaped = end == End::Newline && gnu::needs_escape(path);
+            if escaped {
+                out.push(b'\\');
+            }
+            sum::write(out, plain, digest.as_bytes(), size);
+            out.push(b' ');
+            match escaped {
+                true => gnu::escape_path(out, path),
+                false => out.extend_from_slice(path),
+            }
+            out.push(end.byte());
+        }
     }
 }
 

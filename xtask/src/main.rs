@@ -12,6 +12,7 @@ mod datasets;
 mod dist;
 mod filesystems;
 mod floor;
+mod gnu;
 mod isa;
 mod median;
 mod package;
@@ -58,6 +59,9 @@ cargo xtask COMMAND
       ThreadSanitizer (nightly toolchain with rust-src)
   coverage [--html] [PACKAGE...]
       the lines that the tests run, the least covered files first (component llvm-tools)
+  gnu [--source D] [--bc FILE] [--only WORD] [--verbose]
+      coreutils' own tests of its checksum programs, with the release binary under their names; the
+      source is downloaded if no folder that holds it is named
   isa
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Some("circles") => circles::run(args),
         Some("sanitize") => sanitize::run(args),
         Some("coverage") => coverage::run(args),
+        Some("gnu") => gnu::run(args),
         Some("isa") => isa::run(args),
         Some("perf-mode") => perf_mode::run(args),
         Some("dist") => dist::run(args),

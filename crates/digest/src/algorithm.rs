@@ -47,6 +47,29 @@ pub enum Algorithm {
     Xxh128,
     /// CRC-32C, Castagnoli's polynomial (RFC 3720), printed most significant byte first.
     Crc32c,
+    /// The CRC-32 of POSIX's `cksum`, which includes the length.
+    Crc,
+    /// The CRC-32 of zip, gzip, Ethernet and SFV files.
+    Crc32b,
+    /// The 16-bit sum of `sum -r`.
+    Bsd,
+    /// The 16-bit sum of `sum -s`.
+    Sysv,
+}
+
+/// How the tools whose algorithm it is write a line without a tag.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Plain {
+    /// Hexadecimal, two spaces, the name: `sha256sum` and most others.
+    Hex,
+    /// The digest as a decimal number, the bytes of the file, the name: `cksum`.
+    Bytes,
+    /// The digest as five decimal digits, then, at least five characters wide, blocks of 1024 bytes,
+    /// and the name: `sum -r`.
+    Blocks1024,
+    /// The digest as a decimal number, blocks of 512 bytes, the name: `sum -s`.
+    Blocks512,
 }
 
 /// One row of the table below.
@@ -56,10 +79,11 @@ struct Row {
     tags: &'static [&'static str],
     aliases: &'static [&'static str],
     digest_len: usize,
+    plain: Plain,
 }
 
 /// All that is known of an algorithm but how to compute it: its name, the tags of lines, what else
-/// people type (in any case), and the bytes of its digest. In the order of the enum, so that
+/// people type (in any case), the bytes of its digest, and how its lines look without a tag. In the order of the enum, so that
 /// `algorithm as usize` finds the row (a test checks it).
 ///
 /// The first tag is the one we write: those of GNU coreutils' `cksum` (`MD5` … `SHA512`, `BLAKE2b`,
@@ -67,7 +91,7 @@ struct Row {
 /// of `xxhsum` (`XXH32` … `XXH128`). OpenSSL 3 writes `SHA2-256`, `SHA2-512/256` and `BLAKE2B-512`,
 /// FreeBSD `SHA512t256`.
 #[rustfmt::skip]
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 24] = [
     row(Algorithm::Md5, "md5", &["MD5"], &[], 16),
     row(Algorithm::Sha1, "sha1", &["SHA1"], &["sha-1"], 20),
     row(Algorithm::Sha224, "sha224", &["SHA224", "SHA2-224"], &["sha-224"], 28),
@@ -88,6 +112,10 @@ const TABLE: [Row; 20] = [
     row(Algorithm::Xxh3, "xxh3", &["XXH3", "XXH3_64"], &["xxh3-64"], 8),
     row(Algorithm::Xxh128, "xxh128", &["XXH128", "XXH3_128"], &["xxh3-128", "xxhash128"], 16),
     row(Algorithm::Crc32c, "crc32c", &["CRC32C"], &["crc-32c"], 4),
+    row(Algorithm::Crc, "crc", &["CRC"], &["cksum"], 4).plain(Plain::Bytes),
+    row(Algorithm::Crc32b, "crc32b", &["CRC32B", "CRC32"], &["crc-32"], 4).plain(Plain::Bytes),
+    row(Algorithm::Bsd, "bsd", &["BSD"], &[], 2).plain(Plain::Blocks1024),
+    row(Algorithm::Sysv, "sysv", &["SYSV"], &[], 2).plain(Plain::Blocks512),
 ];
 
 const fn row(
@@ -103,6 +131,14 @@ const fn row(
         tags,
         aliases,
         digest_len,
+        plain: Plain::Hex,
+    }
+}
+
+impl Row {
+    const fn plain(mut self, plain: Plain) -> Row {
+        self.plain = plain;
+        self
     }
 }
 
@@ -156,6 +192,13 @@ impl Algorithm {
     /// Length of the digest in bytes.
     pub const fn digest_len(self) -> usize {
         self.row().digest_len
+    }
+
+    /// How a line without a tag looks. Where that is not [`Plain::Hex`], such a line can be neither
+    /// told from other text nor checked, and no digest of its length is ever taken for one of this
+    /// algorithm's.
+    pub const fn plain(self) -> Plain {
+        self.row().plain
     }
 }
 

@@ -22,6 +22,10 @@ pub(crate) struct Features {
     pub(crate) sha_ni: bool,
     /// BMI1 and BMI2.
     pub(crate) bmi: bool,
+    /// PCLMULQDQ, SSSE3 and SSE4.1.
+    pub(crate) clmul: bool,
+    /// VPCLMULQDQ, and `avx512` and `clmul` as well.
+    pub(crate) vclmul: bool,
 }
 
 /// The features of this machine, asked for once a process.
@@ -31,6 +35,7 @@ pub(crate) fn features() -> Features {
 }
 
 /// Leaf 1, register ECX.
+const PCLMULQDQ: u32 = 1 << 1;
 const SSSE3: u32 = 1 << 9;
 const SSE4_1: u32 = 1 << 19;
 const OSXSAVE: u32 = 1 << 27;
@@ -40,6 +45,8 @@ const AVX2: u32 = 1 << 5;
 const BMI2: u32 = 1 << 8;
 const AVX512: u32 = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31;
 const SHA: u32 = 1 << 29;
+/// Leaf 7, register ECX.
+const VPCLMULQDQ: u32 = 1 << 10;
 /// XCR0: which registers the operating system saves. The upper halves of AVX's, and beyond them
 /// the mask registers, the upper halves of AVX-512's and its upper sixteen.
 const SAVES_AVX: u64 = 0b110;
@@ -52,10 +59,13 @@ const SAVES_AVX512: u64 = SAVES_AVX | 0b1110_0000;
 fn ask() -> Features {
     // SAFETY: every x86-64 processor has CPUID, and leaf 0 says which others there are.
     let (highest, one) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
-    let seven = match highest {
+    let (seven, seven_c) = match highest {
         // SAFETY: as above; a leaf beyond the highest one would give another leaf's answer.
-        7.. => unsafe { __cpuid_count(7, 0).ebx },
-        _ => 0,
+        7.. => unsafe {
+            let leaf = __cpuid_count(7, 0);
+            (leaf.ebx, leaf.ecx)
+        },
+        _ => (0, 0),
     };
     let saved = match one & OSXSAVE {
         0 => 0,
@@ -64,11 +74,15 @@ fn ask() -> Features {
     };
     let has = |register: u32, bits: u32| register & bits == bits;
     let saves = |bits: u64| saved & bits == bits;
+    let avx512 = has(seven, AVX512) && saves(SAVES_AVX512);
+    let clmul = has(one, PCLMULQDQ | SSSE3 | SSE4_1);
     Features {
         avx2: has(seven, AVX2) && saves(SAVES_AVX),
-        avx512: has(seven, AVX512) && saves(SAVES_AVX512),
+        avx512,
         sha_ni: has(seven, SHA) && has(one, SSSE3 | SSE4_1),
         bmi: has(seven, BMI1 | BMI2),
+        clmul,
+        vclmul: avx512 && clmul && has(seven_c, VPCLMULQDQ),
     }
 }
 
@@ -98,6 +112,14 @@ mod tests {
                 && is_x86_feature_detected!("ssse3")
                 && is_x86_feature_detected!("sse4.1"),
             bmi: is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2"),
+            clmul: is_x86_feature_detected!("pclmulqdq")
+                && is_x86_feature_detected!("ssse3")
+                && is_x86_feature_detected!("sse4.1"),
+            vclmul: false,
+        };
+        let all = Features {
+            vclmul: all.avx512 && all.clmul && is_x86_feature_detected!("vpclmulqdq"),
+            ..all
         };
         assert_eq!(features(), all);
     }

@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::stream::Stream;
 use crate::rustcrypto::RustCrypto;
+use crate::sums::Sum;
 use crate::xxh3::{self, Xxh3};
 use crate::{Algorithm, CpuFeatures};
 
@@ -23,6 +24,8 @@ use crate::{Algorithm, CpuFeatures};
 #[derive(Clone)]
 pub struct Hasher {
     algorithm: Algorithm,
+    /// Bytes of the digest.
+    len: usize,
     state: State,
 }
 
@@ -39,6 +42,7 @@ enum State {
     /// Both lengths differ only at the end.
     Xxh3(Box<Xxh3>),
     Crc32c(u32),
+    Sum(Sum),
     RustCrypto(Box<RustCrypto>),
 }
 
@@ -48,7 +52,24 @@ impl Hasher {
         Hasher::with_cpu(algorithm, CpuFeatures::detect())
     }
 
-    pub(crate) fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
+    /// A hasher of BLAKE2b with a digest of so many bytes, as `b2sum -l` computes it.
+    ///
+    /// # Panics
+    ///
+    /// If they are not 1 to 64.
+    pub fn blake2b(bytes: usize, cpu: CpuFeatures) -> Hasher {
+        assert!((1..=64).contains(&bytes), "BLAKE2b of {bytes} bytes");
+        let stream = Stream::new(&family::blake2b_iv_of(bytes), cpu);
+        Hasher {
+            algorithm: Algorithm::Blake2b,
+            len: bytes,
+            state: State::Blake2b(Box::new(stream)),
+        }
+    }
+
+    /// A hasher that has seen nothing. `cpu` is [`CpuFeatures::detect`] but in tests, benchmarks, and
+    /// where the user forbids some of it.
+    pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
             Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),
             Algorithm::Sha1 => State::Sha1(Box::new(Stream::new(&family::SHA1_IV, k))),
@@ -66,12 +87,19 @@ impl Hasher {
             Algorithm::Xxh64 => State::Xxh64(Xxh64::new(0)),
             Algorithm::Xxh3 | Algorithm::Xxh128 => State::Xxh3(Box::new(Xxh3::new(k))),
             Algorithm::Crc32c => State::Crc32c(0),
+            Algorithm::Crc | Algorithm::Crc32b | Algorithm::Bsd | Algorithm::Sysv => {
+                State::Sum(Sum::new(algorithm, k).expect("one of the sums listed there"))
+            }
             other => {
                 let function = RustCrypto::new(other).expect("one of the functions listed there");
                 State::RustCrypto(Box::new(function))
             }
         };
-        Hasher { algorithm, state }
+        Hasher {
+            algorithm,
+            len: algorithm.digest_len(),
+            state,
+        }
     }
 
     /// Appends a piece, of any length.
@@ -89,13 +117,14 @@ impl Hasher {
             State::Xxh64(s) => s.update(data),
             State::Xxh3(s) => s.update(data),
             State::Crc32c(crc) => *crc = crc32c::crc32c_append(*crc, data),
+            State::Sum(sum) => sum.update(data),
             State::RustCrypto(function) => function.update(data),
         }
     }
 
     /// The digest of what has been appended so far; more may follow.
     pub fn finalize(&self) -> Digest {
-        let truncate = |bytes| Digest::truncated(bytes, self.algorithm.digest_len());
+        let truncate = |bytes| Digest::truncated(bytes, self.len);
         match &self.state {
             State::Md5(s) => truncate(s.finalize()),
             State::Sha1(s) => truncate(s.finalize()),
@@ -110,6 +139,7 @@ impl Hasher {
             }
             State::Xxh3(s) => Digest::new(&s.digest128().to_be_bytes()),
             State::Crc32c(crc) => Digest::new(&crc.to_be_bytes()),
+            State::Sum(sum) => sum.finalize(),
             State::RustCrypto(function) => function.finalize(),
         }
     }
@@ -121,7 +151,7 @@ impl Hasher {
             State::Sha1(s) => s.reset(&family::SHA1_IV),
             State::Sha256(s) => s.reset(&family::sha256_iv(self.algorithm)),
             State::Sha512(s) => s.reset(&family::sha512_iv(self.algorithm)),
-            State::Blake2b(s) => s.reset(&family::blake2b_iv(self.algorithm)),
+            State::Blake2b(s) => s.reset(&family::blake2b_iv_of(self.len)),
             State::Blake3(s) => {
                 s.reset();
             }
@@ -129,6 +159,7 @@ impl Hasher {
             State::Xxh64(s) => s.reset(0),
             State::Xxh3(s) => s.reset(),
             State::Crc32c(crc) => *crc = 0,
+            State::Sum(sum) => sum.reset(),
             State::RustCrypto(function) => function.reset(),
         }
     }

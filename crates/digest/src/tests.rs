@@ -26,6 +26,9 @@ fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
         Algorithm::Xxh3 => new(&xxhash_rust::xxh3::xxh3_64(data).to_be_bytes()),
         Algorithm::Xxh128 => new(&xxhash_rust::xxh3::xxh3_128(data).to_be_bytes()),
         Algorithm::Crc32c => new(&crc32c_bitwise(data).to_be_bytes()),
+        Algorithm::Crc | Algorithm::Crc32b | Algorithm::Bsd | Algorithm::Sysv => {
+            new(&crate::sums::by_definition(algorithm, data))
+        }
         // There is no second implementation here; published vectors and other tools check these.
         Algorithm::Sha3_224
         | Algorithm::Sha3_256
@@ -281,6 +284,10 @@ per_algorithm! {
     xxh3 Xxh3,
     xxh128 Xxh128,
     crc32c Crc32c,
+    crc Crc,
+    crc32b Crc32b,
+    bsd Bsd,
+    sysv Sysv,
 }
 
 #[test]

@@ -12,8 +12,9 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
@@ -32,10 +33,13 @@ pub enum Stream {
 /// A bit for each stream that was closed when the process began.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
+/// Whether the process was started with SIGPIPE ignored.
+static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
+
 // SAFETY: the loader calls every entry of `.init_array` once, on the only thread there is,
 // before `main`, by C's calling convention; arguments that a function does not take are
-// harmless in it. `look` needs nothing of Rust's runtime: it makes three system calls and
-// stores a number. Where entries are not called, nothing counts as closed.
+// harmless in it. `look` needs nothing of Rust's runtime: it makes four system calls and
+// stores two numbers. Where entries are not called, nothing counts as closed.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -48,6 +52,14 @@ extern "C" fn look() {
         }
     }
     CLOSED.store(closed, Ordering::Relaxed);
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is changed without a new action, and there is room for the present one.
+    let asked = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: its fields are numbers and a function that may be missing, for all of which zeros
+    // will do, whatever was stored over them.
+    let action = unsafe { action.assume_init() };
+    let ignored = asked == 0 && action.sa_sigaction == libc::SIG_IGN;
+    IGNORES_PIPE.store(ignored, Ordering::Relaxed);
 }
 
 fn descriptor(stream: Stream) -> BorrowedFd<'static> {
@@ -62,6 +74,12 @@ fn descriptor(stream: Stream) -> BorrowedFd<'static> {
 /// path in `/dev` too.
 pub fn was_closed(stream: Stream) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0
+}
+
+/// Was the process started with SIGPIPE ignored? Rust's runtime ignores it in any case, so that
+/// nothing tells later whether a write to a pipe that nobody reads should end the process.
+pub fn ignores_broken_pipes() -> bool {
+    IGNORES_PIPE.load(Ordering::Relaxed)
 }
 
 /// A stream of its own for the descriptor, which stays open behind it. Unlike std's handles,

@@ -40,6 +40,7 @@ mod line;
 mod lines;
 mod reader;
 mod record;
+pub mod sum;
 pub mod time;
 
 pub use algorithm::Name;

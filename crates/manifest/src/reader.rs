@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Chain, Cursor, Read};
 
-use bc_digest::Algorithm;
+use bc_digest::{Algorithm, Plain};
 
 use crate::csv::{self, Columns};
 use crate::error::{Error, ErrorKind};
@@ -38,13 +38,14 @@ pub struct Options {
     /// What separates lines.
     pub separator: Separator,
     /// Lengths in bytes that the digest of an untagged line may have. By default those of all
-    /// [`Algorithm`]s; with one algorithm given, its own.
+    /// [`Algorithm`]s that leave such lines; with one algorithm given, its own.
     pub lengths: Vec<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let all = Algorithm::ALL.iter();
+        let is_hex = |known: &&Algorithm| known.plain() == Plain::Hex;
+        let all = Algorithm::ALL.iter().filter(is_hex);
         let mut lengths: Vec<usize> = all.map(|known| known.digest_len()).collect();
         lengths.sort_unstable();
         lengths.dedup();

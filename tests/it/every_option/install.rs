@@ -29,4 +29,19 @@ pub const CASES: &[Case] = &[
         g.bc("install --force bin").code(0);
         assert!(g.t.join("bin/bchash").is_symlink());
     }),
+    ("install", "gnu", |g| {
+        g.bc("install --gnu bin")
+            .code(0)
+            .stdout_has("bin/sha256sum\n");
+        assert!(g.t.join("bin/sha256sum").is_symlink());
+        assert!(!g.t.exists("bin/bchash"));
+    }),
+    ("install", "remove", |g| {
+        g.bc("install bin").code(0);
+        g.bc("install --remove bin")
+            .code(0)
+            .stdout_has("bin/bchash\n");
+        assert!(!g.t.join("bin/bchash").is_symlink());
+        g.bc("install --remove --force bin").code(2);
+    }),
 ];

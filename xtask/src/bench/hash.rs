@@ -88,6 +88,16 @@ fn tree(bench: &mut Bench) -> Result<()> {
         cache: Cache::Warm,
         pairs: 0,
     })?;
+    // All files as arguments of one command, which is more than xargs gives by itself.
+    let arguments = "find \"$TREE\" -type f -print0 | xargs -0 -s 1900000 -n 100000";
+    bench.compare(&Pair {
+        job: "sha256sum by its name, files as arguments".to_owned(),
+        ours: &format!("{arguments} bash -c 'exec -a sha256sum bc \"$@\"' sha256sum"),
+        theirs: &format!("{arguments} sha256sum"),
+        tool: &["sha256sum"],
+        cache: Cache::Warm,
+        pairs: 0,
+    })?;
     bench.compare(&Pair {
         job: "SHA-256, reader io_uring against sync".to_owned(),
         ours: "bc hash --type=sha256 --io=uring $TREE",

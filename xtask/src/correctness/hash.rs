@@ -28,7 +28,14 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
         }
         if !ours.contains_key(peer.algorithm) {
             let kind = format!("--type={}", peer.algorithm);
-            let text = sh::capture(checks.bc(&["hash", &kind]).arg(&tree.path))?.stdout;
+            // Lines of cksum's kind have no digest in hexadecimal to be compared.
+            let is_hex = bc_digest::Algorithm::from_name(peer.algorithm)
+                .is_none_or(|known| known.plain() == bc_digest::Plain::Hex);
+            let format = match is_hex || peer.lines == Lines::Same {
+                true => "--format=gnu",
+                false => "--format=bsd",
+            };
+            let text = sh::capture(checks.bc(&["hash", &kind, format]).arg(&tree.path))?.stdout;
             ours.insert(peer.algorithm, sorted(&text, b'\n'));
         }
         let lines = &ours[peer.algorithm];

@@ -56,6 +56,18 @@ const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     }
 }
 
+/// Numbers, lengths and names as they are.
+const fn sum(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
+    Peer {
+        algorithm,
+        tool,
+        names: Names::Plain,
+        lines: Lines::Same,
+        tag: &[],
+        check: &[],
+    }
+}
+
 const fn xxh(algorithm: &'static str, tool: &'static [&'static str], lines: Lines) -> Peer {
     Peer {
         algorithm,
@@ -98,6 +110,10 @@ pub(super) const PEERS: &[Peer] = &[
     pairs("sha256", &["openssl", "dgst", "-sha256", "-r"]),
     pairs("blake2b", &["openssl", "dgst", "-blake2b512", "-r"]),
     pairs("crc32c", &["rhash", "--crc32c", "--simple"]),
+    sum("crc", &["cksum"]),
+    pairs("crc32b", &["rhash", "--crc32", "--simple"]),
+    sum("bsd", &["sum", "-r"]),
+    sum("sysv", &["sum", "-s"]),
     pairs("sha1", &["rhash", "--sha1", "--simple"]),
     pairs("blake2b", &["rhash", "--blake2b", "--simple"]),
 ];

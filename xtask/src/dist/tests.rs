@@ -51,7 +51,7 @@ const TYPED: &[(&str, &str)] = &[
     ("bc hash check --ignore-m", "hash check --ignore-missing"),
     ("bc hash --ignore-f", "hash --ignore-files"),
     ("bc dup scan --format=scr", "dup scan --format=script"),
-    ("bc hash --type=crc", "hash --type=crc32c"),
+    ("bc hash --type=xxh1", "hash --type=xxh128"),
     ("bc dup --format=fd", "dup --format=fdupes"),
     ("bc dup prune --acti", "dup prune --action="),
     (

@@ -270,7 +270,12 @@ pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
 /// The initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's length,
 /// fan-out 1 and depth 1 in the first word.
 pub(crate) const fn blake2b_iv(algorithm: Algorithm) -> State<u64> {
+    blake2b_iv_of(algorithm.digest_len())
+}
+
+/// The same for a digest of so many bytes.
+pub(crate) const fn blake2b_iv_of(bytes: usize) -> State<u64> {
     let mut state = widen(BLAKE2B_IV, 0);
-    state[0] ^= 0x0101_0000 ^ algorithm.digest_len() as u64;
+    state[0] ^= 0x0101_0000 ^ bytes as u64;
     state
 }

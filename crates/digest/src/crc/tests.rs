@@ -1,0 +1,104 @@
+//! Every way to compute against the definition, bit by bit.
+
+use super::{Order, POLYNOMIAL, tables};
+
+/// A way to take in a piece.
+type Update = fn(Order, u32, &[u8]) -> u32;
+
+fn bitwise(order: Order, register: u32, data: &[u8]) -> u32 {
+    let step = |register: u32, bit: u8| match order {
+        Order::Normal => {
+            let out = (register >> 31) ^ u32::from(bit);
+            (register << 1) ^ (POLYNOMIAL & out.wrapping_neg())
+        }
+        Order::Reflected => {
+            let out = (register & 1) ^ u32::from(bit);
+            (register >> 1) ^ (POLYNOMIAL.reverse_bits() & out.wrapping_neg())
+        }
+    };
+    data.iter().fold(register, |register, byte| {
+        (0..8).fold(register, |register, i| {
+            let place = match order {
+                Order::Normal => 7 - i,
+                Order::Reflected => i,
+            };
+            step(register, (byte >> place) & 1)
+        })
+    })
+}
+
+/// What this machine can run, each from the length that it takes.
+fn ways() -> Vec<(&'static str, usize, Update)> {
+    let mut ways: Vec<(&'static str, usize, Update)> = vec![("tables", 0, tables::update)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let cpu = crate::CpuFeatures::detect();
+        if cpu.may_clmul() {
+            ways.push(("clmul", super::clmul::LEAST, super::clmul::update));
+        }
+        if cpu.may_vclmul() {
+            ways.push(("vclmul", super::vclmul::LEAST, super::vclmul::update));
+        }
+    }
+    ways
+}
+
+/// Bytes without a pattern.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state: u32 = 0x2545_f491;
+    let byte = |_| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 11) as u8
+    };
+    (0..len).map(byte).collect()
+}
+
+#[test]
+fn every_way_is_the_definition_at_every_boundary() {
+    let data = noise(5000);
+    // All lengths over the blocks of 16, 64 and 256 bytes, and around multiples of them.
+    let around = (4..20).flat_map(|k| [256 * k - 1, 256 * k, 256 * k + 1, 256 * k + 17]);
+    let lengths: Vec<usize> = (0..=700).chain(around).collect();
+    for order in [Order::Normal, Order::Reflected] {
+        for (name, least, update) in ways() {
+            for &len in lengths.iter().filter(|len| **len >= least) {
+                // At every alignment to a vector, and from any register.
+                let from = len % 64;
+                let piece = &data[from..from + len.min(data.len() - from)];
+                for register in [0, !0, 0x1234_5678] {
+                    assert_eq!(
+                        update(order, register, piece),
+                        bitwise(order, register, piece),
+                        "{name}, {order:?}, {len} bytes from {register:#x}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The check values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2 and
+/// CRC-32/ISO-HDLC of the nine digits.
+#[test]
+fn check_values() {
+    let digits = b"123456789";
+    assert_eq!(!tables::update(Order::Normal, 0, digits), 0x765e_7680);
+    assert_eq!(!tables::update(Order::Normal, !0, digits), 0xfc89_1918);
+    assert_eq!(!tables::update(Order::Reflected, !0, digits), 0xcbf4_3926);
+}
+
+/// The factors in Intel's paper, and those that zlib's ports have.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn factors_are_the_published_ones() {
+    use super::factors;
+    assert_eq!(
+        factors(Order::Reflected, 512),
+        (0x1_5444_2bd4, 0x1_c6e4_1596)
+    );
+    assert_eq!(factors(Order::Reflected, 128), (0x1_7519_97d0, 0xccaa_009e));
+    assert_eq!(factors(Order::Normal, 512), (0x8833_794c, 0xe622_8b11));
+    assert_eq!(factors(Order::Normal, 128), (0xc5b9_cd4c, 0xe8a4_5605));
+}

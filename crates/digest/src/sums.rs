@@ -1,0 +1,145 @@
+//! The checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
+//! notice accidents, and nobody who means harm.
+
+use crate::crc::{Crc, Order};
+use crate::{Algorithm, CpuFeatures, Digest};
+
+/// A message on its way through one of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum {
+    kind: Kind,
+    cpu: CpuFeatures,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// POSIX: the message's length is appended to it, as few bytes as it takes, the lowest first.
+    Crc {
+        crc: Crc,
+        length: u64,
+    },
+    Crc32b(Crc),
+    Bsd(u16),
+    /// Modulo 2³² until the end.
+    Sysv(u32),
+}
+
+impl Kind {
+    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Kind> {
+        Some(match algorithm {
+            Algorithm::Crc => Kind::Crc {
+                crc: Crc::new(Order::Normal, 0, cpu),
+                length: 0,
+            },
+            Algorithm::Crc32b => Kind::Crc32b(Crc::new(Order::Reflected, !0, cpu)),
+            Algorithm::Bsd => Kind::Bsd(0),
+            Algorithm::Sysv => Kind::Sysv(0),
+            _ => return None,
+        })
+    }
+}
+
+impl Sum {
+    /// `None` if the algorithm is none of these.
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Sum> {
+        let kind = Kind::new(algorithm, cpu)?;
+        Some(Sum { kind, cpu })
+    }
+
+    pub(crate) fn update(&mut self, data: &[u8]) {
+        match &mut self.kind {
+            Kind::Crc { crc, length } => {
+                crc.update(data);
+                *length += data.len() as u64;
+            }
+            Kind::Crc32b(crc) => crc.update(data),
+            Kind::Bsd(sum) => *sum = bsd(*sum, data),
+            Kind::Sysv(sum) => *sum = sum.wrapping_add(plain(data)),
+        }
+    }
+
+    pub(crate) fn finalize(&self) -> Digest {
+        match self.kind {
+            Kind::Crc { mut crc, length } => {
+                let bytes = length.to_le_bytes();
+                let count = bytes.len() - length.leading_zeros() as usize / 8;
+                crc.update(&bytes[..count]);
+                Digest::new(&(!crc.register()).to_be_bytes())
+            }
+            Kind::Crc32b(crc) => Digest::new(&(!crc.register()).to_be_bytes()),
+            Kind::Bsd(sum) => Digest::new(&sum.to_be_bytes()),
+            Kind::Sysv(sum) => {
+                // The carries are added in again, and what that carries.
+                let once = (sum & 0xffff) + (sum >> 16);
+                let twice = (once & 0xffff) + (once >> 16);
+                Digest::new(&(twice as u16).to_be_bytes())
+            }
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        let algorithm = match self.kind {
+            Kind::Crc { .. } => Algorithm::Crc,
+            Kind::Crc32b(_) => Algorithm::Crc32b,
+            Kind::Bsd(_) => Algorithm::Bsd,
+            Kind::Sysv(_) => Algorithm::Sysv,
+        };
+        self.kind = Kind::new(algorithm, self.cpu).unwrap_or(self.kind);
+    }
+}
+
+/// Each byte is added after the sum was turned right by one bit.
+fn bsd(sum: u16, data: &[u8]) -> u16 {
+    data.iter().fold(sum, |sum, byte| {
+        sum.rotate_right(1).wrapping_add(u16::from(*byte))
+    })
+}
+
+/// Without a carry to look at, the compiler makes vector code of it.
+fn plain(data: &[u8]) -> u32 {
+    data.iter()
+        .fold(0, |sum: u32, byte| sum.wrapping_add(u32::from(*byte)))
+}
+
+/// The sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
+#[cfg(test)]
+pub(crate) fn by_definition(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
+    let cksum = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ (u32::from(*byte) << 24), |c: u32, _| {
+            (c << 1) ^ (0x04c1_1db7 & (c >> 31).wrapping_neg())
+        })
+    };
+    match algorithm {
+        Algorithm::Crc => {
+            let mut length = data.len();
+            let mut bytes = Vec::new();
+            while length > 0 {
+                bytes.push(length as u8);
+                length >>= 8;
+            }
+            let crc = data.iter().chain(&bytes).fold(0, cksum);
+            (!crc).to_be_bytes().to_vec()
+        }
+        Algorithm::Crc32b => {
+            let crc = data.iter().fold(!0, |crc, &byte| {
+                (0..8).fold(crc ^ u32::from(byte), |c: u32, _| {
+                    (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg())
+                })
+            });
+            (!crc).to_be_bytes().to_vec()
+        }
+        Algorithm::Bsd => {
+            let sum = data.iter().fold(0_u32, |sum, &byte| {
+                ((sum >> 1) + ((sum & 1) << 15) + u32::from(byte)) & 0xffff
+            });
+            (sum as u16).to_be_bytes().to_vec()
+        }
+        _ => {
+            let sum = data.iter().map(|&byte| u64::from(byte)).sum::<u64>() & 0xffff_ffff;
+            let once = (sum & 0xffff) + (sum >> 16);
+            (((once & 0xffff) + (once >> 16)) as u16)
+                .to_be_bytes()
+                .to_vec()
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The program as `b3sum`, without its keyed modes: digests here identify content, they do not
+//! authenticate it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_digest::{Algorithm, Digest};
+use bc_manifest::gnu;
+use bc_pool::dispatch::Threads;
+
+use super::family::{Hashed, Sum};
+use super::getopt::{Getopt, Opt, flag, value};
+use super::listed::{self, Listed};
+use super::order::{self, InOrder, Job, Stop};
+use super::setup::Setup;
+use super::stdout::{Lost, Out};
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Id {
+    Check,
+    DeriveKey,
+    Help,
+    Keyed,
+    Length,
+    NoMmap,
+    NoNames,
+    Quiet,
+    Raw,
+    Seek,
+    Tag,
+    Threads,
+    Version,
+}
+
+const OPTIONS: &[Opt<Id>] = &[
+    flag(Id::Check, Some(b'c'), Some("check")),
+    value(Id::DeriveKey, None, Some("derive-key")),
+    flag(Id::Help, Some(b'h'), Some("help")),
+    flag(Id::Keyed, None, Some("keyed")),
+    value(Id::Length, Some(b'l'), Some("length")),
+    flag(Id::NoMmap, None, Some("no-mmap")),
+    flag(Id::NoNames, None, Some("no-names")),
+    value(Id::Threads, None, Some("num-threads")),
+    flag(Id::Quiet, None, Some("quiet")),
+    flag(Id::Raw, None, Some("raw")),
+    value(Id::Seek, None, Some("seek")),
+    flag(Id::Tag, None, Some("tag")),
+    flag(Id::Version, Some(b'V'), Some("version")),
+];
+
+/// The help text.
+pub const HELP: &str = "\
+Usage: b3sum [OPTIONS] [FILE]...
+
+Without FILE, or where FILE is -, standard input is read.
+
+  -c, --check          read checksums from the FILEs and check them
+  -l, --length LEN     bytes of the digest, at most 32
+      --num-threads N  the most threads
+      --no-names       digests alone
+      --quiet          while checking, no line for files that match
+      --raw            the bytes of the digest of one file
+      --tag            BSD's lines, with the name of the digest
+  -h, --help           show this help and exit
+  -V, --version        show the version and exit
+
+--no-mmap changes nothing. Keyed modes and longer output are left to BLAKE3's own b3sum.
+This is bit-crafts under another program's name: many files are hashed at once.
+";
+
+/// The longest digest, which is that of every other program.
+const LONGEST: usize = 32;
+
+/// What is wrong with the arguments, or what else to print.
+pub enum Early {
+    Help,
+    Version,
+    Wrong(Vec<u8>),
+}
+
+/// What is to be done.
+struct Args {
+    check: bool,
+    quiet: bool,
+    length: usize,
+    names: bool,
+    raw: bool,
+    tag: bool,
+    threads: Option<usize>,
+    files: Vec<OsString>,
+}
+
+fn wrong(text: impl Into<Vec<u8>>) -> Early {
+    Early::Wrong(text.into())
+}
+
+fn number(argument: Option<OsString>, name: &str) -> Result<usize, Early> {
+    let argument = argument.unwrap_or_default();
+    let number = argument.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        let shown = bc_fs::escape(argument.as_bytes()).into_owned();
+        wrong(format!("--{name}: '{shown}' is no number"))
+    })
+}
+
+fn parse(argv: &[OsString]) -> Result<Args, Early> {
+    let mut args = Args {
+        check: false,
+        quiet: false,
+        length: LONGEST,
+        names: true,
+        raw: false,
+        tag: false,
+        threads: None,
+        files: Vec::new(),
+    };
+    let mut getopt = Getopt::new(OPTIONS, argv, false);
+    while let Some(met) = getopt.next() {
+        let (id, argument) = met.map_err(Early::Wrong)?;
+        match id {
+            Id::Help => return Err(Early::Help),
+            Id::Version => return Err(Early::Version),
+            Id::Check => args.check = true,
+            Id::Quiet => args.quiet = true,
+            Id::NoMmap => {}
+            Id::NoNames => args.names = false,
+            Id::Raw => args.raw = true,
+            Id::Tag => args.tag = true,
+            Id::Threads => args.threads = Some(number(argument, "num-threads")?),
+            Id::Length => args.length = number(argument, "length")?,
+            Id::Seek if number(argument, "seek")? == 0 => {}
+            Id::Seek => return Err(wrong("--seek is left to BLAKE3's own b3sum")),
+            Id::Keyed | Id::DeriveKey => {
+                return Err(wrong("keyed modes are left to BLAKE3's own b3sum"));
+            }
+        }
+    }
+    args.files = getopt.operands();
+    if args.length > LONGEST {
+        return Err(wrong("more than 32 bytes are left to BLAKE3's own b3sum"));
+    }
+    if args.check && (args.raw || args.tag || !args.names || args.length != LONGEST) {
+        return Err(wrong("--check goes with --quiet and --num-threads only"));
+    }
+    if args.quiet && !args.check {
+        return Err(wrong("--quiet goes with --check only"));
+    }
+    if args.raw && args.files.len() > 1 {
+        return Err(wrong("Only one filename can be provided when using --raw"));
+    }
+    if args.files.is_empty() {
+        args.files.push("-".into());
+    }
+    Ok(args)
+}
+
+/// Does it; whether all is well.
+pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
+    let args = parse(argv)?;
+    let mut setup = Setup::load().map_err(wrong)?;
+    if let Some(count) = args.threads.filter(|count| *count > 0) {
+        setup.threads = Threads::Exactly(count);
+    }
+    Ok(match args.check {
+        true => check(&args, &setup, out),
+        false => sums(&args, &setup, out),
+    })
+}
+
+fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let job = |path: &OsString| Job {
+        path: path.as_bytes().to_vec(),
+        sum: Sum::Of(Algorithm::Blake3),
+    };
+    let jobs: Vec<Job> = args.files.iter().map(job).collect();
+    let mut printer = Printer {
+        args,
+        jobs: &jobs,
+        out,
+        well: true,
+    };
+    order::run(&jobs, setup, &mut printer)?;
+    Ok(printer.well)
+}
+
+struct Printer<'a> {
+    args: &'a Args,
+    jobs: &'a [Job],
+    out: &'a mut Out,
+    well: bool,
+}
+
+impl InOrder for Printer<'_> {
+    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+        let path = &self.jobs[index].path;
+        let digest = match result {
+            Ok(hashed) => hashed.digest,
+            Err(error) => {
+                self.well = false;
+                self.out.say(format!("{}: {error}", bc_fs::Escaped(path)));
+                return Ok(());
+            }
+        };
+        let bytes = &digest.as_bytes()[..self.args.length];
+        if self.args.raw {
+            return self.out.text(bytes);
+        }
+        let mut line = Vec::new();
+        let hex = |line: &mut Vec<u8>| {
+            if !bytes.is_empty() {
+                Digest::new(bytes).write_hex(line);
+            }
+        };
+        let escaped = self.args.names && gnu::needs_escape(path);
+        let name = |line: &mut Vec<u8>| match escaped {
+            true => gnu::escape_path(line, path),
+            false => line.extend_from_slice(path),
+        };
+        if escaped {
+            line.push(b'\\');
+        }
+        if self.args.names && self.args.tag {
+            line.extend_from_slice(b"BLAKE3 (");
+            name(&mut line);
+            line.extend_from_slice(b") = ");
+            hex(&mut line);
+        } else {
+            hex(&mut line);
+            if self.args.names {
+                line.extend_from_slice(b"  ");
+                name(&mut line);
+            }
+        }
+        line.push(b'\n');
+        self.out.text(&line)
+    }
+
+    fn pause(&mut self) -> Result<(), Lost> {
+        self.out.flush()
+    }
+}
+
+fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let mut failed = 0_u64;
+    for file in &args.files {
+        let plain = |bytes| (bytes == LONGEST).then_some(Algorithm::Blake3);
+        let listed = match listed::read(file.as_bytes(), plain, |a| a == Algorithm::Blake3) {
+            Ok(listed) => listed,
+            Err(error) => {
+                failed += 1;
+                out.say(format!("{}: {error}", bc_fs::Escaped(file.as_bytes())));
+                continue;
+            }
+        };
+        for (_, line) in &listed.improper {
+            failed += 1;
+            let shown = bc_fs::Escaped(file.as_bytes());
+            out.say(format!("{shown}: line {line} is no BLAKE3 checksum"));
+        }
+        let mut verdicts = Verdicts {
+            quiet: args.quiet,
+            listed: &listed,
+            out,
+            failed: &mut failed,
+        };
+        order::run(&listed.jobs, setup, &mut verdicts)?;
+    }
+    if failed > 0 {
+        let plural = if failed == 1 { "" } else { "s" };
+        out.say(format!(
+            "WARNING: {failed} computed checksum{plural} did NOT match"
+        ));
+    }
+    Ok(failed == 0)
+}
+
+struct Verdicts<'a> {
+    quiet: bool,
+    listed: &'a Listed,
+    out: &'a mut Out,
+    failed: &'a mut u64,
+}
+
+impl InOrder for Verdicts<'_> {
+    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+        let path = &self.listed.jobs[index].path;
+        let mut line = one_line(path);
+        let verdict = match result {
+            Ok(hashed) if hashed.digest == self.listed.expected[index].0 => {
+                if self.quiet {
+                    return Ok(());
+                }
+                ": OK\n".to_owned()
+            }
+            Ok(_) => {
+                *self.failed += 1;
+                ": FAILED\n".to_owned()
+            }
+            Err(error) => {
+                *self.failed += 1;
+                format!(": FAILED ({error})\n")
+            }
+        };
+        line.extend_from_slice(verdict.as_bytes());
+        self.out.text(&line)
+    }
+
+    fn pause(&mut self) -> Result<(), Lost> {
+        self.out.flush()
+    }
+}
+
+/// A name that ends with its line, with a backslash before it if it would not.
+pub(super) fn one_line(path: &[u8]) -> Vec<u8> {
+    if !gnu::needs_escape(path) {
+        return path.to_vec();
+    }
+    let mut line = vec![b'\\'];
+    gnu::escape_path(&mut line, path);
+    line
+}

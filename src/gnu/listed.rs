@@ -1,0 +1,74 @@
+//! Lines of checksums for `b3sum -c` and `xxhsum -c`, read by the reader of `bc hash check`.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::unix::ffi::OsStrExt;
+
+use bc_digest::{Algorithm, Digest};
+use bc_manifest::{Item, Options, Reader, Separator};
+
+use super::family::Sum;
+use super::order::Job;
+use super::turn;
+
+/// What a file of lines asks for.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The files, in the order of the lines.
+    pub jobs: Vec<Job>,
+    /// The digest that each should have, and the line's number.
+    pub expected: Vec<(Digest, u64)>,
+    /// Improper lines: how many files come before each, and its number.
+    pub improper: Vec<(usize, u64)>,
+}
+
+/// Reads all lines of a file, or of standard input. `plain` says which algorithm an untagged
+/// digest of so many bytes is of, `tagged` which tags are taken.
+pub fn read(
+    path: &[u8],
+    plain: fn(usize) -> Option<Algorithm>,
+    tagged: fn(Algorithm) -> bool,
+) -> io::Result<Listed> {
+    let file = match path {
+        b"-" => turn::stdin()?,
+        _ => File::open(OsStr::from_bytes(path))?,
+    };
+    let options = Options {
+        separator: Separator::Newline,
+        lengths: (1..=64).filter(|bytes| plain(*bytes).is_some()).collect(),
+    };
+    let failed = |error: bc_manifest::Error| match error.io_error() {
+        Some(error) => error
+            .raw_os_error()
+            .map_or(error.kind().into(), io::Error::from_raw_os_error),
+        None => io::Error::other(error.to_string()),
+    };
+    let mut reader = Reader::new(BufReader::new(file), options).map_err(failed)?;
+    let mut listed = Listed::default();
+    while let Some(item) = reader.read().map_err(failed)? {
+        let (line, record) = match item {
+            Item::Record(record) => (record.line, Some(record)),
+            Item::Malformed { line, .. } => (line, None),
+            _ => continue,
+        };
+        let wanted = record.and_then(|record| {
+            let (name, digest) = record.digests.first()?;
+            let digest = Digest::new(digest.as_bytes());
+            let algorithm = match name {
+                Some(name) => name.parse().ok().filter(|named| tagged(*named))?,
+                None => plain(digest.as_bytes().len())?,
+            };
+            Some((record.path, algorithm, digest))
+        });
+        match wanted {
+            Some((path, algorithm, digest)) => {
+                let sum = Sum::Of(algorithm);
+                listed.jobs.push(Job { path, sum });
+                listed.expected.push((digest, line));
+            }
+            None => listed.improper.push((listed.jobs.len(), line)),
+        }
+    }
+    Ok(listed)
+}

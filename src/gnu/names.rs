@@ -1,0 +1,51 @@
+//! The names under which the program is another one.
+
+use super::family::Family;
+
+/// Another program.
+#[derive(Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Which it is.
+    pub kind: Kind,
+}
+
+/// Whose options it has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// GNU coreutils', of one digest.
+    Sum(Family),
+    /// GNU coreutils' `cksum`.
+    Cksum,
+    /// BLAKE3's.
+    B3sum,
+    /// xxHash's, with this algorithm (`-H`) if none is named.
+    Xxhsum(u8),
+}
+
+const fn program(name: &'static str, kind: Kind) -> Program {
+    Program { name, kind }
+}
+
+/// All of them, as `bc install --gnu` makes links for them.
+pub const PROGRAMS: &[Program] = &[
+    program("md5sum", Kind::Sum(Family::Md5)),
+    program("sha1sum", Kind::Sum(Family::Sha1)),
+    program("sha224sum", Kind::Sum(Family::Sha224)),
+    program("sha256sum", Kind::Sum(Family::Sha256)),
+    program("sha384sum", Kind::Sum(Family::Sha384)),
+    program("sha512sum", Kind::Sum(Family::Sha512)),
+    program("b2sum", Kind::Sum(Family::Blake2b)),
+    program("cksum", Kind::Cksum),
+    program("b3sum", Kind::B3sum),
+    program("xxhsum", Kind::Xxhsum(1)),
+    program("xxh32sum", Kind::Xxhsum(0)),
+    program("xxh64sum", Kind::Xxhsum(1)),
+    program("xxh128sum", Kind::Xxhsum(2)),
+];
+
+/// The program that is called by this name.
+pub fn by_program(base: &[u8]) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|p| p.name.as_bytes() == base)
+}

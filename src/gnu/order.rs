@@ -1,0 +1,426 @@
+//! Many files at once, with their results in the order in which the files were named.
+//!
+//! Regular files are read ahead of their turn, in lanes and by several threads. What is no regular
+//! file is opened when its turn comes, and nothing behind it is touched before: it may be a pipe
+//! from a program that writes what is named after it. What fails is tried once more at its turn,
+//! alone, so that the reason is the one that was true then.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::{Progress, Sink};
+use bc_read::{HUGE, Plan};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::family::{Hashed, Sum};
+use super::setup::Setup;
+use super::stdout::Lost;
+use super::turn;
+
+/// A file to hash.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// As it was named; `-` is standard input.
+    pub path: Vec<u8>,
+    /// What of it.
+    pub sum: Sum,
+}
+
+/// Gets the results, one after the other.
+pub trait InOrder: Send {
+    /// What came of the job with this index.
+    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost>;
+    /// The next one may take its time: nothing may wait for it.
+    fn pause(&mut self) -> Result<(), Lost>;
+}
+
+/// Why not all results were given.
+#[derive(Debug)]
+pub enum Stop {
+    /// They could not be written, which was said.
+    Lost,
+    /// Something else, which is still to be said.
+    Fatal(String),
+}
+
+impl From<Lost> for Stop {
+    fn from(_: Lost) -> Stop {
+        Stop::Lost
+    }
+}
+
+/// So few files with so few bytes are hashed before an engine is ready.
+const FEW: usize = 8;
+const LITTLE: u64 = 1 << 20;
+
+/// Hashes the files and gives the results in their order.
+pub fn run(jobs: &[Job], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop> {
+    if is_little(jobs) {
+        for (index, job) in jobs.iter().enumerate() {
+            to.result(index, turn::hash(&job.path, job.sum, setup.cpu))?;
+            to.pause()?;
+        }
+        return Ok(());
+    }
+    bc_walk::raise_nofile_limit();
+    let files = Files::look_up(jobs, setup)?;
+    let mut from = 0;
+    while from < jobs.len() {
+        let ahead = &files.of_jobs[from..];
+        let end = ahead.iter().position(|file| *file == Kind::Special);
+        let end = from + end.unwrap_or(ahead.len());
+        if end > from {
+            segment(jobs, from..end, &files, setup, to)?;
+        }
+        if let Some(job) = jobs.get(end) {
+            to.pause()?;
+            to.result(end, turn::hash(&job.path, job.sum, setup.cpu))?;
+            to.pause()?;
+        }
+        from = end + 1;
+    }
+    Ok(())
+}
+
+fn is_little(jobs: &[Job]) -> bool {
+    let size = |job: &Job| {
+        let meta = std::fs::metadata(OsStr::from_bytes(&job.path));
+        meta.map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 })
+    };
+    jobs.len() <= FEW && jobs.iter().map(size).fold(0, u64::saturating_add) < LITTLE
+}
+
+/// What a job's file is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// To be read ahead.
+    Regular(EntryId),
+    /// Missing, a directory and the like: its turn brings the reason.
+    Failing,
+    /// A FIFO, a device, standard input.
+    Special,
+}
+
+/// The files of all jobs as they were found.
+struct Files {
+    listing: Listing,
+    of_jobs: Vec<Kind>,
+}
+
+impl Files {
+    fn look_up(jobs: &[Job], setup: &Setup) -> Result<Files, Stop> {
+        let named = jobs.iter().map(|job| job.path.clone());
+        let paths = named.filter(|path| path != b"-").collect();
+        let options = bc_walk::WalkOptions {
+            metadata: bc_walk::Metadata::Basic,
+            spellings: bc_walk::Spellings::Each,
+            ..bc_walk::WalkOptions::default()
+        };
+        let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
+            .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+        let mut kinds: HashMap<&[u8], Kind> = HashMap::with_capacity(jobs.len());
+        let paths = jobs.iter().map(|job| (job.path.as_slice(), Kind::Failing));
+        kinds.extend(paths);
+        kinds.insert(b"-", Kind::Special);
+        let mut path = Vec::new();
+        for entry in listing.ids() {
+            path.clear();
+            listing.write_path(entry, &mut path);
+            if let Some(kind) = kinds.get_mut(path.as_slice()) {
+                *kind = Kind::Regular(entry);
+            }
+        }
+        for error in listing.errors() {
+            if error.kind() == ErrorKind::NotRegular
+                && let Some(kind) = kinds.get_mut(error.path())
+            {
+                *kind = Kind::Special;
+            }
+        }
+        let of_jobs = jobs.iter().map(|job| kinds[job.path.as_slice()]).collect();
+        Ok(Files { listing, of_jobs })
+    }
+
+    /// Whether several threads may be set to work on the job's file alone.
+    fn is_huge(&self, index: usize) -> bool {
+        match self.of_jobs[index] {
+            Kind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
+            _ => false,
+        }
+    }
+}
+
+/// Files that are in hand together. Of these the huge ones come last: all threads may work on one of
+/// them, and what they had in hand before would wait for its end.
+const WINDOW: usize = 4096;
+
+/// Hashes files of which none has to wait for its turn.
+fn segment(
+    jobs: &[Job],
+    range: Range<usize>,
+    files: &Files,
+    setup: &Setup,
+    to: &mut dyn InOrder,
+) -> Result<(), Stop> {
+    let slots = files.of_jobs[range.clone()].iter().map(|kind| match kind {
+        Kind::Regular(_) => Slot::Waiting,
+        _ => Slot::Turn,
+    });
+    let board = Mutex::new(Board {
+        jobs,
+        setup,
+        to,
+        slots: slots.collect(),
+        first: range.start,
+        next: range.start,
+        lost: false,
+    });
+    let mut sums: Vec<Sum> = Vec::new();
+    for job in &jobs[range.clone()] {
+        if !sums.contains(&job.sum) {
+            sums.push(job.sum);
+        }
+    }
+    lock(&board).advance();
+    let done = flushed(&board, || -> Result<(), Stop> {
+        for from in range.clone().step_by(WINDOW) {
+            let window = from..(from + WINDOW).min(range.end);
+            for sum in &sums {
+                let chosen = |index: &usize| jobs[*index].sum == *sum;
+                let indices: Vec<usize> = window.clone().filter(chosen).collect();
+                match sum.in_engine() {
+                    Some(algorithm) => {
+                        let huge = |index: &usize| files.is_huge(*index);
+                        let (huge, others) = indices.into_iter().partition(huge);
+                        in_lanes(others, files, algorithm, setup, &board)?;
+                        in_lanes(huge, files, algorithm, setup, &board)?;
+                    }
+                    None => one_by_one(&indices, files, setup, &board)?,
+                }
+            }
+        }
+        Ok(())
+    });
+    let board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done?;
+    if board.lost {
+        return Err(Stop::Lost);
+    }
+    if let Some(text) = crate::budget::failure() {
+        return Err(Stop::Fatal(text));
+    }
+    board.to.pause()?;
+    Ok(())
+}
+
+/// One result in the making.
+#[derive(Debug)]
+enum Slot {
+    /// Somebody will put it here.
+    Waiting,
+    /// To be had when its turn comes.
+    Turn,
+    Ready(Hashed),
+    Given,
+}
+
+/// Results that wait for those before them.
+struct Board<'a> {
+    jobs: &'a [Job],
+    setup: &'a Setup,
+    to: &'a mut dyn InOrder,
+    slots: Vec<Slot>,
+    /// The job of the first slot.
+    first: usize,
+    /// The job whose result is given next.
+    next: usize,
+    lost: bool,
+}
+
+impl Board<'_> {
+    fn put(&mut self, index: usize, slot: Slot) {
+        self.slots[index - self.first] = slot;
+    }
+
+    /// Gives all results whose turn has come.
+    fn advance(&mut self) {
+        while !self.lost && self.next < self.first + self.slots.len() {
+            let result = match &mut self.slots[self.next - self.first] {
+                Slot::Waiting => return,
+                slot => match std::mem::replace(slot, Slot::Given) {
+                    Slot::Ready(hashed) => Ok(hashed),
+                    _ => {
+                        // It may take its time.
+                        if self.to.pause().is_err() {
+                            return self.lose();
+                        }
+                        let job = &self.jobs[self.next];
+                        turn::hash(&job.path, job.sum, self.setup.cpu)
+                    }
+                },
+            };
+            if self.to.result(self.next, result).is_err() {
+                self.lose();
+            }
+            self.next += 1;
+        }
+    }
+
+    /// Nobody takes results any more.
+    fn lose(&mut self) {
+        self.lost = true;
+        self.setup.cancel.cancel(1);
+    }
+}
+
+fn lock<'b, 'a>(board: &'b Mutex<Board<'a>>) -> MutexGuard<'b, Board<'a>> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a line waits for others that go out with it.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// Runs `work` while somebody sees to it that no result waits for long.
+fn flushed<T>(board: &Mutex<Board<'_>>, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flush = || {
+            while !over.load(Ordering::Relaxed) {
+                std::thread::park_timeout(TOGETHER);
+                let mut board = lock(board);
+                if board.to.pause().is_err() {
+                    board.lose();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().spawn_scoped(scope, flush);
+        // Without a thread to spare lines wait until there are enough of them.
+        let _over = Over(&over, thread.as_ref().ok().map(|thread| thread.thread()));
+        work()
+    })
+}
+
+/// Sends the one who flushes home, also when the work panics.
+struct Over<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.1 {
+            thread.unpark();
+        }
+    }
+}
+
+/// By the engine of `bc hash`.
+fn in_lanes(
+    indices: Vec<usize>,
+    files: &Files,
+    algorithm: Algorithm,
+    setup: &Setup,
+    board: &Mutex<Board<'_>>,
+) -> Result<(), Stop> {
+    let mut jobs_of: HashMap<EntryId, Vec<usize>> = HashMap::new();
+    let mut order = Vec::new();
+    for index in indices {
+        if let Kind::Regular(entry) = files.of_jobs[index] {
+            let same = jobs_of.entry(entry).or_default();
+            if same.is_empty() {
+                order.push(entry);
+            }
+            same.push(index);
+        }
+    }
+    if order.is_empty() {
+        return Ok(());
+    }
+    let state = bc_hash::memory(&files.listing, &[algorithm]);
+    let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
+    let plan = Plan::new(order, options.workers);
+    let sink = |_| Collector {
+        board,
+        jobs_of: &jobs_of,
+    };
+    let progress = Progress::default();
+    bc_hash::hash_with(
+        &files.listing,
+        &plan,
+        &options,
+        &setup.cancel,
+        &progress,
+        sink,
+    )
+    .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+    Ok(())
+}
+
+/// A worker's way to the board.
+struct Collector<'c, 'b> {
+    board: &'c Mutex<Board<'b>>,
+    jobs_of: &'c HashMap<EntryId, Vec<usize>>,
+}
+
+impl Sink for Collector<'_, '_> {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
+        let hashed = match result {
+            Ok((stat, digests)) => digests.first().map(|digest| Hashed {
+                digest: *digest,
+                bytes: stat.stamp.size,
+            }),
+            Err(_) => None,
+        };
+        let mut board = lock(self.board);
+        for index in self.jobs_of.get(&entry).into_iter().flatten() {
+            board.put(*index, hashed.map_or(Slot::Turn, Slot::Ready));
+        }
+        board.advance();
+    }
+}
+
+/// Each by one of several threads, from its beginning to its end.
+fn one_by_one(
+    indices: &[usize],
+    files: &Files,
+    setup: &Setup,
+    board: &Mutex<Board<'_>>,
+) -> Result<(), Stop> {
+    let regular = |index: &&usize| matches!(files.of_jobs[**index], Kind::Regular(_));
+    let indices: Vec<usize> = indices.iter().filter(regular).copied().collect();
+    let jobs = lock(board).jobs;
+    let next = AtomicUsize::new(0);
+    let workers = setup.workers(indices.len(), files.listing.named_bytes());
+    bc_pool::run(workers, |_| {
+        while let Some(&index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if setup.cancel.is_cancelled() {
+                break;
+            }
+            let job = &jobs[index];
+            let hashed = regular_file(&job.path).and_then(|file| {
+                let file = file.ok_or(io::ErrorKind::Unsupported)?;
+                turn::hash_file(file, job.sum, setup.cpu)
+            });
+            let mut board = lock(board);
+            board.put(index, hashed.map_or(Slot::Turn, Slot::Ready));
+            board.advance();
+        }
+    })
+    .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+    Ok(())
+}
+
+/// The file if it still is a regular one: nothing is waited for, and no turn is taken.
+fn regular_file(path: &[u8]) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    Ok(kind.is_file().then(|| File::from(file)))
+}

@@ -1,0 +1,127 @@
+//! The few settings that are taken from configuration under another program's name: how to work,
+//! never what to do.
+
+use std::ffi::OsString;
+
+use bc_digest::{Algorithm, CpuFeatures};
+use bc_fs::Size;
+use bc_hash::HashOptions;
+use bc_pool::Cancel;
+use bc_pool::dispatch::{Effort, Start, Threads};
+use bc_walk::Workers;
+use clap::{Args as _, FromArgMatches};
+
+use crate::args::{Common, Io};
+use crate::budget::{self, Kept};
+
+/// Options that a file or the environment may set here.
+const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
+
+/// How to work.
+pub struct Setup {
+    /// How many.
+    pub threads: Threads,
+    io: Io,
+    budget: Option<u64>,
+    /// Never set but by the memory budget.
+    pub cancel: Cancel,
+    /// What the CPU may be asked for.
+    pub cpu: CpuFeatures,
+}
+
+impl Setup {
+    /// From configuration; an error names the file and line, or the variable.
+    pub fn load() -> Result<Setup, String> {
+        let mut setup = Setup {
+            threads: Threads::Auto,
+            io: Io::Auto,
+            budget: None,
+            cancel: Cancel::new(),
+            cpu: allowed(),
+        };
+        if !crate::config::may_apply() {
+            return Ok(setup);
+        }
+        let extra = crate::config::settings_of(TAKEN)?;
+        if extra.is_empty() {
+            return Ok(setup);
+        }
+        let command = Common::augment_args(clap::Command::new("gnu"));
+        let argv = std::iter::once(OsString::from("gnu")).chain(extra);
+        let matches = command.try_get_matches_from(argv);
+        let common = matches.and_then(|mut matches| Common::from_arg_matches_mut(&mut matches));
+        let common = common.map_err(|error| error.to_string())?;
+        setup.threads = common.threads;
+        setup.io = common.io;
+        setup.budget = common.memory_budget.map(|Size(bytes)| bytes);
+        if let Some(bytes) = setup.budget {
+            budget::begin(bytes, &setup.cancel);
+        }
+        if let Io::Uring = setup.io {
+            bc_read::uring_available()
+                .map_err(|error| format!("--io=uring: io_uring_setup: {}", error.message()))?;
+        }
+        Ok(setup)
+    }
+
+    /// Threads that may look files up.
+    pub fn walk_workers(&self) -> Workers {
+        match self.threads {
+            Threads::Auto => Workers::adaptive(self.threads.most()),
+            threads => Workers::from(threads.most()),
+        }
+    }
+
+    /// Threads for so many files, with so many bytes if that is known.
+    pub fn workers(&self, files: usize, bytes: Option<u64>) -> usize {
+        let most = self.threads.most();
+        match (self.threads.start(), bytes) {
+            (Start::AsItPays, Some(bytes)) => Effort::of(files as u64, bytes).worth(most),
+            _ => most.min(files.max(1)),
+        }
+    }
+
+    /// The engine's options, where so many bytes are kept of the files.
+    pub fn options(&self, algorithm: Algorithm, state: u64) -> Result<Options, String> {
+        let mut options = Options::new(vec![algorithm]);
+        options.cpu = self.cpu;
+        options.start = self.threads.start();
+        options.workers = self.threads.most();
+        options.read.changed = bc_read::Changed::Allow;
+        options.read.backend = match self.io {
+            Io::Auto => bc_read::Choice::Auto,
+            Io::Sync => bc_read::Choice::Sync,
+            Io::Uring => bc_read::Choice::Uring,
+        };
+        if let Some(bytes) = self.budget {
+            let width = bc_digest::Batch::new(&[algorithm], self.cpu).width();
+            let state = Kept::Arrays(state);
+            if self.threads.start() == Start::AsItPays {
+                let affordable = budget::workers(bytes, width, state);
+                let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
+                options.workers = options.workers.min(affordable).max(1);
+            }
+            budget::fit(&mut options.read, bytes, options.workers, width, state)?;
+        }
+        Ok(options)
+    }
+}
+
+/// What the user has not switched off, in the way in which coreutils is told so.
+fn allowed() -> CpuFeatures {
+    let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
+    let off = |feature: &str| {
+        tunables
+            .split(':')
+            .filter_map(|tunable| tunable.strip_prefix("glibc.cpu.hwcaps="))
+            .flat_map(|list| list.split(','))
+            .any(|word| word.strip_prefix('-') == Some(feature))
+    };
+    if off("AVX") {
+        CpuFeatures::portable()
+    } else if off("AVX512F") {
+        CpuFeatures::sha_ni().unwrap_or(CpuFeatures::portable())
+    } else {
+        CpuFeatures::detect()
+    }
+}

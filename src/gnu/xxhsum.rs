@@ -1,0 +1,364 @@
+//! The program as `xxhsum`, `xxh32sum`, `xxh64sum` and `xxh128sum`, without their benchmarks.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_digest::Algorithm;
+use bc_manifest::gnu;
+
+use super::family::{Hashed, Sum};
+use super::getopt::{Getopt, Opt, flag, value};
+use super::listed::{self, Listed};
+use super::order::{self, InOrder, Job, Stop};
+use super::setup::Setup;
+use super::stdout::{Lost, Out, raw_message};
+use super::turn::reason;
+
+pub use super::b3sum::Early;
+use super::b3sum::one_line;
+
+/// How a message of a file that cannot be opened begins.
+const OPENING: &[u8] = b"Error: Could not open '";
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Id {
+    Algorithm,
+    Binary,
+    Check,
+    Help,
+    LittleEndian,
+    Quiet,
+    Status,
+    Strict,
+    Tag,
+    Version,
+    Warn,
+}
+
+const OPTIONS: &[Opt<Id>] = &[
+    value(Id::Algorithm, Some(b'H'), None),
+    flag(Id::Binary, None, Some("binary")),
+    flag(Id::Check, Some(b'c'), Some("check")),
+    flag(Id::Help, Some(b'h'), Some("help")),
+    flag(Id::LittleEndian, None, Some("little-endian")),
+    flag(Id::Quiet, Some(b'q'), Some("quiet")),
+    flag(Id::Status, None, Some("status")),
+    flag(Id::Strict, None, Some("strict")),
+    flag(Id::Tag, None, Some("tag")),
+    flag(Id::Version, Some(b'V'), Some("version")),
+    flag(Id::Warn, Some(b'w'), Some("warn")),
+];
+
+/// The help text.
+pub const HELP: &str = "\
+Usage: xxhsum [OPTIONS] [FILE]...
+
+Without FILE, or where FILE is -, standard input is read.
+
+  -H#                 algorithm: 0 or 32, 1 or 64, 2 or 128, 3 (XXH3, 64 bits)
+  -c, --check         read checksums from the FILEs and check them
+      --little-endian  digests with their lowest byte first
+      --tag           BSD's lines, with the name of the algorithm
+  -h, --help          show this help and exit
+  -V, --version       show the version and exit
+
+While checking:
+  -q, --quiet         no line for files that match
+      --status        print nothing, the exit status tells
+      --strict        a line that is none of checksums is a failure
+  -w, --warn          name lines that are none of checksums
+
+Benchmarks (-b, -i) are left to xxHash's own xxhsum.
+This is bit-crafts under another program's name: many files are hashed at once.
+";
+
+/// What is to be done.
+struct Args {
+    algorithm: Algorithm,
+    check: bool,
+    little_endian: bool,
+    quiet: bool,
+    status: bool,
+    strict: bool,
+    tag: bool,
+    warn: bool,
+    files: Vec<OsString>,
+}
+
+/// The algorithm of `-H`.
+fn algorithm(number: &[u8]) -> Option<Algorithm> {
+    Some(match number {
+        b"0" | b"32" => Algorithm::Xxh32,
+        b"1" | b"64" => Algorithm::Xxh64,
+        b"2" | b"128" => Algorithm::Xxh128,
+        b"3" => Algorithm::Xxh3,
+        _ => return None,
+    })
+}
+
+fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
+    let mut args = Args {
+        algorithm: algorithm(&[b'0' + usual]).unwrap_or(Algorithm::Xxh64),
+        check: false,
+        little_endian: false,
+        quiet: false,
+        status: false,
+        strict: false,
+        tag: false,
+        warn: false,
+        files: Vec::new(),
+    };
+    let mut getopt = Getopt::new(OPTIONS, argv, false);
+    while let Some(met) = getopt.next() {
+        let (id, argument) = met.map_err(Early::Wrong)?;
+        match id {
+            Id::Help => return Err(Early::Help),
+            Id::Version => return Err(Early::Version),
+            Id::Algorithm => {
+                let argument = argument.unwrap_or_default();
+                let known = algorithm(argument.as_bytes());
+                args.algorithm = known.ok_or_else(|| {
+                    let shown = bc_fs::escape(argument.as_bytes()).into_owned();
+                    Early::Wrong(format!("-H{shown}: no such algorithm").into())
+                })?;
+            }
+            Id::Binary => {}
+            Id::Check => args.check = true,
+            Id::LittleEndian => args.little_endian = true,
+            Id::Quiet => args.quiet = true,
+            Id::Status => args.status = true,
+            Id::Strict => args.strict = true,
+            Id::Tag => args.tag = true,
+            Id::Warn => args.warn = true,
+        }
+    }
+    args.files = getopt.operands();
+    if args.files.is_empty() {
+        args.files.push("-".into());
+    }
+    Ok(args)
+}
+
+/// Does it; whether all is well.
+pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
+    let args = parse(usual, argv)?;
+    let setup = Setup::load().map_err(|text| Early::Wrong(text.into()))?;
+    Ok(match args.check {
+        true => check(&args, &setup, out),
+        false => sums(&args, &setup, out),
+    })
+}
+
+fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let job = |path: &OsString| Job {
+        path: path.as_bytes().to_vec(),
+        sum: Sum::Of(args.algorithm),
+    };
+    let jobs: Vec<Job> = args.files.iter().map(job).collect();
+    let mut printer = Printer {
+        args,
+        jobs: &jobs,
+        out,
+        well: true,
+    };
+    order::run(&jobs, setup, &mut printer)?;
+    Ok(printer.well)
+}
+
+struct Printer<'a> {
+    args: &'a Args,
+    jobs: &'a [Job],
+    out: &'a mut Out,
+    well: bool,
+}
+
+impl InOrder for Printer<'_> {
+    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+        let path = &self.jobs[index].path;
+        let digest = match result {
+            Ok(hashed) => hashed.digest,
+            Err(error) => {
+                self.well = false;
+                let why = reason(&error);
+                if error.kind() == io::ErrorKind::IsADirectory {
+                    self.out
+                        .say([&one_line(path), b": Is a directory ".as_slice()].concat());
+                } else {
+                    self.out.flush()?;
+                    let end = format!("': {why}. \n");
+                    raw_message(&[OPENING, &one_line(path), end.as_bytes()].concat());
+                }
+                return Ok(());
+            }
+        };
+        let mut bytes = digest.as_bytes().to_vec();
+        if self.args.little_endian {
+            bytes.reverse();
+        }
+        let path: &[u8] = if path == b"-" { b"stdin" } else { path };
+        let mut line = Vec::new();
+        match (self.args.tag, self.args.algorithm) {
+            (true, algorithm) => {
+                let order = if self.args.little_endian { "_LE" } else { "" };
+                let tag = format!("{}{order}", algorithm.tag());
+                let end = bc_manifest::End::Newline;
+                bc_manifest::bsd::write_line(&mut line, &tag, &bytes, path, end);
+            }
+            (false, Algorithm::Xxh3) => {
+                gnu::write_xxh3_line(&mut line, &bytes, path, bc_manifest::End::Newline);
+            }
+            (false, _) => gnu::write_line(&mut line, &bytes, path, bc_manifest::End::Newline),
+        }
+        self.out.text(&line)
+    }
+
+    fn pause(&mut self) -> Result<(), Lost> {
+        self.out.flush()
+    }
+}
+
+fn is_xxh(algorithm: Algorithm) -> bool {
+    use Algorithm::{Xxh3, Xxh32, Xxh64, Xxh128};
+    matches!(algorithm, Xxh32 | Xxh64 | Xxh3 | Xxh128)
+}
+
+fn of_length(bytes: usize) -> Option<Algorithm> {
+    Some(match bytes {
+        4 => Algorithm::Xxh32,
+        8 => Algorithm::Xxh64,
+        16 => Algorithm::Xxh128,
+        _ => return None,
+    })
+}
+
+fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let mut well = true;
+    for file in &args.files {
+        let shown = file.as_bytes();
+        let listed = match listed::read(shown, of_length, is_xxh) {
+            Ok(listed) => listed,
+            Err(error) => {
+                out.flush()?;
+                let end = format!("': {}\n", reason(&error));
+                raw_message(&[OPENING, &one_line(shown), end.as_bytes()].concat());
+                well = false;
+                continue;
+            }
+        };
+        let mut verdicts = Verdicts {
+            args,
+            file: shown,
+            listed: &listed,
+            out,
+            mismatched: 0,
+            unreadable: 0,
+            warned: 0,
+        };
+        order::run(&listed.jobs, setup, &mut verdicts)?;
+        verdicts.warn_before(usize::MAX);
+        well &= verdicts.sum_up()?;
+    }
+    Ok(well)
+}
+
+struct Verdicts<'a> {
+    args: &'a Args,
+    file: &'a [u8],
+    listed: &'a Listed,
+    out: &'a mut Out,
+    mismatched: u64,
+    unreadable: u64,
+    /// Improper lines that were named.
+    warned: usize,
+}
+
+impl Verdicts<'_> {
+    fn warn_before(&mut self, index: usize) {
+        while let Some((before, line)) = self.listed.improper.get(self.warned)
+            && *before <= index
+        {
+            self.warned += 1;
+            if self.args.warn {
+                let _ = self.out.flush();
+                let end = format!(":{line}: Error: Improperly formatted checksum line.\n");
+                raw_message(&[&one_line(self.file), end.as_bytes()].concat());
+            }
+        }
+    }
+
+    fn sum_up(&mut self) -> Result<bool, Stop> {
+        let improper = self.listed.improper.len() as u64;
+        if self.listed.jobs.is_empty() {
+            self.out.flush()?;
+            let end = b": no properly formatted xxHash checksum lines found\n";
+            raw_message(&[&one_line(self.file), end.as_slice()].concat());
+            return Ok(false);
+        }
+        let counts = [
+            (improper, "line is", "lines are", "improperly formatted"),
+            (
+                self.unreadable,
+                "listed file",
+                "listed files",
+                "could not be read",
+            ),
+            (
+                self.mismatched,
+                "computed checksum",
+                "computed checksums",
+                "did NOT match",
+            ),
+        ];
+        for (count, one, more, what) in counts {
+            if count > 0 && !self.args.status {
+                let words = if count == 1 { one } else { more };
+                self.out
+                    .text(format!("{count} {words} {what}\n").as_bytes())?;
+            }
+        }
+        self.out.flush()?;
+        let strict = self.args.strict && improper > 0;
+        Ok(self.mismatched == 0 && self.unreadable == 0 && !strict)
+    }
+}
+
+impl InOrder for Verdicts<'_> {
+    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+        self.warn_before(index);
+        let path = one_line(&self.listed.jobs[index].path);
+        let (expected, line) = self.listed.expected[index];
+        let text = match result {
+            Ok(hashed) if hashed.digest == expected => {
+                if self.args.quiet {
+                    return Ok(());
+                }
+                [&path, b": OK\n".as_slice()].concat()
+            }
+            Ok(_) => {
+                self.mismatched += 1;
+                [&path, b": FAILED\n".as_slice()].concat()
+            }
+            Err(error) => {
+                self.unreadable += 1;
+                let start = format!(":{line}: Could not open or read '");
+                let end = format!("': {}.\n", reason(&error));
+                [
+                    &one_line(self.file),
+                    start.as_bytes(),
+                    &path,
+                    end.as_bytes(),
+                ]
+                .concat()
+            }
+        };
+        match self.args.status {
+            true => Ok(()),
+            false => self.out.text(&text),
+        }
+    }
+
+    fn pause(&mut self) -> Result<(), Lost> {
+        self.out.flush()
+    }
+}
