@@ -64,7 +64,7 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
 /// What is wrong with a setting of any name, blamed on its line or its variable.
 pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
     let command = crate::hash::command();
-    let layers = Layers::load(env_path("BC_CONFIG"), "", &command)?;
+    let layers = Layers::load(named("BC_CONFIG"), "", &command)?;
     let whole = command.find_subcommand("hash").cloned().unwrap_or(command);
     let mut taken = Vec::new();
     for setting in layers.settings {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{Progress, Sink};
+use bc_hash::{DigestSink, HashProgress};
 use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -350,7 +350,7 @@ fn in_lanes(
         board,
         jobs_of: &jobs_of,
     };
-    let progress = Progress::default();
+    let progress = HashProgress::default();
     bc_hash::hash_with(
         &files.listing,
         &plan,
@@ -369,7 +369,7 @@ struct Collector<'c, 'b> {
     jobs_of: &'c HashMap<EntryId, Vec<usize>>,
 }
 
-impl Sink for Collector<'_, '_> {
+impl DigestSink for Collector<'_, '_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         let hashed = match result {
             Ok((stat, digests)) => digests.first().map(|digest| Hashed {

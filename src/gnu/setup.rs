@@ -11,7 +11,7 @@ use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_walk::Workers;
 use clap::{Args as _, FromArgMatches};
 
-use crate::args::{Common, Io};
+use crate::args::Common;
 use crate::budget::{self, Kept};
 
 /// Options that a file or the environment may set here.
@@ -21,7 +21,7 @@ const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
 pub struct Setup {
     /// How many.
     pub threads: Threads,
-    io: Io,
+    io: bc_read::Choice,
     budget: Option<u64>,
     /// Never set but by the memory budget.
     pub cancel: Cancel,
@@ -34,7 +34,7 @@ impl Setup {
     pub fn load() -> Result<Setup, String> {
         let mut setup = Setup {
             threads: Threads::Auto,
-            io: Io::Auto,
+            io: bc_read::Choice::Auto,
             budget: None,
             cancel: Cancel::new(),
             cpu: allowed(),
@@ -57,7 +57,7 @@ impl Setup {
         if let Some(bytes) = setup.budget {
             budget::begin(bytes, &setup.cancel);
         }
-        if let Io::Uring = setup.io {
+        if let bc_read::Choice::Uring = setup.io {
             bc_read::uring_available()
                 .map_err(|error| format!("--io=uring: io_uring_setup: {}", error.message()))?;
         }
@@ -82,17 +82,13 @@ impl Setup {
     }
 
     /// The engine's options, where so many bytes are kept of the files.
-    pub fn options(&self, algorithm: Algorithm, state: u64) -> Result<Options, String> {
-        let mut options = Options::new(vec![algorithm]);
+    pub fn options(&self, algorithm: Algorithm, state: u64) -> Result<HashOptions, String> {
+        let mut options = HashOptions::new(vec![algorithm]);
         options.cpu = self.cpu;
         options.start = self.threads.start();
         options.workers = self.threads.most();
         options.read.changed = bc_read::Changed::Allow;
-        options.read.backend = match self.io {
-            Io::Auto => bc_read::Choice::Auto,
-            Io::Sync => bc_read::Choice::Sync,
-            Io::Uring => bc_read::Choice::Uring,
-        };
+        options.read.backend = self.io;
         if let Some(bytes) = self.budget {
             let width = bc_digest::Batch::new(&[algorithm], self.cpu).width();
             let state = Kept::Arrays(state);
