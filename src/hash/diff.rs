@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use bc_hash::diff::{Change, Differences, Held, Item};
+use bc_hash::diff::{Change, Differences, Item};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -27,23 +27,12 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         DiffFormat::Text => output,
         DiffFormat::Json => output.json(),
     };
-    // The smaller one is held in memory.
-    let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |m| m.len());
-    let held = if size(&args.old) <= size(&args.new) {
-        Held::Old
-    } else {
-        Held::New
-    };
-    let (first, second) = match held {
-        Held::Old => (&args.old, &args.new),
-        Held::New => (&args.new, &args.old),
-    };
     let compare = || {
-        let mut first = Items::open(args, &session, first)?;
-        let mut second = Items::open(args, &session, second)?;
-        let compared = bc_hash::diff::diff(&mut first, &mut second, held);
-        first.verdict(&session)?;
-        second.verdict(&session)?;
+        let mut old = Items::open(args, &session, &args.old)?;
+        let mut new = Items::open(args, &session, &args.new)?;
+        let compared = bc_hash::diff::diff(&mut old, &mut new);
+        old.verdict(&session)?;
+        new.verdict(&session)?;
         Ok(compared)
     };
     let (old, new) = (args.old.as_os_str(), args.new.as_os_str());
@@ -63,7 +52,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         DiffFormat::Json => document(&mut output, &differences),
     };
     let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) if differences.changes.is_empty() => {
+        Ok(Written::Whole | Written::ReaderLeft) if differences.changes().len() == 0 => {
             session.report.exit()
         }
         Ok(_) => Exit::Differs,
@@ -72,7 +61,11 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let counts = counts(&differences);
     session.report.summary(&format!(
         "{} added, {} removed, {} modified, {} moved, {} the same",
-        counts[0], counts[1], counts[2], counts[3], differences.same
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
+        differences.same()
     ));
     session
         .report
@@ -87,8 +80,8 @@ struct Items<'a> {
     name: String,
     good: u64,
     improper: u64,
-    /// What the manifest does not tell.
-    missing: Vec<String>,
+    /// What the manifest does not tell, in lines: one text, however many there are.
+    missing: String,
     error: Option<String>,
     cancel: &'a bc_pool::Cancel,
 }
@@ -103,10 +96,16 @@ impl<'a> Items<'a> {
             name: bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
             good: 0,
             improper: 0,
-            missing: Vec::new(),
+            missing: String::new(),
             error: None,
             cancel: &session.cancel,
         })
+    }
+
+    /// `text` is escaped.
+    fn miss(&mut self, text: &str) {
+        self.missing.push_str(text);
+        self.missing.push('\n');
     }
 
     /// Called at the end: an unreadable manifest or one without a proper line is fatal.
@@ -114,7 +113,7 @@ impl<'a> Items<'a> {
         if let Some(error) = &self.error {
             return Err(session.fatal(&format!("{}: {error}", self.name)));
         }
-        for text in &self.missing {
+        for text in self.missing.lines() {
             session.report.problem(text);
         }
         if self.good == 0 && self.improper > 0 {
@@ -155,10 +154,9 @@ impl Iterator for &mut Items<'_> {
                 }
                 Line::Nothing => {}
                 Line::Unread(path, reason) => {
-                    self.missing
-                        .push(manifest::unread(&self.name, &path, &reason));
+                    self.miss(&manifest::unread(&self.name, &path, &reason));
                 }
-                Line::CutShort => self.missing.push(manifest::cut_short(&self.name)),
+                Line::CutShort => self.miss(&manifest::cut_short(&self.name)),
                 Line::Improper(_) => self.improper += 1,
             }
         }
@@ -169,7 +167,7 @@ impl Iterator for &mut Items<'_> {
 /// Added, removed, modified, moved.
 fn counts(differences: &Differences) -> [u64; 4] {
     let mut counts = [0; 4];
-    for change in &differences.changes {
+    for change in differences.changes() {
         counts[match change {
             Change::Added(_) => 0,
             Change::Removed(_) => 1,
@@ -182,7 +180,7 @@ fn counts(differences: &Differences) -> [u64; 4] {
 
 fn text(output: &mut Output, differences: &Differences) -> std::io::Result<()> {
     let mut line = Vec::new();
-    for change in &differences.changes {
+    for change in differences.changes() {
         line.clear();
         let (word, path, to) = match change {
             Change::Added(path) => ("ADDED ", path, None),
@@ -208,7 +206,7 @@ fn document(output: &mut Output, differences: &Differences) -> std::io::Result<(
         output,
         "{{\n  \"schema\": 1,\n  \"command\": \"hash diff\",\n  \"changes\": ["
     )?;
-    for (i, change) in differences.changes.iter().enumerate() {
+    for (i, change) in differences.changes().enumerate() {
         let mut object = serde_json::Map::new();
         let (word, path) = match change {
             Change::Added(path) => ("ADDED", path),
@@ -221,7 +219,7 @@ fn document(output: &mut Output, differences: &Differences) -> std::io::Result<(
         if let Change::Moved { to, .. } = change {
             manifest::insert_path(&mut object, "to", to);
         }
-        let comma = if i + 1 < differences.changes.len() {
+        let comma = if i + 1 < differences.changes().len() {
             ","
         } else {
             ""
@@ -230,7 +228,7 @@ fn document(output: &mut Output, differences: &Differences) -> std::io::Result<(
     }
     let summary = json!({
         "added": counts[0], "removed": counts[1], "modified": counts[2], "moved": counts[3],
-        "same": differences.same,
+        "same": differences.same(),
     });
     writeln!(output, "  ],\n  \"summary\": {summary}\n}}")
 }

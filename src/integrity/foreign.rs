@@ -28,7 +28,15 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         Foreign::Hashdeep => bc_integrity::Foreign::Hashdeep,
         Foreign::Mtree => bc_integrity::Foreign::Mtree,
     };
-    let exported = match bc_integrity::export(&manifest, format, trust(args.force).0, &mut output) {
+    let mut inexpressible = |path: &[u8]| {
+        let path = bc_fs::escape(path);
+        session.report.problem(&format!(
+            "{path}: export: the format has no way to write this name"
+        ));
+    };
+    let trust = trust(args.force).0;
+    let exported = bc_integrity::export(&manifest, format, trust, &mut output, &mut inexpressible);
+    let exported = match exported {
         Ok((_, exported)) => exported,
         Err(error) => return done_or(session, Stop::Engine(error)),
     };
@@ -37,12 +45,6 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         .note(1, &format!("export: {:.3} s in all", session.elapsed()));
     for problem in &exported.problems {
         session.report.warning(problem);
-    }
-    for path in &exported.inexpressible {
-        let path = bc_fs::escape(path);
-        session.report.problem(&format!(
-            "{path}: export: the format has no way to write this name"
-        ));
     }
     if exported.without_digest > 0 {
         session.report.problem(&format!(

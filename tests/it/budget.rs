@@ -196,6 +196,99 @@ fn a_run_needs_no_more_memory_than_its_budget() {
     }
 }
 
+/// Commands that compare and translate lists, of which there are `large` ones of the same tree under
+/// another name each, and `small` ones of one file.
+const OFFLINE: [&str; 8] = [
+    "hash diff --output=out SIZE.a SIZE.b",
+    "hash diff --format=json --output=out SIZE.b SIZE.a",
+    "integrity diff --output=out SIZE.m SIZE.n",
+    "integrity diff --format=json --output=out SIZE.m SIZE.n",
+    "integrity import --output=out SIZE.a",
+    "integrity export --format=gnu --output=out SIZE.m",
+    // It has no way to write any of them: no sizes are known.
+    "integrity export --format=hashdeep --output=out SIZE.i",
+    "integrity export --format=mtree --output=out SIZE.m",
+];
+
+/// Lists of so many files: 240 bytes of path and 64 of digest each, more than any budget here.
+fn listed(t: &TestTree, size: &str, files: usize) {
+    let long = "n".repeat(230);
+    let (mut a, mut b) = (String::new(), String::new());
+    for index in 0..files {
+        // Not in order, and each in another place than in the other list.
+        let index = index * 7919 % files;
+        let digest = format!("{:064x}", index * 3 + 1);
+        a += &format!("{digest}  a/{}/{long}-{index}\n", index % 7);
+        b += &format!("{digest}  b/{}/{long}-{index}\n", index % 11);
+    }
+    t.write(format!("{size}.a"), a)
+        .write(format!("{size}.b"), b);
+    t.bc_line(&format!("integrity import --output={size}.i {size}.a"))
+        .go()
+        .code(0);
+    for (list, manifest) in [("a", "m"), ("b", "n")] {
+        // With sizes and times, as of a tree.
+        let text = t.bc_line(&format!("integrity import {size}.{list}")).go();
+        t.write(format!("{size}.{manifest}"), &text.stdout);
+    }
+}
+
+/// Without a tree there is a budget as well: what is kept of each line lies in files.
+#[test]
+fn lists_need_no_more_memory_than_the_budget() {
+    const BUDGET: u64 = 512 << 10;
+    const STEP: u64 = 64 << 10;
+    // Entries read ahead, however many there are.
+    const LITTLE: u64 = 2 << 20;
+    let t = TestTree::new();
+    listed(&t, "small", 1);
+    listed(&t, "large", 20_000);
+    t.write("one/a", "a");
+    for index in 0..FILES {
+        t.write(format!("d/{}", "n".repeat(200) + &index.to_string()), "");
+    }
+    if spill_directory(&t).is_none() {
+        return;
+    }
+    let limited = |bytes: u64, line: &str| {
+        let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
+        let run = t.run("sh").args(["-c", &script, BC]);
+        let _ = std::fs::remove_file(t.join("out"));
+        run.args(one_thread(line).split_whitespace()).go()
+    };
+    for line in OFFLINE {
+        let small = line.replace("SIZE", "small");
+        let large = line.replace("SIZE", "large");
+        let (mut fails, mut works) = (0, 64 << 20);
+        while works - fails > STEP {
+            let half = (works + fails) / 2;
+            match limited(half, &small).status.code() {
+                Some(0 | 1) => works = half,
+                _ => fails = half,
+            }
+        }
+        let _ = std::fs::remove_file(t.join("out"));
+        let expected = t.bc_line(&one_thread(&large)).go();
+        let code = expected.status.code();
+        assert!(code < Some(2), "{line}: {}", expected.error_text());
+        let wanted = t.read("out");
+        let ran = limited(
+            works + BUDGET + LITTLE,
+            &format!("{large} --memory-budget={BUDGET}"),
+        );
+        assert_eq!(ran.status.code(), code, "{line}: {}", ran.error_text());
+        let same = |line: &[u8]| !line.windows(12).any(|part| part == b"\"created_at\"");
+        let [got, wanted] = [t.read("out"), wanted].map(|bytes| {
+            let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+            let mut lines: Vec<Vec<u8>> = lines.filter(|line| same(line)).collect();
+            // A manifest's trailer depends on the time in its header.
+            lines.retain(|line| !line.starts_with(b"{\"type\":\"trailer\""));
+            lines
+        });
+        assert!(got == wanted, "{line}");
+    }
+}
+
 #[test]
 fn nothing_is_left_of_what_had_no_room() {
     let t = many();

@@ -22,7 +22,7 @@
 //!   [`Summary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
-//!   file read ahead; and 40 bytes for each file that only one side has, for
+//!   file read ahead; and 36 bytes for each file that only one side has, for
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
@@ -101,6 +101,7 @@ mod hashing;
 mod hint;
 mod import;
 mod input;
+mod join;
 mod mounts;
 mod moves;
 mod old_side;
@@ -109,6 +110,7 @@ mod place;
 mod present;
 pub mod report;
 mod reread;
+mod runs;
 mod spool;
 mod summary;
 mod swaps;

@@ -70,7 +70,11 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn add(&mut self, class: Class) {
-        self.counts[class as usize] += 1;
+        self.add_many(class, 1);
+    }
+
+    pub(crate) fn add_many(&mut self, class: Class, paths: u64) {
+        self.counts[class as usize] += paths;
     }
 
     /// The summary of two sides of so many entries without any difference.

@@ -14,10 +14,12 @@ use crate::fields::{Field, Rules};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
+use crate::join::{Same, Sides, join};
 use crate::old_side::{Ahead, OldSide, Position};
 use crate::options::{TreeOptions, Work};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::present::{Looker, Present};
+use crate::runs::Run;
 use crate::summary::Summary;
 use crate::tree::Tree;
 use crate::unmounted::{self, Lost, Unmounted};
@@ -133,14 +135,18 @@ pub fn verify(what: &Verify<'_>, work: &Work<'_>, sink: &mut Sink<'_>) -> Result
             },
         )?;
     } else {
-        flow = looker.all(work.cancel, |present| merge.present(present))?;
+        let same = match (what.trust, what.detail) {
+            (Trust::Checked, Detail::Changes | Detail::First) => Same::Counted,
+            (Trust::Forced, _) | (_, Detail::All) => Same::Shown,
+        };
+        flow = join(&mut merge, &mut looker, what.manifest, same, work)?;
     }
     if flow == Flow::Continue {
         merge.rest()?;
     }
     let Merge {
         old,
-        comparison,
+        mut comparison,
         mut hints,
         ..
     } = merge;
@@ -242,7 +248,26 @@ struct Merge<'a, 's> {
     hints: Hints<'a>,
 }
 
-impl Merge<'_, '_> {
+impl Sides for Merge<'_, '_> {
+    fn old(&mut self) -> &mut OldSide {
+        &mut self.old
+    }
+
+    fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
+        while let Some(entry) = self.old.take_before(path)? {
+            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+            if self.comparison.flow() == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn same(&mut self, run: &Run) -> bool {
+        // They may lie below one.
+        !self.unmounted.any() && self.comparison.same(run.entries(), run.files)
+    }
+
     fn present(&mut self, new: &Present<'_>) -> Result<Flow, Error> {
         let entry = loop {
             match self.old.take_up_to(new.path)? {
@@ -279,7 +304,9 @@ impl Merge<'_, '_> {
         reported.map_err(|error| report_failed(&error))?;
         Ok(self.comparison.flow())
     }
+}
 
+impl Merge<'_, '_> {
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
             gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;

@@ -10,10 +10,10 @@ use crate::spool::Spool;
 
 /// Are the two sides of a pair one file? Of damaged ones only a hash says so.
 pub(super) fn is_confirmed(spool: &Spool, pair: &Pair) -> io::Result<bool> {
-    if !pair.damaged {
+    if !pair.is_damaged() {
         return Ok(true);
     }
-    let (removed, added) = (spool.get(pair.removed)?, spool.get(pair.added)?);
+    let (removed, added) = (spool.get(pair.removed())?, spool.get(pair.added())?);
     let same = |field| {
         let (before, after) = (found(&removed, field), found(&added, field));
         matches!((before, after), (Some(before), Some(after)) if before.old == after.new)

@@ -26,7 +26,7 @@ pub(super) fn parse_into(
     common: &mut Common,
     entry: &mut Entry,
 ) -> Option<usize> {
-    let mut rest = Rest(text.strip_prefix(b"{\"type\":\"entry\",\"path\":")?);
+    let mut rest = Rest::of_entry(text)?;
     let path = rest.path()?;
     entry.path.clear();
     entry.path.extend_from_slice(path);
@@ -79,10 +79,29 @@ pub(super) fn parse_into(
 
 /// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
 /// from it holds a newline, so that nothing is taken from beyond the line.
-struct Rest<'a>(&'a [u8]);
+pub(super) struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn literal(&mut self, text: &[u8]) -> Option<()> {
+    /// What follows the beginning of an entry's line: its path and all.
+    pub(super) fn of_entry(text: &'a [u8]) -> Option<Rest<'a>> {
+        text.strip_prefix(b"{\"type\":\"entry\",\"path\":")
+            .map(Rest)
+    }
+
+    pub(super) fn text(&self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn begins(&self, text: &[u8]) -> bool {
+        self.0.starts_with(text)
+    }
+
+    #[inline]
+    pub(super) fn literal(&mut self, text: &[u8]) -> Option<()> {
         self.0 = self.0.strip_prefix(text)?;
         Some(())
     }
@@ -96,7 +115,7 @@ impl<'a> Rest<'a> {
     }
 
     /// A string without escapes.
-    fn string(&mut self) -> Option<&'a str> {
+    pub(super) fn string(&mut self) -> Option<&'a str> {
         let text = self.quoted()?;
         // Without an early exit, which makes it a few vector instructions.
         let special = |&byte: &u8| (byte < 0x20) | (byte == b'\\');
@@ -107,7 +126,7 @@ impl<'a> Rest<'a> {
     }
 
     /// A string without escapes that may be the path of an entry.
-    fn path(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn path(&mut self) -> Option<&'a [u8]> {
         let before = self.0;
         let path = self.quoted()?;
         if swar::is_plain_path(path) {
@@ -121,14 +140,19 @@ impl<'a> Rest<'a> {
 
     /// A digest of this many bytes, if that is known.
     fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
+        Digest::from_lower_hex(self.digits_of_digest(len)?)
+    }
+
+    /// What stands where its digits should, as many as it needs if that is known.
+    pub(super) fn digits_of_digest(&mut self, len: Option<usize>) -> Option<&'a [u8]> {
         let body = self.0.strip_prefix(b"\"")?;
-        let digits = match len {
+        let count = match len {
             Some(len) => len * 2,
             None => memchr::memchr(b'"', &body[..body.len().min(2 * MAX_LEN + 1)])?,
         };
-        let digest = Digest::from_lower_hex(body.get(..digits)?)?;
-        self.0 = body[digits..].strip_prefix(b"\"")?;
-        Some(digest)
+        let digits = body.get(..count)?;
+        self.0 = body[count..].strip_prefix(b"\"")?;
+        Some(digits)
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -141,14 +165,19 @@ impl<'a> Rest<'a> {
         Kind::from_name(self.string()?)
     }
 
+    /// Fields written like this, with others behind them: the last digit may be followed by more.
+    pub(super) fn fields(&mut self, text: &[u8]) -> Option<()> {
+        let rest = self.0.strip_prefix(text)?;
+        if rest.first() != Some(&b',') {
+            return None;
+        }
+        self.0 = rest;
+        Some(())
+    }
+
     /// Everything from the mode to the change time.
     fn common(&mut self, common: &mut Common) -> Option<()> {
-        if !common.text.is_empty()
-            && let Some(rest) = self.0.strip_prefix(&common.text[..])
-            // Its last digit may be followed by more of them.
-            && rest.first() == Some(&b',')
-        {
-            self.0 = rest;
+        if !common.text.is_empty() && self.fields(&common.text).is_some() {
             return Some(());
         }
         let text = self.0;
@@ -168,16 +197,16 @@ impl<'a> Rest<'a> {
     }
 
     /// A number as JSON has it: no sign, no leading zeros.
-    fn number(&mut self, key: &[u8]) -> Option<u64> {
+    pub(super) fn number(&mut self, key: &[u8]) -> Option<u64> {
         self.literal(key)?;
         self.digits()
     }
 
-    fn small(&mut self, key: &[u8]) -> Option<u32> {
+    pub(super) fn small(&mut self, key: &[u8]) -> Option<u32> {
         self.number(key)?.try_into().ok()
     }
 
-    fn signed(&mut self, key: &[u8]) -> Option<i64> {
+    pub(super) fn signed(&mut self, key: &[u8]) -> Option<i64> {
         self.literal(key)?;
         if self.literal(b"-").is_some() {
             // `-0` is a float to the general parser.

@@ -32,6 +32,7 @@
 mod canonical;
 mod entry;
 mod header;
+mod matcher;
 mod parse;
 mod path;
 mod reader;
@@ -40,8 +41,9 @@ mod writer;
 
 pub use entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 pub use header::{Header, Trailer};
+pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};
-pub use reader::{Policy, Reader, validate};
+pub use reader::{Passed, Policy, Reader, validate};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.
