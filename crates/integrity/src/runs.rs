@@ -289,7 +289,7 @@ impl Seeker<'_> {
         {
             *apart = rest;
         }
-        apart.first() != Some(&id)
+        (id as usize) < self.tree.listing.len() && apart.first() != Some(&id)
     }
 
     /// Does the line that `text` begins with say of the entry what the walk has found?

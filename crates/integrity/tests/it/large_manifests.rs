@@ -12,7 +12,7 @@ use bc_testkit::{Rng, TestTree};
 
 use crate::support::{How, an_update, manifest_of, mode, resealed, updated, verified, verify_with};
 
-const DIRS: u64 = 12;
+const DIRS: u64 = 13;
 const FILES: u64 = 220;
 
 /// Long names make few files a large manifest.
