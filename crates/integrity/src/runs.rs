@@ -20,14 +20,23 @@ use crate::input::{Bytes, ManifestFile};
 use crate::old_side::Lines;
 use crate::tree::{Tree, kind};
 
-/// Bytes of a manifest that a thread looks at in one go: they stay in its cache.
-const PIECE: usize = 256 << 10;
+/// In which pieces a manifest is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// Bytes of a smaller one are not worth it.
+    worth: u64,
+    /// Bytes that a thread looks at in one go.
+    piece: usize,
+}
 
-/// How far the last line of a piece may reach beyond it.
+/// Pieces that stay in the cache of a core.
+const USUAL: Scale = Scale {
+    worth: 1 << 20,
+    piece: 256 << 10,
+};
+
+/// How far the last line of a piece may reach beyond it, in bytes.
 const BEYOND: usize = 8 << 10;
-
-/// Manifests below this are not worth it.
-const WORTH: u64 = 1 << 20;
 
 /// Shorter runs are none: to pass them over takes as long as to take them apart.
 const LEAST: u64 = 16;
@@ -151,10 +160,21 @@ pub(crate) fn find(
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Arc<[Run]>, Error> {
-    let Some((bytes, len)) = manifest.plain().filter(|(_, len)| *len >= WORTH) else {
+    find_by(USUAL, manifest, header, (tree, touched), workers, cancel)
+}
+
+fn find_by(
+    scale: Scale,
+    manifest: &ManifestFile,
+    header: &Header,
+    (tree, touched): (&Tree, Option<Identity>),
+    workers: usize,
+    cancel: &Cancel,
+) -> Result<Arc<[Run]>, Error> {
+    let Some((bytes, len)) = manifest.plain().filter(|(_, len)| *len >= scale.worth) else {
         return Ok(Arc::default());
     };
-    let pieces = len.div_ceil(PIECE as u64) as usize;
+    let pieces = len.div_ceil(scale.piece as u64) as usize;
     let workers = workers.clamp(1, pieces);
     let cursor = Cursor::with_batch(pieces, workers, 1, 1);
     let (useful, useless) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -166,9 +186,9 @@ pub(crate) fn find(
             apart: &apart,
             bytes: &bytes,
             matcher: Matcher::new(header),
-            buffer: vec![0; PIECE + BEYOND],
+            piece: scale.piece,
+            buffer: vec![0; 1 + scale.piece + BEYOND],
             dir: None,
-            prefix: Vec::new(),
             path: Vec::new(),
             found: Vec::new(),
         };
@@ -177,7 +197,7 @@ pub(crate) fn find(
             && (useful.load(Relaxed) > 0 || useless.load(Relaxed) < HOPELESS)
         {
             let before = seeker.found.len();
-            seeker.piece(piece.start as u64 * PIECE as u64);
+            seeker.piece(piece.start as u64 * scale.piece as u64);
             let found = [&useless, &useful][usize::from(seeker.found.len() > before)];
             found.fetch_add(1, Relaxed);
         }
@@ -205,10 +225,11 @@ struct Seeker<'a> {
     apart: &'a [u32],
     bytes: &'a Bytes,
     matcher: Matcher,
+    /// Bytes of a piece.
+    piece: usize,
     buffer: Vec<u8>,
-    /// The directory of the last entry, and what paths in it begin with.
+    /// The directory of the last entry, which the matcher knows.
     dir: Option<DirId>,
-    prefix: Vec<u8>,
     path: Vec<u8>,
     found: Vec<Run>,
 }
@@ -235,7 +256,7 @@ impl Seeker<'_> {
             _ => memchr::memchr(b'\n', text).map(|newline| newline + 1),
         };
         if let Some(begin) = begin {
-            let end = (start - from) as usize + PIECE;
+            let end = (start - from) as usize + self.piece;
             self.lines(text, begin..end.min(len), from);
         }
         self.buffer = buffer;
@@ -304,13 +325,13 @@ impl Seeker<'_> {
         }
         let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
         if self.dir != Some(dir) {
-            self.prefix.clear();
-            listing.write_relative(id, &mut self.prefix);
-            self.prefix.truncate(self.prefix.len() - name.len());
+            self.path.clear();
+            listing.write_relative(id, &mut self.path);
+            self.matcher
+                .enter(&self.path[..self.path.len() - name.len()]);
             self.dir = Some(dir);
         }
         let expected = Expected {
-            dir: &self.prefix,
             name,
             kind,
             meta: Meta {
@@ -386,3 +407,6 @@ impl Run {
         self.tried_run = self.tried_run.max(found.tried_run);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,7 +131,7 @@ fn meta(trust: Trust, detail: Detail, workers: usize) -> How {
 #[test]
 fn what_is_only_counted_makes_no_difference() {
     let (tree, manifest) = large();
-    for seed in 0..6 {
+    for seed in 0..4 {
         if seed > 0 {
             meddle(&tree, seed);
         }
@@ -143,7 +143,7 @@ fn what_is_only_counted_makes_no_difference() {
         for detail in [Detail::Changes, Detail::First, Detail::All] {
             let expected = verified(tree.path(), &path, meta(Trust::Forced, detail, 2));
             assert_eq!(expected.0.is_empty(), seed == 0 && detail != Detail::All);
-            for workers in [1, 2, 3] {
+            for workers in [1, 3] {
                 let how = meta(Trust::Checked, detail, workers);
                 let found = verified(tree.path(), &path, how);
                 assert!(found == expected, "{seed} {detail:?} {workers}: {found:?}");
@@ -200,7 +200,7 @@ fn what_is_wrong_is_named_as_ever() {
         // This one reads the files.
         let expected = error(How::default());
         assert!(expected.contains(why), "{expected} does not say: {why}");
-        for workers in [1, 2, 3] {
+        for workers in [1, 3] {
             assert_eq!(
                 error(meta(Trust::Checked, Detail::Changes, workers)),
                 expected
@@ -209,45 +209,42 @@ fn what_is_wrong_is_named_as_ever() {
         let what = an_update(tree.path().as_os_str(), &path);
         assert_eq!(updated(&what).expect_err(why).to_string(), expected);
     };
-    for part in 0..4 {
-        let with = |why: &str, change: &dyn Fn(&mut Vec<String>, usize)| {
-            let changed = resealed(&manifest, |lines| {
-                let at = line(lines, part);
-                change(lines, at);
-            });
-            refused(why, &changed);
-        };
-        with("path repeated", &|lines, at| {
-            lines.insert(at + 1, lines[at].clone())
+    let mut part = 0;
+    let mut with = |why: &str, change: &dyn Fn(&mut Vec<String>, usize)| {
+        // Each in another place.
+        part = (part + 1) % 4;
+        let changed = resealed(&manifest, |lines| {
+            let at = line(lines, part);
+            change(lines, at);
         });
-        with("path out of order", &|lines, at| lines.swap(at, at + 1));
-        with("path out of order", &|lines, at| {
-            let some: Vec<String> = lines.drain(at..at + 100).collect();
-            lines.extend(some);
-            // The last part is where they were.
-            if part == 3 {
-                lines.swap(many - 50, many - 90);
-            }
-        });
-        with("path out of order", &|lines, at| {
-            let some = lines[at..at + 100].to_vec();
-            lines.splice(at + 200..at + 200, some);
-        });
-        with("not valid JSON", &|lines, at| lines[at].push('}'));
-        with("wrong length of digest", &|lines, at| {
-            lines[at] = lines[at].replace("\"digest\":\"", "\"digest\":\"00");
-        });
-        with("not a digest", &|lines, at| {
-            let (before, digest) = lines[at].split_once("\"digest\":").unwrap();
-            lines[at] = format!(
-                "{before}\"digest\":{}",
-                digest.replace(char::is_numeric, "A")
-            );
-        });
-        with("verified_at is not a time", &|lines, at| {
-            lines[at] = lines[at].replace("\"}", "\",\"verified_at\":\"2023-11-14\"}");
-        });
-    }
+        refused(why, &changed);
+    };
+    with("path repeated", &|lines, at| {
+        lines.insert(at + 1, lines[at].clone())
+    });
+    with("path out of order", &|lines, at| lines.swap(at, at + 1));
+    with("path out of order", &|lines, at| {
+        let some: Vec<String> = lines.drain(at..at + 100).collect();
+        lines.extend(some);
+    });
+    with("path out of order", &|lines, at| {
+        let some = lines[at..at + 100].to_vec();
+        lines.splice(at + 200..at + 200, some);
+    });
+    with("not valid JSON", &|lines, at| lines[at].push('}'));
+    with("wrong length of digest", &|lines, at| {
+        lines[at] = lines[at].replace("\"digest\":\"", "\"digest\":\"00");
+    });
+    with("not a digest", &|lines, at| {
+        let (before, digest) = lines[at].split_once("\"digest\":").unwrap();
+        lines[at] = format!(
+            "{before}\"digest\":{}",
+            digest.replace(char::is_numeric, "A")
+        );
+    });
+    with("verified_at is not a time", &|lines, at| {
+        lines[at] = lines[at].replace("\"}", "\",\"verified_at\":\"2023-11-14\"}");
+    });
     let (before, after) = (
         format!("\"entries\":{many}"),
         format!("\"entries\":{}", many + 1),

@@ -202,6 +202,22 @@ impl<'a> Rest<'a> {
         self.digits()
     }
 
+    /// Takes `key` and the number behind it, if it is `value`; more digits may follow.
+    #[inline]
+    pub(super) fn number_is(&mut self, key: &[u8], value: u64) -> Option<()> {
+        let rest = self.0.strip_prefix(key)?;
+        self.0 = &rest[swar::is_number(rest, value)?..];
+        Some(())
+    }
+
+    #[inline]
+    pub(super) fn time_is(&mut self, key: &[u8], value: i64) -> Option<()> {
+        match u64::try_from(value) {
+            Ok(value) => self.number_is(key, value),
+            Err(_) => (self.signed(key)? == value).then_some(()),
+        }
+    }
+
     pub(super) fn small(&mut self, key: &[u8]) -> Option<u32> {
         self.number(key)?.try_into().ok()
     }

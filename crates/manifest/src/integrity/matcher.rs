@@ -4,16 +4,16 @@
 use super::canonical::Rest;
 use super::entry::{Kind, Meta};
 use super::header::Header;
+use super::swar;
 use crate::algorithm::digest_len;
 use crate::digest::is_lower_hex;
 use crate::time;
 
-/// What an entry should be: a file with whatever digest, or a directory.
+/// What an entry of a [directory](Matcher::enter) should be: a file with whatever digest, or a
+/// directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// What its path begins with: empty, or with a closing slash.
-    pub dir: &'a [u8],
-    /// The rest of its path.
+    /// The last component of its path.
     pub name: &'a [u8],
     /// Nothing is expected of other kinds than files and directories.
     pub kind: Kind,
@@ -40,6 +40,10 @@ pub struct Match {
 #[derive(Debug)]
 pub struct Matcher {
     digest_len: Option<usize>,
+    /// What paths begin with: empty, or with a closing slash.
+    dir: Vec<u8>,
+    /// Are these paths, and do they stand in lines as they are?
+    is_plain: bool,
     /// Of files and of directories, since these take turns.
     owners: [Owner; 2],
     /// The last time that was found to be one.
@@ -60,6 +64,8 @@ impl Matcher {
     pub fn new(header: &Header) -> Matcher {
         Matcher {
             digest_len: digest_len(&header.algorithm),
+            dir: Vec::new(),
+            is_plain: true,
             owners: Default::default(),
             verified_at: Vec::new(),
         }
@@ -70,27 +76,45 @@ impl Matcher {
         Rest::of_entry(text)?.path()
     }
 
+    /// Names the directory that entries are expected in from here on: by its path with a closing
+    /// slash, or by nothing where it is the root. At first it is.
+    pub fn enter(&mut self, dir: &[u8]) {
+        self.dir.clear();
+        self.dir.extend_from_slice(dir);
+        self.is_plain = match dir.strip_suffix(b"/") {
+            Some(path) => path.split(|&byte| byte == b'/').all(swar::is_plain_name),
+            None => dir.is_empty(),
+        };
+    }
+
+    /// Takes the path of the entry, if it is the expected one.
+    fn path_is(&self, name: &[u8], rest: &mut Rest<'_>) -> Option<()> {
+        if self.is_plain && swar::is_plain_name(name) {
+            rest.literal(b"\"")?;
+            rest.literal(&self.dir)?;
+            rest.literal(name)?;
+            return rest.literal(b"\"");
+        }
+        let path = rest.path()?;
+        (path.strip_prefix(&self.dir[..])? == name).then_some(())
+    }
+
     /// The line that `text` begins with, if it is there to its end and says what is expected.
     pub fn line(&mut self, text: &[u8], expected: &Expected<'_>) -> Option<Match> {
         let meta = &expected.meta;
         let mut rest = Rest::of_entry(text)?;
-        let path = rest.path()?;
-        let name = path.strip_prefix(expected.dir)?;
-        if name != expected.name {
-            return None;
-        }
+        self.path_is(expected.name, &mut rest)?;
         match expected.kind {
             Kind::File => rest.literal(b",\"kind\":\"file\"")?,
             Kind::Dir => rest.literal(b",\"kind\":\"dir\"")?,
             _ => return None,
         }
-        let is = |same: bool| same.then_some(());
-        is(rest.number(b",\"size\":")? == meta.size)?;
+        rest.number_is(b",\"size\":", meta.size)?;
         self.owners[usize::from(expected.kind == Kind::Dir)].is_in(&mut rest, meta)?;
-        is(rest.signed(b",\"mtime_ns\":")? == meta.mtime_ns)?;
-        is(rest.signed(b",\"ctime_ns\":")? == meta.ctime_ns)?;
-        is(rest.number(b",\"ino\":")? == meta.ino)?;
-        is(rest.number(b",\"nlink\":")? == meta.nlink)?;
+        rest.time_is(b",\"mtime_ns\":", meta.mtime_ns)?;
+        rest.time_is(b",\"ctime_ns\":", meta.ctime_ns)?;
+        rest.number_is(b",\"ino\":", meta.ino)?;
+        rest.number_is(b",\"nlink\":", meta.nlink)?;
         let mut tried_run = None;
         if rest.literal(b"}\n").is_none() {
             if rest.begins(b",\"dev\":") {
@@ -98,7 +122,7 @@ impl Matcher {
             }
             if expected.kind == Kind::File {
                 rest.literal(b",\"digest\":")?;
-                is(is_lower_hex(rest.digits_of_digest(self.digest_len)?))?;
+                is_lower_hex(rest.digits_of_digest(self.digest_len)?).then_some(())?;
             }
             if rest.begins(b",\"verified_at\":") {
                 self.time(&mut rest)?;
@@ -214,8 +238,8 @@ mod tests {
     fn held(matcher: &mut Matcher, line: &[u8], is: &Entry) -> Option<Match> {
         let split = is.path.iter().rposition(|&byte| byte == b'/');
         let (dir, name) = is.path.split_at(split.map_or(0, |slash| slash + 1));
+        matcher.enter(dir);
         let expected = Expected {
-            dir,
             name,
             kind: is.kind,
             meta: is.meta.unwrap(),
