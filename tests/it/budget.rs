@@ -277,8 +277,16 @@ fn lists_need_no_more_memory_than_the_budget() {
             &format!("{large} --memory-budget={BUDGET}"),
         );
         assert_eq!(ran.status.code(), code, "{line}: {}", ran.error_text());
+        let got = t.read("out");
+        if !line.starts_with("integrity export") {
+            let code = limited(works + BUDGET + LITTLE, &large).status.code();
+            assert!(
+                code.is_none_or(|code| code > 1),
+                "{line}: it is enough anyway"
+            );
+        }
         let same = |line: &[u8]| !line.windows(12).any(|part| part == b"\"created_at\"");
-        let [got, wanted] = [t.read("out"), wanted].map(|bytes| {
+        let [got, wanted] = [got, wanted].map(|bytes| {
             let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
             let mut lines: Vec<Vec<u8>> = lines.filter(|line| same(line)).collect();
             // A manifest's trailer depends on the time in its header.
