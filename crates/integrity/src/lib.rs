@@ -14,8 +14,9 @@
 //! How it flows: `tree` walks; `hashing` reads all files through one plan and
 //! hands digests back in path order, window by window, while reading goes on;
 //! `present` joins stat, digest, link target and attributes of each entry;
-//! `input` and `old_side` stream the old manifest beside it; `view` judges two entries of
-//! one path; `compare` reports in order and finds moves.
+//! `input` and `old_side` stream the old manifest beside it; where nothing is read, `runs` finds
+//! what of it is as the walk has found it, and `join` has only the rest looked at; `view` judges
+//! two entries of one path; `compare` reports in order and finds moves.
 //!
 //! Invariants:
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
