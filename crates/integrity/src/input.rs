@@ -20,7 +20,7 @@ use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
 use crate::old_side::{Ahead, BATCH, BATCHES, End, Lines, Message, OldSide, fill, problems};
-use crate::runs::Passing;
+use crate::passing::Passing;
 use lines::{Input, Plain};
 
 /// What to do with a manifest whose trailer is missing or wrong.

@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::input::{ManifestFile, Trust};
 use crate::old_side::OldSide;
 use crate::options::{Work, Xattrs};
+use crate::passing::{Passing, Run};
 use crate::present::{Looker, Present};
-use crate::runs::{self, Passing, Run};
+use crate::runs;
 
 /// Who looks at what the two sides have.
 pub(crate) trait Sides {

@@ -107,6 +107,7 @@ mod mounts;
 mod moves;
 mod old_side;
 mod options;
+mod passing;
 mod place;
 mod present;
 pub mod report;

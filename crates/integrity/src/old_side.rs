@@ -15,7 +15,7 @@ use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
 use crate::input::lines::Input;
-use crate::runs::{Passing, Run};
+use crate::passing::{Passing, Run};
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

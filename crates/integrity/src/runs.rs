@@ -9,15 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta, Passed};
+use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
 use bc_manifest::time::is_beyond;
 use bc_pool::{Cancel, Cursor};
 use bc_walk::{DirId, EntryId, Identity};
 
-use crate::compare::Flow;
 use crate::error::Error;
 use crate::input::{Bytes, ManifestFile};
-use crate::old_side::Lines;
+use crate::passing::Run;
 use crate::tree::{Tree, kind};
 
 /// In which pieces a manifest is looked at.
@@ -48,103 +47,6 @@ const MATCHES_A_MISS: u64 = 4;
 
 /// Pieces without any run after which there is no point in looking at the others.
 const HOPELESS: usize = 4;
-
-/// Neighbouring lines of a manifest, and the entries of the tree that they are of.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    /// Entries of the tree.
-    pub(crate) ids: Range<u32>,
-    /// Where the lines are.
-    bytes: Range<u64>,
-    first: Vec<u8>,
-    last: Vec<u8>,
-    /// Those of them that are files; the others are directories.
-    pub(crate) files: u64,
-    /// Bytes of the files.
-    size: u64,
-    /// The latest run that tried the content of any.
-    pub(crate) tried_run: u32,
-}
-
-impl Run {
-    /// Entries, and as many lines.
-    pub(crate) fn entries(&self) -> u64 {
-        self.ids.len() as u64
-    }
-
-    fn passed(&self) -> Passed<'_> {
-        Passed {
-            first: &self.first,
-            last: &self.last,
-            entries: self.entries(),
-            files: self.files,
-            dirs: self.entries() - self.files,
-            bytes: self.size,
-        }
-    }
-
-    /// Adds what follows at once, if it does.
-    fn join(&mut self, next: Run) -> Result<(), Run> {
-        if self.ids.end != next.ids.start || self.bytes.end != next.bytes.start {
-            return Err(next);
-        }
-        self.ids.end = next.ids.end;
-        self.bytes.end = next.bytes.end;
-        self.last = next.last;
-        self.files += next.files;
-        self.size = self.size.saturating_add(next.size);
-        self.tried_run = self.tried_run.max(next.tried_run);
-        Ok(())
-    }
-}
-
-/// What a reader of a manifest leaves out.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Passing {
-    /// In order.
-    runs: Arc<[Run]>,
-    next: usize,
-    /// Where it ends, if not with the manifest.
-    end: Option<u64>,
-}
-
-impl Passing {
-    /// Over these, which are in order.
-    pub(crate) fn over(runs: &Arc<[Run]>) -> Passing {
-        Passing {
-            runs: Arc::clone(runs),
-            ..Passing::default()
-        }
-    }
-
-    /// Over everything but the lines of `run`.
-    pub(crate) fn all_but(run: &Run, lines: &mut Lines) -> Passing {
-        lines.get_mut().go_to(run.bytes.start);
-        Passing {
-            end: Some(run.bytes.end),
-            ..Passing::default()
-        }
-    }
-
-    /// Leads `lines` to the next one that is wanted, if there is one.
-    pub(crate) fn pass(&mut self, lines: &mut Lines) -> Result<Flow, bc_manifest::Error> {
-        let mut at = lines.get_mut().offset();
-        while let (Some(run), Some(offset)) = (self.runs.get(self.next), at)
-            && run.bytes.start <= offset
-        {
-            if run.bytes.start < offset {
-                lines.get_mut().has_changed();
-                break;
-            }
-            lines.pass_over(&run.passed())?;
-            lines.get_mut().go_to(run.bytes.end);
-            self.next += 1;
-            at = Some(run.bytes.end);
-        }
-        let over = self.end.zip(at).is_some_and(|(end, at)| at >= end);
-        Ok(if over { Flow::Stop } else { Flow::Continue })
-    }
-}
 
 /// Finds the runs of a manifest, whose SHA-256 has been found right, beside a tree. None of them
 /// holds an entry of which there is more to be said than what the walk has found:
@@ -386,6 +288,20 @@ struct Found {
 }
 
 impl Run {
+    /// Adds what follows at once, if it does.
+    fn join(&mut self, next: Run) -> Result<(), Run> {
+        if self.ids.end != next.ids.start || self.bytes.end != next.bytes.start {
+            return Err(next);
+        }
+        self.ids.end = next.ids.end;
+        self.bytes.end = next.bytes.end;
+        self.last = next.last;
+        self.files += next.files;
+        self.size = self.size.saturating_add(next.size);
+        self.tried_run = self.tried_run.max(next.tried_run);
+        Ok(())
+    }
+
     /// One that begins with this entry, at this place of the manifest.
     fn at(id: u32, offset: u64) -> Run {
         Run {

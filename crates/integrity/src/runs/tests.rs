@@ -1,3 +1,5 @@
+//! Runs of small trees, in pieces of every size.
+
 use bc_digest::{Algorithm, CpuFeatures};
 use bc_manifest::integrity::{Entry, Policy, Reader};
 use bc_testkit::TestTree;

@@ -56,7 +56,7 @@ fn large() -> (TestTree, Vec<u8>) {
         .dir("d6/empty")
         .mode(name(7, 5), 0o600);
     let manifest = manifest_of(tree.path());
-    assert!(manifest.len() > 5 << 18, "{} bytes", manifest.len());
+    assert!(manifest.len() > 9 << 17, "{} bytes", manifest.len());
     (tree, manifest)
 }
 

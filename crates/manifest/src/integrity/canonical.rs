@@ -3,9 +3,8 @@
 //! fields, errors, attributes) is left to that one.
 
 use super::entry::{Entry, Kind, Meta};
-use super::path::check_path;
-use super::swar;
-use crate::digest::{Digest, MAX_LEN};
+use super::rest::Rest;
+use crate::digest::Digest;
 use crate::time;
 
 /// Fields that whole trees have in common, as they were written last and what they said: what was
@@ -40,12 +39,12 @@ pub(super) fn parse_into(
         nlink: rest.number(b",\"nlink\":")?,
         ..common.meta
     });
-    entry.dev = match rest.0.starts_with(b",\"dev\":") {
+    entry.dev = match rest.begins(b",\"dev\":") {
         true => Some(rest.small(b",\"dev\":")?),
         false => None,
     };
     entry.mount = None;
-    entry.rdev = match rest.0.starts_with(b",\"rdev\":") {
+    entry.rdev = match rest.begins(b",\"rdev\":") {
         true => Some(rest.number(b",\"rdev\":")?),
         false => None,
     };
@@ -61,7 +60,7 @@ pub(super) fn parse_into(
         Some(()) => Some(time::parse_rfc3339(rest.string()?)?),
         None => None,
     };
-    entry.tried_run = match rest.0.starts_with(b",\"tried_run\":") {
+    entry.tried_run = match rest.begins(b",\"tried_run\":") {
         true => Some(rest.small(b",\"tried_run\":")?),
         false => None,
     };
@@ -74,85 +73,13 @@ pub(super) fn parse_into(
         entry.extra.clear();
     }
     rest.literal(b"}\n")?;
-    Some(text.len() - rest.0.len() - 1)
+    Some(text.len() - rest.len() - 1)
 }
 
-/// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
-/// from it holds a newline, so that nothing is taken from beyond the line.
-pub(super) struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    /// What follows the beginning of an entry's line: its path and all.
-    pub(super) fn of_entry(text: &'a [u8]) -> Option<Rest<'a>> {
-        text.strip_prefix(b"{\"type\":\"entry\",\"path\":")
-            .map(Rest)
-    }
-
-    pub(super) fn text(&self) -> &'a [u8] {
-        self.0
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(super) fn begins(&self, text: &[u8]) -> bool {
-        self.0.starts_with(text)
-    }
-
-    #[inline]
-    pub(super) fn literal(&mut self, text: &[u8]) -> Option<()> {
-        self.0 = self.0.strip_prefix(text)?;
-        Some(())
-    }
-
-    /// What is between quotation marks, whatever it is.
-    fn quoted(&mut self) -> Option<&'a [u8]> {
-        let body = self.0.strip_prefix(b"\"")?;
-        let end = memchr::memchr(b'"', body)?;
-        self.0 = &body[end + 1..];
-        Some(&body[..end])
-    }
-
-    /// A string without escapes.
-    pub(super) fn string(&mut self) -> Option<&'a str> {
-        let text = self.quoted()?;
-        // Without an early exit, which makes it a few vector instructions.
-        let special = |&byte: &u8| (byte < 0x20) | (byte == b'\\');
-        if text.iter().fold(false, |any, byte| any | special(byte)) {
-            return None;
-        }
-        std::str::from_utf8(text).ok()
-    }
-
-    /// A string without escapes that may be the path of an entry.
-    pub(super) fn path(&mut self) -> Option<&'a [u8]> {
-        let before = self.0;
-        let path = self.quoted()?;
-        if swar::is_plain_path(path) {
-            return Some(path);
-        }
-        self.0 = before;
-        let path = self.string()?.as_bytes();
-        check_path(path).ok()?;
-        Some(path)
-    }
-
+impl Rest<'_> {
     /// A digest of this many bytes, if that is known.
     fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
         Digest::from_lower_hex(self.digits_of_digest(len)?)
-    }
-
-    /// What stands where its digits should, as many as it needs if that is known.
-    pub(super) fn digits_of_digest(&mut self, len: Option<usize>) -> Option<&'a [u8]> {
-        let body = self.0.strip_prefix(b"\"")?;
-        let count = match len {
-            Some(len) => len * 2,
-            None => memchr::memchr(b'"', &body[..body.len().min(2 * MAX_LEN + 1)])?,
-        };
-        let digits = body.get(..count)?;
-        self.0 = body[count..].strip_prefix(b"\"")?;
-        Some(digits)
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -165,22 +92,12 @@ impl<'a> Rest<'a> {
         Kind::from_name(self.string()?)
     }
 
-    /// Fields written like this, with others behind them: the last digit may be followed by more.
-    pub(super) fn fields(&mut self, text: &[u8]) -> Option<()> {
-        let rest = self.0.strip_prefix(text)?;
-        if rest.first() != Some(&b',') {
-            return None;
-        }
-        self.0 = rest;
-        Some(())
-    }
-
     /// Everything from the mode to the change time.
     fn common(&mut self, common: &mut Common) -> Option<()> {
         if !common.text.is_empty() && self.fields(&common.text).is_some() {
             return Some(());
         }
-        let text = self.0;
+        let text = self.text();
         let meta = Meta {
             mode: self.small(b",\"mode\":")?,
             uid: self.small(b",\"uid\":")?,
@@ -191,59 +108,15 @@ impl<'a> Rest<'a> {
         };
         common.meta = meta;
         common.text.clear();
-        let len = text.len() - self.0.len();
+        let len = text.len() - self.len();
         common.text.extend_from_slice(&text[..len]);
         Some(())
-    }
-
-    /// A number as JSON has it: no sign, no leading zeros.
-    pub(super) fn number(&mut self, key: &[u8]) -> Option<u64> {
-        self.literal(key)?;
-        self.digits()
-    }
-
-    /// Takes `key` and the number behind it, if it is `value`; more digits may follow.
-    #[inline]
-    pub(super) fn number_is(&mut self, key: &[u8], value: u64) -> Option<()> {
-        let rest = self.0.strip_prefix(key)?;
-        self.0 = &rest[swar::is_number(rest, value)?..];
-        Some(())
-    }
-
-    #[inline]
-    pub(super) fn time_is(&mut self, key: &[u8], value: i64) -> Option<()> {
-        match u64::try_from(value) {
-            Ok(value) => self.number_is(key, value),
-            Err(_) => (self.signed(key)? == value).then_some(()),
-        }
-    }
-
-    pub(super) fn small(&mut self, key: &[u8]) -> Option<u32> {
-        self.number(key)?.try_into().ok()
-    }
-
-    pub(super) fn signed(&mut self, key: &[u8]) -> Option<i64> {
-        self.literal(key)?;
-        if self.literal(b"-").is_some() {
-            // `-0` is a float to the general parser.
-            let value = self.digits().filter(|&value| value > 0)?;
-            return 0_i64.checked_sub_unsigned(value);
-        }
-        self.digits()?.try_into().ok()
-    }
-
-    fn digits(&mut self) -> Option<u64> {
-        let (value, count) = swar::number(self.0)?;
-        if count > 1 && self.0[0] == b'0' {
-            return None;
-        }
-        self.0 = &self.0[count..];
-        Some(value)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::check_path;
     use super::super::entry::{Found, Mounted};
     use super::super::parse::{Parsed, parse_general};
     use super::*;

@@ -1,9 +1,9 @@
 //! Whether a line says of a file or a directory just what is known of it. Nearly all do where a
 //! tree is held against its manifest, and to find that out takes less than to take a line apart.
 
-use super::canonical::Rest;
 use super::entry::{Kind, Meta};
 use super::header::Header;
+use super::rest::Rest;
 use super::swar;
 use crate::algorithm::digest_len;
 use crate::digest::is_lower_hex;

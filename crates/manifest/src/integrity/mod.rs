@@ -36,6 +36,7 @@ mod matcher;
 mod parse;
 mod path;
 mod reader;
+mod rest;
 mod swar;
 mod writer;
 
