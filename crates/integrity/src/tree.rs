@@ -252,13 +252,15 @@ impl Tree {
         if found == path { Ok(id) } else { Err(id) }
     }
 
-    /// Entries of which more is known than what `stat` says, and those that something comes before
-    /// of which less is: the root, mount points, what could not be read. In order.
+    /// Entries of which more is known than what `stat` says, and those beside which something is of
+    /// which less is: the root, mount points, what could not be read. In order.
     pub(crate) fn apart(&self) -> Vec<u32> {
         let mounts = self.mounted.keys().chain(self.empty_mounts.keys());
         let known = mounts.chain(self.failures.keys()).map(|id| id.0);
         let root = self.root().map(|_| 0);
-        let strays = self.strays.iter().map(|stray| stray.before);
+        // What lies behind the last one comes with it.
+        let last = (self.listing.len() as u32).saturating_sub(1);
+        let strays = self.strays.iter().map(|stray| stray.before.min(last));
         let mut all: Vec<u32> = known.chain(root).chain(strays).collect();
         all.sort_unstable();
         all.dedup();
