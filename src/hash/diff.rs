@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bc_hash::FileDigests;
-use bc_hash::diff::{DiffEntry, Differences, Held};
+use bc_hash::diff::{DiffEntry, Differences};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -35,13 +35,17 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         DiffFormat::Json => write_document(&mut output, &differences, counts),
     };
     let exit = match output.finish(result) {
-        Ok(_) if differences.changes.is_empty() => session.report.exit(),
+        Ok(_) if differences.changes().len() == 0 => session.report.exit(),
         Ok(_) => Exit::Differs,
         Err(text) => session.fatal(&text),
     };
     session.report.summary(&format!(
         "{} added, {} removed, {} modified, {} moved, {} the same",
-        counts[0], counts[1], counts[2], counts[3], differences.same
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
+        differences.same()
     ));
     session
         .report
@@ -49,19 +53,12 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// Compares the two manifests, of which the smaller one is held in memory.
 fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
-    let size = |path: &Path| std::fs::metadata(path).map_or(u64::MAX, |meta| meta.len());
-    let (held, first, second) = if size(&args.old) <= size(&args.new) {
-        (Held::Old, &args.old, &args.new)
-    } else {
-        (Held::New, &args.new, &args.old)
-    };
-    let mut first = Items::open(args, session, first)?;
-    let mut second = Items::open(args, session, second)?;
-    let compared = bc_hash::diff::diff(&mut first, &mut second, held);
-    first.verdict(session)?;
-    second.verdict(session)?;
+    let mut old = Items::open(args, session, &args.old)?;
+    let mut new = Items::open(args, session, &args.new)?;
+    let compared = bc_hash::diff::diff(&mut old, &mut new);
+    old.verdict(session)?;
+    new.verdict(session)?;
     compared.map_err(|error| {
         let path = bc_fs::escape(&error.path).into_owned();
         session.fatal(&format!(
@@ -77,8 +74,8 @@ struct Items<'a> {
     name: String,
     good: u64,
     improper: u64,
-    /// What the manifest does not tell.
-    missing: Vec<String>,
+    /// What the manifest does not tell, in lines: one text, however many there are.
+    missing: String,
     error: Option<String>,
     cancel: &'a bc_pool::Cancel,
 }
@@ -93,10 +90,16 @@ impl<'a> Items<'a> {
             name: bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned(),
             good: 0,
             improper: 0,
-            missing: Vec::new(),
+            missing: String::new(),
             error: None,
             cancel: &session.cancel,
         })
+    }
+
+    /// `text` is escaped.
+    fn miss(&mut self, text: &str) {
+        self.missing.push_str(text);
+        self.missing.push('\n');
     }
 
     /// Called at the end: an unreadable manifest or one without a proper line is fatal.
@@ -104,7 +107,7 @@ impl<'a> Items<'a> {
         if let Some(error) = &self.error {
             return Err(session.fatal(&format!("{}: {error}", self.name)));
         }
-        for text in &self.missing {
+        for text in self.missing.lines() {
             session.report.problem(text);
         }
         if self.good == 0 && self.improper > 0 {
@@ -140,10 +143,9 @@ impl Iterator for &mut Items<'_> {
                 }
                 Line::Nothing => {}
                 Line::Unread(path, reason) => {
-                    self.missing
-                        .push(manifest::unread(&self.name, &path, &reason));
+                    self.miss(&manifest::unread(&self.name, &path, &reason));
                 }
-                Line::CutShort => self.missing.push(manifest::cut_short(&self.name)),
+                Line::CutShort => self.miss(&manifest::cut_short(&self.name)),
                 Line::Improper(_) => self.improper += 1,
             }
         }
@@ -154,7 +156,7 @@ impl Iterator for &mut Items<'_> {
 /// Added, removed, modified, moved.
 fn counts(differences: &Differences) -> [u64; 4] {
     let mut counts = [0; 4];
-    for change in &differences.changes {
+    for change in differences.changes() {
         counts[match change {
             DiffEntry::Added(_) => 0,
             DiffEntry::Removed(_) => 1,
@@ -167,7 +169,7 @@ fn counts(differences: &Differences) -> [u64; 4] {
 
 fn write_text(output: &mut Output, differences: &Differences) -> io::Result<()> {
     let mut line = Vec::new();
-    for change in &differences.changes {
+    for change in differences.changes() {
         line.clear();
         let (word, path, to) = match change {
             DiffEntry::Added(path) => ("ADDED ", path, None),
@@ -196,7 +198,7 @@ fn write_document(
         output,
         "{{\n  \"schema\": 1,\n  \"command\": \"hash diff\",\n  \"changes\": ["
     )?;
-    for (i, change) in differences.changes.iter().enumerate() {
+    for (i, change) in differences.changes().enumerate() {
         let mut object = serde_json::Map::new();
         let (word, path) = match change {
             DiffEntry::Added(path) => ("ADDED", path),
@@ -209,7 +211,7 @@ fn write_document(
         if let DiffEntry::Moved { to, .. } = change {
             manifest::insert_path(&mut object, "to", to);
         }
-        let comma = if i + 1 < differences.changes.len() {
+        let comma = if i + 1 < differences.changes().len() {
             ","
         } else {
             ""
@@ -218,7 +220,7 @@ fn write_document(
     }
     let summary = json!({
         "added": counts[0], "removed": counts[1], "modified": counts[2], "moved": counts[3],
-        "same": differences.same,
+        "same": differences.same(),
     });
     writeln!(output, "  ],\n  \"summary\": {summary}\n}}")
 }

@@ -160,7 +160,20 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     let manifest = open(&session, &args.manifest)?;
     let mut output = opened(&session, args.output.as_deref())?;
     let trust = plan::trust(args.force);
-    let exported = match bc_integrity::export(&manifest, args.format, trust, &mut output) {
+    let mut inexpressible = |path: &[u8]| {
+        let path = bc_fs::escape(path);
+        session.report.problem(&format!(
+            "{path}: export: the format has no way to write this name"
+        ));
+    };
+    let exported = bc_integrity::export(
+        &manifest,
+        args.format,
+        trust,
+        &mut output,
+        &mut inexpressible,
+    );
+    let exported = match exported {
         Ok((_, exported)) => exported,
         Err(error) => return done_or(session, Stop::Engine(error)),
     };
@@ -262,12 +275,6 @@ fn tell_exported(session: &Session, exported: &Exported) {
     let report = &session.report;
     report.note(1, &format!("export: {:.3} s in all", session.elapsed()));
     warn(session, &exported.problems);
-    for path in &exported.inexpressible {
-        let path = bc_fs::escape(path);
-        report.problem(&format!(
-            "{path}: export: the format has no way to write this name"
-        ));
-    }
     if exported.without_digest > 0 {
         let count = exported.without_digest;
         report.problem(&format!("{count} files have no digest in the manifest"));

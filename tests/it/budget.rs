@@ -196,6 +196,111 @@ fn a_run_needs_no_more_memory_than_its_budget() {
     }
 }
 
+/// Commands that compare and translate lists, of which there are `large` ones of the same tree under
+/// another name each, and `small` ones of one file.
+const OFFLINE: [&str; 5] = [
+    "hash diff --output=out SIZE.a SIZE.b",
+    "integrity diff --format=json --output=out SIZE.m SIZE.n",
+    "integrity import --output=out SIZE.a",
+    // It has no way to write any of them: no sizes are known.
+    "integrity export --format=hashdeep --output=out SIZE.i",
+    "integrity export --format=mtree --output=out SIZE.m",
+];
+
+/// Lists of so many files: 240 bytes of path and 64 of digest each, more than any budget here.
+fn listed(t: &TestTree, size: &str, files: usize) {
+    let long = "n".repeat(230);
+    let (mut a, mut b) = (String::new(), String::new());
+    for index in 0..files {
+        // Not in order, and each in another place than in the other list.
+        let index = index * 7919 % files;
+        let digest = format!("{:064x}", index * 3 + 1);
+        a += &format!("{digest}  a/{}/{long}-{index}\n", index % 7);
+        b += &format!("{digest}  b/{}/{long}-{index}\n", index % 11);
+    }
+    t.write(format!("{size}.a"), a)
+        .write(format!("{size}.b"), b);
+    t.bc_line(&format!("integrity import --output={size}.i {size}.a"))
+        .go()
+        .code(0);
+    for (list, manifest) in [("a", "m"), ("b", "n")] {
+        // With sizes and times, as of a tree.
+        let text = t.bc_line(&format!("integrity import {size}.{list}")).go();
+        t.write(format!("{size}.{manifest}"), &text.stdout);
+    }
+}
+
+/// Without a tree there is a budget as well: what is kept of each line lies in files.
+#[test]
+fn lists_need_no_more_memory_than_the_budget() {
+    const BUDGET: u64 = 512 << 10;
+    const STEP: u64 = 256 << 10;
+    // What is too small to count; entries that are read ahead of two manifests, however many there
+    // are, are most of it.
+    const LITTLE: u64 = 1 << 20;
+    const AHEAD: u64 = 8 << 20;
+    let t = TestTree::new();
+    listed(&t, "small", 1);
+    listed(&t, "large", 10_000);
+    let tried = format!("hash diff --output=out --memory-budget={BUDGET} large.a large.b");
+    if t.bc_line(&tried)
+        .go()
+        .error_text()
+        .contains("is in memory itself")
+    {
+        left_out("all directories for temporary files are in memory");
+        return;
+    }
+    let limited = |bytes: u64, line: &str| {
+        let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
+        let run = t.run("sh").args(["-c", &script, BC]);
+        let _ = std::fs::remove_file(t.join("out"));
+        run.args(one_thread(line).split_whitespace()).go()
+    };
+    for line in OFFLINE {
+        let small = line.replace("SIZE", "small");
+        let large = line.replace("SIZE", "large");
+        let (mut fails, mut works) = (0, 16 << 20);
+        while works - fails > STEP {
+            let half = (works + fails) / 2;
+            match limited(half, &small).status.code() {
+                Some(0 | 1) => works = half,
+                _ => fails = half,
+            }
+        }
+        let _ = std::fs::remove_file(t.join("out"));
+        let expected = t.bc_line(&one_thread(&large)).go();
+        let code = expected.status.code();
+        assert!(code < Some(2), "{line}: {}", expected.error_text());
+        let wanted = t.read("out");
+        let ahead = if line.contains(" SIZE.n") { AHEAD } else { 0 };
+        let most = works + BUDGET + LITTLE;
+        let budgeted = format!("{large} -v --memory-budget={BUDGET}");
+        let ran = limited(most + ahead, &budgeted);
+        assert_eq!(ran.status.code(), code, "{line}: {}", ran.error_text());
+        let got = t.read("out");
+        // That holds one entry at a time.
+        if !line.starts_with("integrity export") {
+            ran.stderr_has("memory budget: ")
+                .stderr_has(" in files in ");
+            let code = limited(most, &large).status.code();
+            assert!(
+                code.is_none_or(|code| code > 1),
+                "{line}: it is enough anyway"
+            );
+        }
+        let same = |line: &[u8]| !line.windows(12).any(|part| part == b"\"created_at\"");
+        let [got, wanted] = [got, wanted].map(|bytes| {
+            let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+            let mut lines: Vec<Vec<u8>> = lines.filter(|line| same(line)).collect();
+            // A manifest's trailer depends on the time in its header.
+            lines.retain(|line| !line.starts_with(b"{\"type\":\"trailer\""));
+            lines
+        });
+        assert!(got == wanted, "{line}");
+    }
+}
+
 #[test]
 fn nothing_is_left_of_what_had_no_room() {
     let t = many();

@@ -54,6 +54,7 @@ mod inode_flags;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
+mod integrity_large;
 mod integrity_links;
 mod integrity_mount_states;
 mod integrity_mounts;

@@ -1,61 +1,50 @@
-//! Compares two manifests: one is held in memory, the other streams past it.
+//! Compares two manifests: both are packed, put in order of paths, and run through side by side.
+//! Everything lies in a few arrays, which can grow beyond what memory there is (`bc_fs::spill`).
 
-use std::borrow::Cow;
-use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod moves;
+mod packed;
+
+use std::cmp::Ordering;
 use std::fmt;
-
-use bc_digest::{Algorithm, Digest};
+use std::ops::Range;
 
 use crate::FileDigests;
+use moves::moves;
+use packed::{Record, Side};
 
 /// One difference. Sorted by path; a move by the path it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DiffEntry {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiffEntry<'a> {
     /// Only in the new manifest, its content too: the old one has it under no name.
-    Added(Vec<u8>),
+    Added(&'a [u8]),
     /// Only in the old manifest, its content too: the new one has it under no name.
-    Removed(Vec<u8>),
+    Removed(&'a [u8]),
     /// In both with different digests.
-    Modified(Vec<u8>),
+    Modified(&'a [u8]),
     /// The same content under another name. Of the paths that only one manifest has, as many as
     /// can be are pairs; one that is left over, since the numbers of copies differ, is told with
     /// the first path that has its content in the other manifest.
     Moved {
         /// Path in the old manifest.
-        from: Vec<u8>,
+        from: &'a [u8],
         /// Path in the new manifest.
-        to: Vec<u8>,
+        to: &'a [u8],
     },
 }
 
-impl DiffEntry {
-    fn key(&self) -> &[u8] {
+impl<'a> DiffEntry<'a> {
+    /// By path; then what comes first of changes of one path, which a copied and modified file has.
+    fn key(self) -> (&'a [u8], &'a [u8]) {
         match self {
-            DiffEntry::Added(path) | DiffEntry::Removed(path) | DiffEntry::Modified(path) => path,
-            DiffEntry::Moved { from, .. } => from,
-        }
-    }
-
-    /// What comes first of changes of one path, which a copied and modified file has.
-    fn second_key(&self) -> &[u8] {
-        match self {
-            DiffEntry::Moved { to, .. } => to,
-            _ => b"",
+            DiffEntry::Added(path) | DiffEntry::Removed(path) | DiffEntry::Modified(path) => {
+                (path, b"")
+            }
+            DiffEntry::Moved { from, to } => (from, to),
         }
     }
 }
 
-/// Which of the two manifests [`diff`] holds in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// `held` is the old one.
-    Old,
-    /// `held` is the new one.
-    New,
-}
-
-/// A path that both manifests list without an algorithm in common, or the first of the held one
+/// A path that both manifests list without an algorithm in common, or the first of the old one
 /// if no two digests could be compared at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomparable {
@@ -73,205 +62,130 @@ impl fmt::Display for Incomparable {
 impl std::error::Error for Incomparable {}
 
 /// The differences and how many paths are the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Debug)]
 pub struct Differences {
+    old: Side,
+    new: Side,
+    changes: Vec<Packed>,
+    same: u64,
+}
+
+/// A change, by its records in the old and the new manifest.
+#[derive(Clone, Copy, Debug)]
+enum Packed {
+    Added(Record),
+    Removed(Record),
+    Modified(Record),
+    Moved { from: Record, to: Record },
+}
+
+impl Differences {
     /// Sorted by path.
-    pub changes: Vec<DiffEntry>,
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = DiffEntry<'_>> {
+        self.changes.iter().map(|change| self.change(*change))
+    }
+
     /// Paths with equal digests.
-    pub same: u64,
+    pub fn same(&self) -> u64 {
+        self.same
+    }
+
+    fn change(&self, change: Packed) -> DiffEntry<'_> {
+        match change {
+            Packed::Added(record) => DiffEntry::Added(self.new.path(record)),
+            Packed::Removed(record) => DiffEntry::Removed(self.old.path(record)),
+            Packed::Modified(record) => DiffEntry::Modified(self.old.path(record)),
+            Packed::Moved { from, to } => DiffEntry::Moved {
+                from: self.old.path(from),
+                to: self.new.path(to),
+            },
+        }
+    }
+
+    fn sort(&mut self) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.sort_unstable_by(|a, b| self.change(*a).key().cmp(&self.change(*b).key()));
+        self.changes = changes;
+    }
 }
 
-/// What is known of one path; the flags change while others borrow its name.
-#[derive(Default)]
-struct Known {
-    digests: Digests,
-    seen: Cell<bool>,
-    compared: Cell<bool>,
-    differs: Cell<bool>,
-}
-
-type Digests = Vec<(Algorithm, Digest)>;
-
-/// Paths of one manifest alone, with their digests.
-type Alone = BTreeMap<Vec<u8>, Digests>;
-
-/// Where one content is: the first path in each manifest. Only contents of the held one are
-/// kept, so that memory does not grow with the other.
-struct Content<'a> {
-    held: &'a [u8],
-    streamed: Option<Cow<'a, [u8]>>,
-}
-
-type Contents<'a> = HashMap<(Algorithm, Digest), Content<'a>>;
-
-/// Compares `held`, of which every path is kept in memory, with `streamed`, of
-/// which only the differences are. Several records of one path (as several
-/// algorithms give) count as one.
+/// Compares two manifests. Several records of one path (as several algorithms give) count as one.
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
 pub fn diff(
-    held: impl Iterator<Item = FileDigests>,
-    streamed: impl Iterator<Item = FileDigests>,
-    which: Held,
+    old: impl Iterator<Item = FileDigests>,
+    new: impl Iterator<Item = FileDigests>,
 ) -> Result<Differences, Incomparable> {
-    let mut known: HashMap<Vec<u8>, Known> = HashMap::new();
-    let mut algorithms = Vec::new();
-    for item in held {
-        for (algorithm, _) in &item.digests {
-            if !algorithms.contains(algorithm) {
-                algorithms.push(*algorithm);
-            }
-        }
-        let entry = known.entry(item.path).or_default();
-        entry.digests.extend(item.digests);
-    }
-    let mut contents = contents_of(&known);
-    let mut only_streamed = Alone::new();
-    let (mut any, mut comparable) = (false, false);
-    for item in streamed {
-        any = true;
-        comparable |= item.digests.iter().any(|(a, _)| algorithms.contains(a));
-        let same_path = known.get_key_value(&item.path);
-        for key in &item.digests {
-            if let Some(content) = contents.get_mut(key)
-                && content.streamed.as_ref().is_none_or(|p| **p > *item.path)
-            {
-                content.streamed = Some(match same_path {
-                    Some((path, _)) => Cow::Borrowed(path),
-                    None => Cow::Owned(item.path.clone()),
-                });
-            }
-        }
-        match same_path {
-            Some((_, entry)) => compare(entry, &item.digests),
-            None => only_streamed
-                .entry(item.path)
-                .or_default()
-                .extend(item.digests),
-        }
-    }
-    if any && !comparable && !known.is_empty() {
-        let first = known.keys().min().cloned();
-        let path = first.unwrap_or_default();
-        return Err(Incomparable { path });
-    }
-    let mut differences = Differences::default();
-    let mut only_held = Alone::new();
-    for (path, entry) in &known {
-        if !entry.seen.get() {
-            only_held.insert(path.clone(), entry.digests.clone());
-        } else if !entry.compared.get() {
-            return Err(Incomparable { path: path.clone() });
-        } else if entry.differs.get() {
-            differences.changes.push(DiffEntry::Modified(path.clone()));
-        } else {
-            differences.same += 1;
-        }
-    }
-    let held_path = |key: &_| contents.get(key).map(|content| content.held.to_vec());
-    let streamed_path = |key: &_| Some(contents.get(key)?.streamed.as_deref()?.to_vec());
-    let changes = &mut differences.changes;
-    match which {
-        Held::Old => moves(
-            &only_held,
-            &only_streamed,
-            held_path,
-            streamed_path,
-            changes,
-        ),
-        Held::New => moves(
-            &only_streamed,
-            &only_held,
-            streamed_path,
-            held_path,
-            changes,
-        ),
-    }
-    changes.sort_by(|a, b| (a.key(), a.second_key()).cmp(&(b.key(), b.second_key())));
+    let (old, new) = (Side::of(old), Side::of(new));
+    let (changes, same) = changes(&old, &new)?;
+    let mut differences = Differences {
+        old,
+        new,
+        changes,
+        same,
+    };
+    differences.sort();
     Ok(differences)
 }
 
-fn contents_of(known: &HashMap<Vec<u8>, Known>) -> Contents<'_> {
-    let mut contents = Contents::new();
-    for (path, entry) in known {
-        for key in &entry.digests {
-            let content = contents.entry(*key).or_insert(Content {
-                held: path,
-                streamed: None,
-            });
-            content.held = content.held.min(path);
-        }
+/// The changes, and how many paths are the same.
+fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
+    if let (Some(first), Some(_)) = (old.paths().next(), new.paths().next())
+        && !old.has_algorithm_of(new)
+    {
+        let path = old.path(first.start).to_vec();
+        return Err(Incomparable { path });
     }
-    contents
-}
-
-/// Notes what another record of the same path says of it.
-fn compare(entry: &Known, digests: &[(Algorithm, Digest)]) {
-    entry.seen.set(true);
-    for (algorithm, digest) in digests {
-        let of_algorithm = |(a, _): &&(Algorithm, Digest)| a == algorithm;
-        let mut same_algorithm = entry.digests.iter().filter(of_algorithm).peekable();
-        if same_algorithm.peek().is_some() {
-            entry.compared.set(true);
-            if !same_algorithm.any(|(_, d)| d == digest) {
-                entry.differs.set(true);
-            }
-        }
-    }
-}
-
-/// Pairs removed and added paths of the same digest, both in path order. What finds no partner
-/// there goes with the path that has its content in the other manifest; only what has none is
-/// removed or added.
-fn moves(
-    removed: &Alone,
-    added: &Alone,
-    in_old: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
-    in_new: impl Fn(&(Algorithm, Digest)) -> Option<Vec<u8>>,
-    changes: &mut Vec<DiffEntry>,
-) {
-    let mut by_digest: HashMap<(Algorithm, Digest), VecDeque<&[u8]>> = HashMap::new();
-    for (path, digests) in removed {
-        for key in digests {
-            by_digest.entry(*key).or_default().push_back(path);
-        }
-    }
-    let mut gone: BTreeMap<&[u8], &Digests> = removed
-        .iter()
-        .map(|(path, digests)| (path.as_slice(), digests))
-        .collect();
-    for (to, digests) in added {
-        let partner = digests.iter().find_map(|key| {
-            let queue = by_digest.get_mut(key)?;
-            // Under another of its digests it may have been matched already.
-            while let Some(path) = queue.pop_front() {
-                if gone.remove(path).is_some() {
-                    return Some(path.to_vec());
+    let (mut changes, mut same) = (Vec::new(), 0);
+    // Paths that only one side has.
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    let (mut before, mut after) = (old.paths().peekable(), new.paths().peekable());
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(was), Some(is)) => old.path(was.start).cmp(new.path(is.start)),
+        };
+        let was = before.next_if(|_| order.is_le());
+        let is = after.next_if(|_| order.is_ge());
+        match (was, is) {
+            (Some(was), Some(is)) => {
+                let path = was.start;
+                match compare((old, was), (new, is)) {
+                    None => {
+                        let path = old.path(path).to_vec();
+                        return Err(Incomparable { path });
+                    }
+                    Some(true) => same += 1,
+                    Some(false) => changes.push(Packed::Modified(path)),
                 }
             }
-            None
-        });
-        let to = to.clone();
-        changes.push(match partner.or_else(|| digests.iter().find_map(&in_old)) {
-            Some(from) => DiffEntry::Moved { from, to },
-            None => DiffEntry::Added(to),
-        });
+            (Some(was), None) => removed.push(was.start),
+            (None, Some(is)) => added.push(is.start),
+            (None, None) => {}
+        }
     }
-    for (path, digests) in gone {
-        let from = path.to_vec();
-        changes.push(match digests.iter().find_map(&in_new) {
-            Some(to) => DiffEntry::Moved { from, to },
-            None => DiffEntry::Removed(from),
-        });
-    }
+    moves((old, removed), (new, added), &mut changes);
+    Ok((changes, same))
+}
+
+/// Are the digests of one path the same on both sides, as far as they are of the same algorithms?
+/// `None` if none are.
+fn compare((old, was): (&Side, Range<Record>), (new, is): (&Side, Range<Record>)) -> Option<bool> {
+    let new_in_old = new.digests(is.clone());
+    let new_in_old = new_in_old.filter_map(|digest| old.confirms(was.clone(), digest));
+    let old_in_new = old.digests(was.clone());
+    let old_in_new = old_in_new.filter_map(|digest| new.confirms(is.clone(), digest));
+    new_in_old.chain(old_in_new).reduce(|all, same| all && same)
 }
 
 #[cfg(test)]
 mod tests {
+    use bc_digest::{Algorithm, hash};
+
     use super::*;
-    use bc_digest::hash;
 
     fn items(lines: &[(&str, &str)]) -> Vec<FileDigests> {
         let item = |(path, content): &(&str, &str)| FileDigests {
@@ -284,57 +198,65 @@ mod tests {
         lines.iter().map(item).collect()
     }
 
-    fn both_ways(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
-        let (old, new) = (items(old), items(new));
-        let a = diff(old.clone().into_iter(), new.clone().into_iter(), Held::Old).unwrap();
-        let b = diff(new.into_iter(), old.into_iter(), Held::New).unwrap();
-        assert_eq!(a, b, "which side is held must not matter");
-        a
+    fn differences(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
+        let (mut old, mut new) = (items(old), items(new));
+        let sorted = diff(old.clone().into_iter(), new.clone().into_iter()).unwrap();
+        old.reverse();
+        new.reverse();
+        let reversed = diff(old.into_iter(), new.into_iter()).unwrap();
+        assert!(
+            sorted.changes().eq(reversed.changes()),
+            "order must not matter"
+        );
+        assert_eq!(sorted.same(), reversed.same());
+        sorted
+    }
+
+    fn all(differences: &Differences) -> Vec<DiffEntry<'_>> {
+        differences.changes().collect()
     }
 
     #[test]
     fn each_kind_of_change() {
-        let got = both_ways(
+        let got = differences(
             &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")],
             &[("a", "1"), ("b", "x"), ("e", "3"), ("f", "new")],
         );
-        let bytes = |s: &str| s.as_bytes().to_vec();
         assert_eq!(
-            got.changes,
+            all(&got),
             [
-                DiffEntry::Modified(bytes("b")),
+                DiffEntry::Modified(b"b"),
                 DiffEntry::Moved {
-                    from: bytes("c"),
-                    to: bytes("e")
+                    from: b"c",
+                    to: b"e"
                 },
-                DiffEntry::Removed(bytes("d")),
-                DiffEntry::Added(bytes("f")),
+                DiffEntry::Removed(b"d"),
+                DiffEntry::Added(b"f"),
             ]
         );
-        assert_eq!(got.same, 1);
+        assert_eq!(got.same(), 1);
     }
 
     #[test]
     fn moves_match_many_to_many() {
-        let got = both_ways(
+        let got = differences(
             &[("a1", "x"), ("a2", "x"), ("a3", "x")],
             &[("b1", "x"), ("b2", "x")],
         );
-        let bytes = |s: &str| s.as_bytes().to_vec();
         assert_eq!(
-            got.changes,
+            all(&got),
             [
                 DiffEntry::Moved {
-                    from: bytes("a1"),
-                    to: bytes("b1")
+                    from: b"a1",
+                    to: b"b1"
                 },
                 DiffEntry::Moved {
-                    from: bytes("a2"),
-                    to: bytes("b2")
+                    from: b"a2",
+                    to: b"b2"
                 },
                 DiffEntry::Moved {
-                    from: bytes("a3"),
-                    to: bytes("b1")
+                    from: b"a3",
+                    to: b"b1"
                 },
             ]
         );
@@ -364,8 +286,8 @@ mod tests {
         };
         for old in &trees {
             for new in &trees {
-                let got = both_ways(old, new);
-                for change in &got.changes {
+                let got = differences(old, new);
+                for change in all(&got) {
                     match change {
                         DiffEntry::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
                         DiffEntry::Added(path) => assert!(!has(old, at(new, path).unwrap())),
@@ -378,9 +300,9 @@ mod tests {
                 }
                 // Every name that only one side has is told once at least.
                 let told = |path: &[u8]| {
-                    got.changes.iter().any(|change| match change {
+                    all(&got).into_iter().any(|change| match change {
                         DiffEntry::Moved { from, to } => from == path || to == path,
-                        change => change.key() == path,
+                        change => change.key().0 == path,
                     })
                 };
                 for (one, other) in [(old, new), (new, old)] {
@@ -402,22 +324,18 @@ mod tests {
         };
         let old = [record(Algorithm::Md5), record(Algorithm::Sha256)];
         let new = [record(Algorithm::Sha256)];
-        let got = diff(old.into_iter(), new.into_iter(), Held::Old).unwrap();
-        assert_eq!((got.changes.len(), got.same), (0, 1));
+        let got = diff(old.into_iter(), new.into_iter()).unwrap();
+        assert_eq!((got.changes().len(), got.same()), (0, 1));
         let old = [record(Algorithm::Md5)];
         let new = [record(Algorithm::Sha256)];
-        let error = diff(old.into_iter(), new.into_iter(), Held::Old).unwrap_err();
+        let error = diff(old.into_iter(), new.into_iter()).unwrap_err();
         assert_eq!(error.path, b"p");
         // Without a path in common nothing would be known of any content either.
         let other = FileDigests {
             path: b"q".to_vec(),
             ..record(Algorithm::Sha256)
         };
-        let error = diff(
-            [record(Algorithm::Md5)].into_iter(),
-            [other].into_iter(),
-            Held::New,
-        );
+        let error = diff([record(Algorithm::Md5)].into_iter(), [other].into_iter());
         assert_eq!(error.unwrap_err().path, b"p");
     }
 }

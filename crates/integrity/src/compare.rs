@@ -1,6 +1,6 @@
 //! Takes the paths of both sides in order, gives each its class, and reports
-//! in path order. Memory grows with the files that only one side has, by 40
-//! bytes each and 24 more where they are moves, never with what is unchanged.
+//! in path order. Memory grows with the files that only one side has, by 36
+//! bytes each and 16 more where they are moves, never with what is unchanged.
 
 mod joined;
 
@@ -13,7 +13,7 @@ use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
 use crate::judge;
-use crate::moves::{self, Candidate, Numbers, Pair, Side, pair};
+use crate::moves::{self, Candidate, Numbers, Pair, Side, any_pair, pair};
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
@@ -160,6 +160,19 @@ impl<'a> Comparison<'a> {
             }
         }
         self.report(change).map(|()| class)
+    }
+
+    /// So many paths of both sides of which nothing differs, `leaves` of them files and links.
+    /// `false`: they have to come one by one, since each is reported, or any may be the last.
+    pub(crate) fn same(&mut self, paths: u64, leaves: u64) -> bool {
+        if self.detail == Detail::All || self.hold && self.detail == Detail::First {
+            return false;
+        }
+        self.summary.old += paths;
+        self.summary.new += paths;
+        self.summary.add_many(Class::Ok, paths);
+        self.matches += leaves;
+        true
     }
 
     /// A path of both sides that is unchanged but was found wrong when its content was last tried.
@@ -395,13 +408,13 @@ impl<'a> Comparison<'a> {
     }
 
     /// Was there nothing at all that matches?
-    pub(crate) fn nothing_matches(&self) -> bool {
+    pub(crate) fn nothing_matches(&mut self) -> bool {
         self.matches == 0 && !self.moves_possible()
     }
 
     /// Is there content that both sides have under different names?
-    fn moves_possible(&self) -> bool {
-        !pair(self.candidates.clone()).is_empty() || !rings(&self.swaps).is_empty()
+    fn moves_possible(&mut self) -> bool {
+        any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
     }
 
     /// Pairs moves, reports what waits, and sums up. `hint` says what the ctimes of what was moved
@@ -429,9 +442,9 @@ impl<'a> Comparison<'a> {
         });
         confirmed?;
         let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
-            pairs.into_iter().partition(|pair| pair.kept_name);
-        renamed.sort_unstable_by_key(|pair| pair.added);
-        let mut targets: Vec<u64> = pairs.iter().map(|pair| pair.added).collect();
+            pairs.into_iter().partition(Pair::has_a_kept_name);
+        renamed.sort_unstable_by_key(Pair::added);
+        let mut targets: Vec<u64> = pairs.iter().map(Pair::added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
         for waiting in buffer.iter() {
@@ -439,8 +452,8 @@ impl<'a> Comparison<'a> {
             if targets.next_if_eq(&offset).is_some() {
                 continue;
             }
-            if let Ok(at) = renamed.binary_search_by_key(&offset, |pair| pair.added) {
-                let was = buffer.get(renamed[at].removed)?;
+            if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
+                let was = buffer.get(renamed[at].removed())?;
                 self.summary.damaged(change.class);
                 (self.sink)(&renamed_change(&was, &change))?;
                 continue;
@@ -451,15 +464,15 @@ impl<'a> Comparison<'a> {
                 (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
                 continue;
             }
-            let moved = pairs.next_if(|pair| pair.removed == offset);
+            let moved = pairs.next_if(|pair| pair.removed() == offset);
             match moved {
                 Some(pair) => {
-                    let class = match pair.damaged {
+                    let class = match pair.is_damaged() {
                         true => Class::Damaged,
                         false => Class::Moved,
                     };
                     self.summary.moved(class);
-                    let added = buffer.get(pair.added)?;
+                    let added = buffer.get(pair.added())?;
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
                         moved.ctime = Some(hint(to, ctime));

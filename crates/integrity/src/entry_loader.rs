@@ -88,16 +88,22 @@ impl<'a> EntryLoader<'a> {
         }
     }
 
-    /// Gives each entry of the tree to `see`, none of them read.
-    pub(crate) fn all(
+    /// Whether it looks at extended attributes.
+    pub(crate) fn xattrs(&self) -> XattrPolicy {
+        self.xattrs
+    }
+
+    /// Gives each entry of `range` to `see`, none of them read.
+    pub(crate) fn all_of(
         &mut self,
+        range: Range<u32>,
         cancel: &Cancel,
         mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         /// Entries between two looks for a cancellation.
         const STEP: u32 = 8192;
-        let end = self.tree.listing.len() as u32;
-        for start in (0..end).step_by(STEP as usize) {
+        let end = range.end;
+        for start in range.step_by(STEP as usize) {
             if cancel.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
             }

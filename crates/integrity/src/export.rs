@@ -46,13 +46,14 @@ pub struct Exported {
     pub entries: u64,
     /// Files without a digest: left out where the format has nothing else.
     pub without_digest: u64,
-    /// Paths that the format has no way to write.
-    pub inexpressible: Vec<Vec<u8>>,
+    /// Files whose path, or what is known of them, the format has no way to write.
+    pub inexpressible: u64,
     /// What was passed over in a damaged manifest, in words.
     pub problems: Vec<String>,
 }
 
-/// Writes a manifest in another tool's format; gives `out` back unflushed.
+/// Writes a manifest in another tool's format; gives `out` back unflushed. Paths that the format has
+/// no way to write go to `inexpressible`. Holds one entry at a time.
 ///
 /// # Errors
 /// A manifest that cannot be trusted, an algorithm that the tool does not
@@ -62,6 +63,7 @@ pub fn export<W: Write>(
     format: Foreign,
     trust: Trust,
     mut out: W,
+    inexpressible: &mut dyn FnMut(&[u8]),
 ) -> Result<(W, Exported), Error> {
     let mut entries = manifest.stream(trust, Prefetch::Off)?;
     let header = entries.header();
@@ -92,7 +94,11 @@ pub fn export<W: Write>(
             .map_err(|error| Error::output(&error))?;
         line.clear();
         match entries.take()? {
-            Some(entry) => writer.entry(format, entry, &mut line),
+            Some(entry) => {
+                if writer.entry(format, entry, &mut line) == Written::No {
+                    inexpressible(&entry.path);
+                }
+            }
             None => break,
         }
     }
@@ -105,6 +111,13 @@ pub fn export<W: Write>(
 enum Parents {
     Listed,
     Missing,
+}
+
+/// Was all written that was to be written of an entry?
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Written {
+    Yes,
+    No,
 }
 
 struct Lines {
@@ -133,13 +146,13 @@ impl Lines {
         }
     }
 
-    fn entry(&mut self, format: Foreign, entry: &Entry, line: &mut Vec<u8>) {
+    fn entry(&mut self, format: Foreign, entry: &Entry, line: &mut Vec<u8>) -> Written {
         if entry.kind == Kind::File && entry.digest.is_none() {
             self.done.without_digest += 1;
         }
         match (format, &entry.digest) {
             (Foreign::Mtree, _) => self.mtree(entry, line),
-            (_, None) => return,
+            (_, None) => return Written::Yes,
             (Foreign::Gnu, Some(digest)) => {
                 // A bare dash would be read as standard input.
                 let path = if entry.path == b"-" {
@@ -154,8 +167,8 @@ impl Lines {
                 // knows no escapes.
                 let breaks = entry.path.contains(&b'\n') || entry.path.ends_with(b"\r");
                 let (Some(size), false) = (entry.size(), breaks) else {
-                    self.done.inexpressible.push(entry.path.clone());
-                    return;
+                    self.done.inexpressible += 1;
+                    return Written::No;
                 };
                 line.extend_from_slice(format!("{size},{digest},./").as_bytes());
                 line.extend_from_slice(&entry.path);
@@ -163,6 +176,7 @@ impl Lines {
             }
         }
         self.done.entries += 1;
+        Written::Yes
     }
 
     /// Full paths with octal escapes, which mtree undoes before it looks for

@@ -2,10 +2,12 @@
 //! paths, nothing else, and says so in each entry; an update fills in the rest
 //! of what proves unchanged.
 
+mod packed;
+
 use std::io::{BufRead, Read, Write};
 
 use bc_digest::Algorithm;
-use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path};
 use bc_manifest::time::format_rfc3339;
 use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
 use bc_walk::Entries;
@@ -14,6 +16,7 @@ use crate::create::writing;
 use crate::entry_ref::IMPORTED;
 use crate::error::{Error, ErrorKind};
 use crate::options::TreeOptions;
+use packed::{Line, Lines};
 
 /// What to import.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +33,9 @@ pub struct ImportOptions<'a> {
     pub created_at: i64,
 }
 
-/// Digests by path, with sizes where they are told.
-type Lines = Vec<(Vec<u8>, Digest, Option<u64>)>;
-
 /// Reads a GNU, BSD-tagged or hashdeep file (told apart by what is in it) and
-/// writes a manifest to `out`; gives `out` back flushed. Holds all paths in
-/// memory: such files are not sorted.
+/// writes a manifest to `out`; gives `out` back flushed. Holds all paths and
+/// digests in two arrays: such files are not sorted.
 ///
 /// # Errors
 /// A line that cannot be understood, a path that leaves the root, two digests
@@ -55,10 +55,9 @@ pub fn import<W: Write>(
     } else {
         checksums(what, input)?
     };
-    lines.sort_by(|a, b| path_order(&a.0, &b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-    lines.dedup();
-    if let Some(twice) = lines.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let path = bc_fs::escape(&twice[0].0);
+    lines.sort();
+    if let Some(twice) = lines.path_of_two() {
+        let path = bc_fs::escape(twice);
         return Err(bad(
             what,
             format!("two different digests or sizes for {path}"),
@@ -72,9 +71,9 @@ pub fn import<W: Write>(
     }
     .to_json();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
-    for (path, digest, size) in lines {
-        let mut entry = Entry::new(path, Kind::File);
-        (entry.digest, entry.size_alone) = (Some(digest), size);
+    for Line { path, digest, size } in lines.iter() {
+        let mut entry = Entry::new(path.to_vec(), Kind::File);
+        (entry.digest, entry.size_alone) = (Digest::new(digest), size);
         let message = match size {
             Some(_) => "the imported file holds no metadata but sizes",
             None => "the imported file holds no metadata",
@@ -98,7 +97,7 @@ fn at_line(what: &ImportOptions<'_>, line: u64, message: &str) -> Error {
 }
 
 /// A path as an entry has it.
-fn path(what: &ImportOptions<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Error> {
+fn path<'p>(what: &ImportOptions<'_>, line: u64, path: &'p [u8]) -> Result<&'p [u8], Error> {
     let refused = |why: &str| {
         let path = bc_fs::escape(path);
         at_line(what, line, &format!("{why}: {path}"))
@@ -121,7 +120,7 @@ fn path(what: &ImportOptions<'_>, line: u64, path: &[u8]) -> Result<Vec<u8>, Err
         b"" => refused(&format!("{why}; give the prefix to strip")),
         _ => refused(why),
     })?;
-    Ok(stripped.to_vec())
+    Ok(stripped)
 }
 
 /// What of `path` lies below `prefix`, component by component: both absolute, or both relative.
@@ -165,7 +164,7 @@ fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm
         options.lengths = vec![algorithm.digest_len()];
     }
     let mut algorithm = what.algorithm;
-    let mut lines = Lines::new();
+    let mut lines = Lines::default();
     let mut reader = Reader::new(input, options).map_err(|error| bad(what, error.to_string()))?;
     while let Some(item) = reader
         .read()
@@ -184,7 +183,7 @@ fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm
             let why = "which algorithm? name it, or keep to one";
             return Err(at_line(what, record.line, why));
         };
-        lines.push((path(what, record.line, &record.path)?, digest, None));
+        lines.push(path(what, record.line, &record.path)?, &digest, None);
     }
     match (algorithm, lines.is_empty()) {
         (Some(algorithm), false) => Ok((algorithm, lines)),
@@ -235,7 +234,7 @@ fn hashdeep(
 ) -> Result<(Algorithm, Lines), Error> {
     let mut column: Option<(usize, Algorithm)> = None;
     let mut columns = 0;
-    let mut lines = Lines::new();
+    let mut lines = Lines::default();
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -280,7 +279,7 @@ fn hashdeep(
         let (Some(digest), Some(name), Some(size)) = (digest, fields.get(columns - 1), size) else {
             return Err(at_line(what, number, "not a line of hashdeep"));
         };
-        lines.push((path(what, number, name)?, digest, Some(size)));
+        lines.push(path(what, number, name)?, &digest, Some(size));
     }
     match column {
         Some((_, algorithm)) if !lines.is_empty() => Ok((algorithm, lines)),

@@ -1,10 +1,11 @@
 //! Manifests as input: opened once, readable as often as needed, checked
 //! against their trailer before anything is done with them.
 
+pub(crate) mod lines;
 mod piped;
 
 use std::fs::File;
-use std::io::{self, BufRead, Cursor, Read};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -21,6 +22,8 @@ use crate::error::{Error, ErrorKind};
 use crate::manifest_stream::{
     BATCH, BATCHES, End, Lines, ManifestStream, Message, Prefetch, fill, problems,
 };
+use crate::passing::Passing;
+use lines::{Input, Plain};
 
 /// What to do with a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -58,20 +61,45 @@ enum Source {
     Memory(Arc<[u8]>),
 }
 
-/// Reads a file from its beginning without moving its offset, so that two can
-/// read at once.
-struct FromStart {
-    file: Arc<File>,
-    offset: u64,
+/// Bytes as they lie there. No offset is moved, so that several can read at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes {
+    source: Source,
     cancel: Cancel,
+}
+
+impl Bytes {
+    /// As much as is there, up to the length of `buffer`; nothing at the end.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        match &self.source {
+            Source::File(file) => file.read_at(buffer, offset),
+            Source::Memory(bytes) => {
+                let from = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+                (&bytes[from..]).read(buffer)
+            }
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        match &self.source {
+            Source::File(file) => Ok(file.metadata()?.len()),
+            Source::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+}
+
+/// Reads them from the first on.
+struct FromStart {
+    bytes: Bytes,
+    offset: u64,
 }
 
 impl Read for FromStart {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            return Err(io::Error::other("cancelled"));
-        }
-        let count = self.file.read_at(buffer, self.offset)?;
+        let count = self.bytes.read_at(buffer, self.offset)?;
         self.offset += count as u64;
         Ok(count)
     }
@@ -232,16 +260,29 @@ impl ManifestFile {
             .map_err(|error| self.bad(format!("{error}")))
     }
 
-    fn lines(&self) -> Result<Box<dyn BufRead + Send>, Error> {
-        let lines = match &self.source {
-            Source::File(file) => compress::open(FromStart {
-                file: Arc::clone(file),
-                offset: 0,
-                cancel: self.cancel.clone(),
-            }),
-            Source::Memory(bytes) => compress::open(Cursor::new(Arc::clone(bytes))),
-        };
-        lines.map_err(|error| self.unreadable(&error))
+    fn bytes(&self) -> Bytes {
+        Bytes {
+            source: self.source.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Its bytes and how many they are, where they are lines as they lie there.
+    pub(crate) fn plain(&self) -> Option<(Bytes, u64)> {
+        let bytes = self.bytes();
+        let len = bytes.len().ok()?;
+        (!self.is_compressed()).then_some((bytes, len))
+    }
+
+    fn lines(&self) -> Result<Input, Error> {
+        let bytes = self.bytes();
+        if !self.is_compressed() {
+            return Ok(Input::Plain(Plain::new(bytes)));
+        }
+        let unpacked = compress::open(FromStart { bytes, offset: 0 });
+        unpacked
+            .map(Input::Unpacked)
+            .map_err(|error| self.unreadable(&error))
     }
 
     /// The entries from the first on. [`ManifestStream::prove`] must be asked before
@@ -283,9 +324,10 @@ impl ManifestFile {
         let header = self.header()?;
         let (sender, receiver) = sync_channel(BATCHES);
         let (back, used) = channel();
+        let (go, runs) = channel();
         let file = self.clone();
         let work = move || {
-            let last = match file.send_all(trust, &sender, &used) {
+            let last = match file.send_all(trust, &sender, &used, &runs) {
                 Ok(problems) => Message::Done(problems),
                 Err(error) => Message::Failed(error),
             };
@@ -296,7 +338,7 @@ impl ManifestFile {
         if thread.spawn(work).is_err() {
             return Ok(None);
         }
-        Ok(Some(ManifestStream::prefetched(header, receiver, back)))
+        Ok(Some(ManifestStream::prefetched(header, receiver, back, go)))
     }
 
     fn send_all(
@@ -304,15 +346,18 @@ impl ManifestFile {
         trust: Trust,
         sender: &SyncSender<Message>,
         used: &Receiver<Vec<Entry>>,
+        runs: &Receiver<Passing>,
     ) -> Result<Vec<String>, Error> {
         if trust == Trust::Checked {
             self.check()?;
         }
         let mut listens = sender.send(Message::Proven).is_ok();
         let mut reader = self.reader(trust)?;
+        // Without an answer every line is wanted.
+        let mut passing = runs.recv().unwrap_or_default();
         while listens {
             let mut batch = used.try_recv().unwrap_or_default();
-            let (count, end) = fill(&mut reader, &mut batch, BATCH);
+            let (count, end) = fill(&mut reader, &mut passing, &mut batch, BATCH);
             listens = sender.send(Message::Batch(batch, count)).is_ok();
             match end {
                 End::No => {}

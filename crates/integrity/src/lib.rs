@@ -14,15 +14,16 @@
 //! How it flows: `tree` walks; `hashing` reads all files through one plan and
 //! hands digests back in path order, window by window, while reading goes on;
 //! `entry_loader` joins stat, digest, link target and attributes of each entry;
-//! `input` and `manifest_stream` stream the old manifest beside it; `judge` judges
-//! two entries of one path; `compare` reports in order and finds moves.
+//! `input` and `manifest_stream` stream the old manifest beside it; where nothing is read,
+//! `runs` finds what of it is as the walk has found it, and `join` has only the rest looked
+//! at; `judge` judges two entries of one path; `compare` reports in order and finds moves.
 //!
 //! Invariants:
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
 //!   [`ComparisonSummary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
-//!   file read ahead; and 40 bytes for each file that only one side has, for
+//!   file read ahead; and 36 bytes for each file that only one side has, for
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
@@ -105,14 +106,17 @@ mod hashing;
 mod hint;
 mod import;
 mod input;
+mod join;
 pub mod judge;
 mod manifest_stream;
 mod mounts;
 mod moves;
 mod options;
+mod passing;
 mod place;
 pub mod report;
 mod reread;
+mod runs;
 mod spill_buffer;
 mod summary;
 mod swaps;

@@ -7,13 +7,15 @@
 //! every CPU busy anyway.
 
 use std::cmp::Ordering;
-use std::io::BufRead;
 use std::sync::mpsc::{Receiver, Sender};
 
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
+use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
+use crate::input::lines::Input;
 use crate::options::Work;
+use crate::passing::{Passing, Run};
 
 /// Whether a manifest is read by a thread of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,7 +45,7 @@ pub(crate) const BATCHES: usize = 4;
 const BATCH_BYTES: usize = 128 << 10;
 
 /// A manifest's lines, wherever they come from.
-pub(crate) type Lines = Reader<Box<dyn BufRead + Send>>;
+pub(crate) type Lines = Reader<Input>;
 
 /// What the thread that reads a manifest says.
 pub(crate) enum Message {
@@ -64,12 +66,22 @@ pub(crate) enum End {
 }
 
 /// Reads up to `most` entries into `batch`, using the entries that are there
-/// again; returns how many were read.
-pub(crate) fn fill(lines: &mut Lines, batch: &mut Vec<Entry>, most: usize) -> (usize, End) {
+/// again; returns how many were read. What is to be passed over is none of them.
+pub(crate) fn fill(
+    lines: &mut Lines,
+    passing: &mut Passing,
+    batch: &mut Vec<Entry>,
+    most: usize,
+) -> (usize, End) {
     let mut bytes = 0;
     for count in 0..most {
         if bytes >= BATCH_BYTES {
             return (count, End::No);
+        }
+        match passing.pass(lines) {
+            Ok(Flow::Continue) => {}
+            Ok(Flow::Stop) => return (count, End::Yes),
+            Err(error) => return (count, End::Failed(error)),
         }
         if count == batch.len() {
             batch.push(Entry::new(Vec::new(), Kind::File));
@@ -109,10 +121,12 @@ pub(crate) struct ManifestStream {
 pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
 
 enum Stream {
-    Direct(Box<Lines>, Blame),
+    Direct(Box<(Lines, Passing)>, Blame),
     Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
+        /// The thread waits for it behind the proof.
+        go: Option<Sender<Passing>>,
     },
 }
 
@@ -120,7 +134,8 @@ impl ManifestStream {
     /// Reads in the caller's thread, an entry at a time.
     pub(crate) fn direct(lines: Lines, blame: Blame) -> ManifestStream {
         let header = lines.header().clone();
-        ManifestStream::new(header, Stream::Direct(Box::new(lines), blame))
+        let direct = Box::new((lines, Passing::default()));
+        ManifestStream::new(header, Stream::Direct(direct, blame))
     }
 
     /// Takes what a thread sends, and sends batches back.
@@ -128,8 +143,31 @@ impl ManifestStream {
         header: Header,
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
+        go: Sender<Passing>,
     ) -> ManifestStream {
-        ManifestStream::new(header, Stream::Prefetched { receiver, back })
+        let go = Some(go);
+        ManifestStream::new(header, Stream::Prefetched { receiver, back, go })
+    }
+
+    /// Leaves entries out, before the first is taken.
+    pub(crate) fn leave_out(&mut self, what: Passing) {
+        match &mut self.source {
+            Stream::Direct(direct, _) => direct.1 = what,
+            Stream::Prefetched { go, .. } => {
+                // If it has ended it says why.
+                let _ = go.take().map(|go| go.send(what));
+            }
+        }
+    }
+
+    /// Nothing but the entries of `run`, before the first is taken, of one that reads in the
+    /// caller's thread.
+    pub(crate) fn only(mut self, run: &Run) -> ManifestStream {
+        if let Stream::Direct(direct, _) = &mut self.source {
+            let (lines, passing) = &mut **direct;
+            *passing = Passing::all_but(run, lines);
+        }
+        self
     }
 
     fn new(header: Header, source: Stream) -> ManifestStream {
@@ -162,12 +200,17 @@ impl ManifestStream {
 
     /// Makes the next entry the one at `taken`, unless there is none.
     fn fill(&mut self) -> Result<(), Error> {
+        if let Stream::Prefetched { go, .. } = &mut self.source {
+            // Nothing is left out, unless it was said before.
+            *go = None;
+        }
         while self.taken == self.count && !self.over {
             self.taken = 0;
             self.count = 0;
             match &mut self.source {
-                Stream::Direct(lines, blame) => {
-                    let (count, end) = fill(lines, &mut self.batch, 1);
+                Stream::Direct(direct, blame) => {
+                    let (lines, passing) = &mut **direct;
+                    let (count, end) = fill(lines, passing, &mut self.batch, 1);
                     self.count = count;
                     match end {
                         End::No => {}
@@ -178,7 +221,7 @@ impl ManifestStream {
                         End::Failed(error) => return Err(blame(&error)),
                     }
                 }
-                Stream::Prefetched { receiver, back } => match receiver.recv() {
+                Stream::Prefetched { receiver, back, .. } => match receiver.recv() {
                     Ok(Message::Proven) => {}
                     Ok(Message::Batch(batch, count)) => {
                         let used = std::mem::replace(&mut self.batch, batch);
@@ -220,6 +263,11 @@ impl ManifestStream {
         };
         self.taken += 1;
         Ok(next.map(|entry| (position, entry)))
+    }
+
+    /// The next entry if its path comes before `path`.
+    pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
+        self.take_if(|entry| path_order(&entry.path, path).is_lt())
     }
 
     /// The next entry if it has this path.
@@ -291,7 +339,7 @@ mod tests {
         let mut lines = manifest(&paths).reader(Trust::Checked).unwrap();
         let (mut batch, mut counts, mut seen) = (Vec::new(), Vec::new(), 0);
         loop {
-            let (count, end) = fill(&mut lines, &mut batch, BATCH);
+            let (count, end) = fill(&mut lines, &mut Passing::default(), &mut batch, BATCH);
             let bytes: usize = batch[..count].iter().map(|entry| entry.path.len()).sum();
             let last = batch[..count].last().map_or(0, |entry| entry.path.len());
             assert!(bytes - last < BATCH_BYTES);

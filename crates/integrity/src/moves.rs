@@ -12,20 +12,37 @@ use bc_manifest::time::is_beyond;
 
 use crate::entry_ref::EntryRef;
 
-/// One side of a possible move. 40 bytes, whatever the length of the path.
+/// One side of a possible move. 36 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// The first 16 bytes of the digest; a short one is followed by the size,
     /// since it alone says little.
     key: [u8; 16],
     /// Hash of the base name: only prefers one pair to another.
-    name: u64,
+    name: u32,
     /// Hash of inode, size and mtime: which file it was, whatever its content; 0 where the number
     /// does not stand for a file for good.
-    file: u64,
+    file: Word,
     /// Which record of the report it is, four times, 2 more for a name that both sides have, and
     /// 1 more on the added side.
-    record: u64,
+    record: Word,
+}
+
+/// A number of 64 bits in halves, the higher one first, so that it needs not begin at a multiple of
+/// eight bytes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Word([u32; 2]);
+
+impl From<u64> for Word {
+    fn from(number: u64) -> Word {
+        Word([(number >> 32) as u32, number as u32])
+    }
+}
+
+impl From<Word> for u64 {
+    fn from(Word([high, low]): Word) -> u64 {
+        u64::from(high) << 32 | u64::from(low)
+    }
 }
 
 /// What stands for a content of so many bytes, if there is any.
@@ -71,33 +88,37 @@ impl Candidate {
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(Candidate {
             key,
-            name: hash_of(base),
-            file: match numbers {
+            name: hash_of(base) as u32,
+            file: Word::from(match numbers {
                 Numbers::Stable
                     if file.ino.is_some() && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
                 {
                     hash_of((file.ino, size, file.mtime_ns))
                 }
                 Numbers::Stable | Numbers::Moving => 0,
-            },
-            record: record * 4 + u64::from(side == Side::Added),
+            }),
+            record: Word::from(record * 4 + u64::from(side == Side::Added)),
         })
     }
 
     /// One whose name another file had before or has now: no move, but it may be damaged.
     pub(crate) fn of_a_kept_name(self) -> Candidate {
         Candidate {
-            record: self.record | 2,
+            record: Word::from(self.number() | 2),
             ..self
         }
     }
 
+    fn number(&self) -> u64 {
+        self.record.into()
+    }
+
     fn has_a_kept_name(&self) -> bool {
-        self.record & 2 != 0
+        self.number() & 2 != 0
     }
 
     fn side(&self) -> Side {
-        if self.record.is_multiple_of(2) {
+        if self.number().is_multiple_of(2) {
             Side::Removed
         } else {
             Side::Added
@@ -105,19 +126,44 @@ impl Candidate {
     }
 
     fn record(&self) -> u64 {
-        self.record / 4
+        self.number() / 4
     }
 }
 
-/// Records of a removed and an added file that are one file moved.
+/// Records of a removed and an added file that are one file moved. 16 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pair {
-    pub(crate) removed: u64,
-    pub(crate) added: u64,
+    /// The record of the removed one, four times, 2 more for a name that was kept, and 1 more for
+    /// damage.
+    removed: u64,
+    added: u64,
+}
+
+impl Pair {
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed / 4
+    }
+
+    pub(crate) fn added(&self) -> u64 {
+        self.added
+    }
+
     /// With other content: the hash has to be confirmed.
-    pub(crate) damaged: bool,
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.removed & 1 != 0
+    }
+
     /// Another file has the old name now, or had the new one.
-    pub(crate) kept_name: bool,
+    pub(crate) fn has_a_kept_name(&self) -> bool {
+        self.removed & 2 != 0
+    }
+
+    fn damaged(self) -> Pair {
+        Pair {
+            removed: self.removed | 1,
+            ..self
+        }
+    }
 }
 
 /// Fixed keys: the same pairs on every run.
@@ -151,9 +197,34 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
     pairs
 }
 
-/// Pairs what looks like one file with two contents. Where the file has its old content under any
-/// of its new names (two disks may well have the same numbers), that is a move and nothing else.
+/// Would there be any pair?
+pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
+    if !damaged(candidates).0.is_empty() {
+        return true;
+    }
+    candidates.sort_unstable_by_key(|c| (c.key, c.side()));
+    let mut same = candidates.chunk_by(|a, b| a.key == b.key);
+    same.any(|same| {
+        let has = |side| {
+            same.iter()
+                .any(|c| c.side() == side && !c.has_a_kept_name())
+        };
+        has(Side::Removed) && has(Side::Added)
+    })
+}
+
+/// Takes out what looks like one file with two contents, in pairs.
 fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
+    let (pairs, mut taken) = damaged(candidates);
+    taken.sort_unstable();
+    candidates.retain(|c| taken.binary_search(&c.record).is_err());
+    pairs
+}
+
+/// Pairs what looks like one file with two contents, and gives the records of both. Where the file
+/// has its old content under any of its new names (two disks may well have the same numbers), that
+/// is a move and nothing else.
+fn damaged(candidates: &mut [Candidate]) -> (Vec<Pair>, Vec<Word>) {
     candidates.sort_unstable_by_key(|c| (c.file, c.side(), c.record));
     let mut pairs = Vec::new();
     let mut taken = Vec::new();
@@ -163,7 +234,7 @@ fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
             let differs = |c: &&Candidate| other.iter().all(|o| o.key != c.key);
             of.iter().filter(differs).copied().collect()
         };
-        if removed.is_empty() || added.is_empty() || same[0].file == 0 {
+        if removed.is_empty() || added.is_empty() || same[0].file == Word::from(0) {
             continue;
         }
         let (removed, added) = (without(removed, added), without(added, removed));
@@ -173,22 +244,18 @@ fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
                 .zip(&added)
                 .flat_map(|(r, a)| [r.record, a.record]),
         );
-        pairs.extend(zip(&removed, &added).map(|pair| Pair {
-            damaged: true,
-            ..pair
-        }));
+        pairs.extend(zip(&removed, &added).map(Pair::damaged));
     }
-    taken.sort_unstable();
-    candidates.retain(|c| taken.binary_search(&c.record).is_err());
-    pairs
+    (pairs, taken)
 }
 
 fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
-    let pair = |(r, a): (&Candidate, &Candidate)| Pair {
-        removed: r.record(),
-        added: a.record(),
-        damaged: false,
-        kept_name: r.has_a_kept_name() || a.has_a_kept_name(),
+    let pair = |(r, a): (&Candidate, &Candidate)| {
+        let kept_name = r.has_a_kept_name() || a.has_a_kept_name();
+        Pair {
+            removed: r.record() * 4 + 2 * u64::from(kept_name),
+            added: a.record(),
+        }
     };
     removed.iter().zip(added).map(pair)
 }
@@ -204,9 +271,12 @@ mod tests {
             // Each a file of its own.
             candidate(side, path, digest, (nth, size, 0), nth)
         };
-        let found = pair((0..).zip(files).filter_map(of).collect());
-        assert!(found.iter().all(|pair| !pair.damaged));
-        found.into_iter().map(|p| (p.removed, p.added)).collect()
+        let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
+        let any = any_pair(&mut all.clone());
+        let found = pair(all);
+        assert_eq!(any, !found.is_empty());
+        assert!(found.iter().all(|pair| !pair.is_damaged()));
+        found.iter().map(|p| (p.removed(), p.added())).collect()
     }
 
     fn candidate(
@@ -232,10 +302,13 @@ mod tests {
     /// The pairs of these: removed, added, damaged.
     fn files(files: &[(Side, &[u8], File)]) -> Vec<(u64, u64, bool)> {
         let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
-        let found = pair((0..).zip(files).filter_map(of).collect());
+        let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
+        let any = any_pair(&mut all.clone());
+        let found = pair(all);
+        assert_eq!(any, !found.is_empty());
         found
-            .into_iter()
-            .map(|p| (p.removed, p.added, p.damaged))
+            .iter()
+            .map(|p| (p.removed(), p.added(), p.is_damaged()))
             .collect()
     }
 

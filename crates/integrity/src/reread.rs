@@ -109,25 +109,29 @@ fn parse(text: &str) -> Option<Reread> {
     Duration::try_from_secs_f64(time).ok().map(Reread::For)
 }
 
-/// An unchanged file. 24 bytes.
+/// An unchanged file. 16 bytes; its size is known to others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// The run that tried it last, 0 if none did.
     pub(crate) run: u32,
     /// When it was last tried, in nanoseconds since 1970.
     pub(crate) last: i64,
-    pub(crate) size: u64,
     pub(crate) entry: EntryId,
 }
 
 /// Those to read, the least recently tried first; of a time limit all, to
-/// be read in this order until it is over.
+/// be read in this order until it is over. `size` tells the size of an entry in bytes.
 ///
 /// Runs are counted, so that no clock keeps a file from its turn: what was tried goes to the end of
 /// the line, whatever time that was. Times order those of one run, and those that no run has tried
 /// since they are counted. There, a time after `now` was stamped by a clock that was wrong, then or
 /// now, and counts as never; those go by how far ahead they are.
-pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread, now: i64) -> Vec<EntryId> {
+pub(crate) fn choose(
+    mut candidates: Vec<Candidate>,
+    size: impl Fn(EntryId) -> u64,
+    reread: Reread,
+    now: i64,
+) -> Vec<EntryId> {
     // Ties in path order, so that a scrub goes on where the last one stopped.
     let never = |c: &Candidate| c.last > now;
     candidates.sort_unstable_by_key(|c| match never(c) {
@@ -135,7 +139,7 @@ pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread, now: i64) -
         false => (c.run, true, c.last, c.entry),
     });
     // A byte for the name: a part of many empty files is a part all the same.
-    let cost = |c: &Candidate| u128::from(c.size) + 1;
+    let cost = |c: &Candidate| u128::from(size(c.entry)) + 1;
     let total: u128 = candidates.iter().map(cost).sum();
     let limit = match reread {
         Reread::None => 0,
@@ -152,7 +156,7 @@ pub(crate) fn choose(mut candidates: Vec<Candidate>, reread: Reread, now: i64) -
     let chosen = candidates.iter().take_while(|candidate| {
         let takes = sum < limit;
         sum += match reread {
-            Reread::Bytes(_) => u128::from(candidate.size),
+            Reread::Bytes(_) => u128::from(size(candidate.entry)),
             _ => cost(candidate),
         };
         takes
@@ -232,20 +236,21 @@ mod tests {
 
     #[test]
     fn the_least_recently_verified_come_first() {
-        let candidate = |last, size, entry| Candidate {
+        let candidate = |last, entry| Candidate {
             run: 0,
             last,
-            size,
             entry: EntryId(entry),
         };
         let all = vec![
-            candidate(9, 10, 0),
-            candidate(5, 10, 1),
-            candidate(5, 10, 2),
-            candidate(7, 0, 3),
+            candidate(9, 0),
+            candidate(5, 1),
+            candidate(5, 2),
+            candidate(7, 3),
         ];
+        let sizes = [10, 10, 10, 0];
+        let size = |id: EntryId| sizes[id.0 as usize];
         let ids = |reread| {
-            choose(all.clone(), reread, 9)
+            choose(all.clone(), size, reread, 9)
                 .iter()
                 .map(|id| id.0)
                 .collect::<Vec<_>>()
@@ -264,10 +269,9 @@ mod tests {
         let all = (0..).zip(all).map(|(entry, (run, last))| Candidate {
             run,
             last,
-            size: 1,
             entry: EntryId(entry),
         });
-        let order = choose(all.collect(), Reread::Fraction(1.0), 7);
+        let order = choose(all.collect(), |_| 1, Reread::Fraction(1.0), 7);
         let order: Vec<u32> = order.iter().map(|id| id.0).collect();
         assert_eq!(order, [4, 1, 2, 3, 0]);
     }
@@ -278,10 +282,9 @@ mod tests {
         let all = (0..).zip(times).map(|(entry, last)| Candidate {
             run: 0,
             last,
-            size: 1,
             entry: EntryId(entry),
         });
-        let order = choose(all.collect(), Reread::Fraction(1.0), 7);
+        let order = choose(all.collect(), |_| 1, Reread::Fraction(1.0), 7);
         let order: Vec<u32> = order.iter().map(|id| id.0).collect();
         assert_eq!(order, [6, 5, 4, 0, 1, 2, 3]);
     }

@@ -17,7 +17,7 @@ use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::Field;
 
 /// Bytes kept in memory.
-const KEPT: usize = 32 << 20;
+const KEPT: usize = 4 << 20;
 
 /// A file without a name in the temporary directory, where there can be one.
 pub(crate) fn nameless() -> Option<File> {

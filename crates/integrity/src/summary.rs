@@ -59,7 +59,11 @@ pub struct ComparisonSummary {
 
 impl ComparisonSummary {
     pub(crate) fn add(&mut self, class: Class) {
-        self.counts[class as usize] += 1;
+        self.add_many(class, 1);
+    }
+
+    pub(crate) fn add_many(&mut self, class: Class, paths: u64) {
+        self.counts[class as usize] += paths;
     }
 
     /// The summary of two sides of so many entries without any difference.

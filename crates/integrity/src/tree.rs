@@ -246,6 +246,27 @@ impl Tree {
         (found == path).then_some(id)
     }
 
+    /// The entry of a path, or the first behind it where there is none.
+    pub(crate) fn place_of(&self, path: &[u8]) -> Result<u32, u32> {
+        let (EntryId(id), found) = self.first_from(path);
+        if found == path { Ok(id) } else { Err(id) }
+    }
+
+    /// Entries of which more is known than what `stat` says, and those beside which something is of
+    /// which less is: the root, mount points, what could not be read. In order.
+    pub(crate) fn apart(&self) -> Vec<u32> {
+        let mounts = self.mounted.keys().chain(self.empty_mounts.keys());
+        let known = mounts.chain(self.failures.keys()).map(|id| id.0);
+        let root = self.root().map(|_| 0);
+        // What lies behind the last one comes with it.
+        let last = (self.listing.len() as u32).saturating_sub(1);
+        let unlisted = self.unlisted.iter().map(|entry| entry.before.min(last));
+        let mut all: Vec<u32> = known.chain(root).chain(unlisted).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The first entry that does not come before `path`, and its path, which is empty behind the
     /// last one.
     fn first_from(&self, path: &[u8]) -> (EntryId, Vec<u8>) {

@@ -90,6 +90,11 @@ impl Unmounted {
         }
     }
 
+    /// Is there any so far?
+    pub(crate) fn any(&self) -> bool {
+        !self.below.is_empty() || !self.foreign.is_empty()
+    }
+
     /// Does `path` lie below one of them?
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
         // Of paths that do not hold one another only the last before it can.
@@ -121,6 +126,11 @@ impl Place {
 }
 
 impl Replaced {
+    /// Is there none?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A path of both sides, in path order, and what is mounted on it now, with its inode number.
     pub(crate) fn see(
         &mut self,

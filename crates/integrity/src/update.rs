@@ -157,7 +157,7 @@ pub fn update(
     let elsewhere = is_elsewhere(&tree, &header);
     let home = place::is_at_home(&tree, &header, elsewhere);
     let mut plan = Plan::new(&tree, elsewhere, home);
-    plan.make(old, manifest.directory(), &options, what, work)?;
+    plan.make(old, &manifest, &options, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful
@@ -172,7 +172,9 @@ pub fn update(
             format!("nothing of {recorded} is found there: another directory? --force to go on");
         return Err(Error::at(ErrorKind::Refused, what.root.as_bytes(), message));
     }
-    let chosen = choose(std::mem::take(&mut plan.candidates), what.reread, what.now);
+    let size = |id| tree.listing.size(id).unwrap_or(0);
+    let candidates = std::mem::take(&mut plan.candidates);
+    let chosen = choose(candidates, size, what.reread, what.now);
     plan.differs |= !chosen.is_empty() || elsewhere;
 
     chosen.iter().for_each(|id| plan.read(*id));

@@ -16,9 +16,11 @@ use crate::fields::{CompareRules, Field};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
+use crate::join::{Same, Sides, join};
 use crate::judge::describe;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::options::{RootCheck, TreeOptions, Work};
+use crate::passing::Run;
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
@@ -122,14 +124,18 @@ pub fn verify(
             },
         )?;
     } else {
-        flow = loader.all(work.cancel, |present| merge.present(present))?;
+        let same = match (what.trust, what.detail) {
+            (Trust::Checked, Detail::Changes | Detail::First) => Same::Counted,
+            (Trust::Forced, _) | (_, Detail::All) => Same::Shown,
+        };
+        flow = join(&mut merge, &mut loader, what.manifest, same, work)?;
     }
     if flow == Flow::Continue {
         merge.rest()?;
     }
     let Merge {
         old,
-        comparison,
+        mut comparison,
         mut hints,
         ..
     } = merge;
@@ -231,7 +237,26 @@ struct Merge<'a, 's> {
     hints: Hints<'a>,
 }
 
-impl Merge<'_, '_> {
+impl Sides for Merge<'_, '_> {
+    fn old(&mut self) -> &mut ManifestStream {
+        &mut self.old
+    }
+
+    fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
+        while let Some(entry) = self.old.take_before(path)? {
+            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+            if self.comparison.flow() == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn same(&mut self, run: &Run) -> bool {
+        // They may lie below one.
+        !self.unmounted.any() && self.comparison.same(run.entries(), run.files)
+    }
+
     fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error> {
         let entry = loop {
             match self.old.take_up_to(new.path)? {
@@ -268,7 +293,9 @@ impl Merge<'_, '_> {
         reported.map_err(|error| report_failed(&error))?;
         Ok(self.comparison.flow())
     }
+}
 
+impl Merge<'_, '_> {
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
             gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;

@@ -1,4 +1,5 @@
-//! Writes and reads an integrity manifest in memory and prints entries per second:
+//! Writes and reads an integrity manifest in memory, holds its lines against what they should say,
+//! and prints entries per second:
 //! `cargo run --release -p bc-manifest --example integrity_throughput [ENTRIES]`.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "its output is the result")]
@@ -6,7 +7,9 @@
 use std::time::Instant;
 
 use bc_manifest::Digest;
-use bc_manifest::integrity::{Entry, Header, Kind, Meta, Policy, Reader, Writer};
+use bc_manifest::integrity::{
+    Entry, Expected, Header, Kind, Matcher, Meta, Policy, Reader, Writer,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u64 = std::env::args()
@@ -15,23 +18,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut entry = Entry::new(Vec::new(), Kind::File);
     entry.digest = Digest::new(&[0x5a; 32]);
     let started = Instant::now();
-    let mut writer = Writer::new(Vec::new(), &Header::new("sha256", "0.1.0"))?;
+    let header = Header::new("sha256", "0.1.0");
+    let mut writer = Writer::new(Vec::new(), &header)?;
     for index in 0..count {
-        entry.path = format!(
-            "usr/share/some/package/{:03}/file-{index:09}.txt",
-            index / 20_000
-        )
-        .into_bytes();
-        entry.meta = Some(Meta {
-            size: index % 70_000,
-            mode: 0o100_644,
-            uid: 1000,
-            gid: 1000,
-            mtime_ns: 1_795_229_497_123_456_789 + index as i64,
-            ctime_ns: 1_795_229_497_123_456_789 + index as i64,
-            ino: 10_000_000 + index,
-            nlink: 1,
-        });
+        entry.path = [dir(index), name(index)].concat().into_bytes();
+        entry.meta = Some(meta(index));
         writer.write(&entry)?;
     }
     let (bytes, _) = writer.finish()?;
@@ -52,5 +43,52 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "read {read} entries: {:.2} M entries/s",
         read as f64 / started.elapsed().as_secs_f64() / 1e6
     );
+
+    let names: Vec<String> = (0..count).map(name).collect();
+    let started = Instant::now();
+    let mut matcher = Matcher::new(&header);
+    let mut rest = &bytes[bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0) + 1..];
+    for (index, name) in (0..).zip(&names) {
+        if index % DIR == 0 {
+            matcher.enter(dir(index).as_bytes());
+        }
+        let expected = Expected {
+            name: name.as_bytes(),
+            kind: Kind::File,
+            meta: meta(index),
+        };
+        let found = matcher
+            .line(rest, &expected)
+            .ok_or("a line says something else")?;
+        rest = &rest[found.len..];
+    }
+    println!(
+        "matched {count} entries: {:.2} M entries/s",
+        count as f64 / started.elapsed().as_secs_f64() / 1e6
+    );
     Ok(())
+}
+
+/// Files of a directory.
+const DIR: u64 = 20_000;
+
+fn dir(index: u64) -> String {
+    format!("usr/share/some/package/{:03}/", index / DIR)
+}
+
+fn name(index: u64) -> String {
+    format!("file-{index:09}.txt")
+}
+
+fn meta(index: u64) -> Meta {
+    Meta {
+        size: index % 70_000,
+        mode: 0o100_644,
+        uid: 1000,
+        gid: 1000,
+        mtime_ns: 1_795_229_497_123_456_789 + index as i64,
+        ctime_ns: 1_795_229_497_123_456_789 + index as i64,
+        ino: 10_000_000 + index,
+        nlink: 1,
+    }
 }

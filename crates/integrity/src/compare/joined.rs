@@ -10,10 +10,10 @@ use crate::spill_buffer::SpillBuffer;
 
 /// Are the two sides of a pair one file? Of damaged ones only a hash says so.
 pub(super) fn is_confirmed(buffer: &SpillBuffer, pair: &Pair) -> io::Result<bool> {
-    if !pair.damaged {
+    if !pair.is_damaged() {
         return Ok(true);
     }
-    let (removed, added) = (buffer.get(pair.removed)?, buffer.get(pair.added)?);
+    let (removed, added) = (buffer.get(pair.removed())?, buffer.get(pair.added())?);
     let same = |field| {
         let (before, after) = (found(&removed, field), found(&added, field));
         matches!((before, after), (Some(before), Some(after)) if before.old == after.new)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::parse_rfc3339;
-use bc_walk::{EntryId, Identity};
+use bc_walk::EntryId;
 
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
@@ -14,9 +14,12 @@ use crate::compare::Flow;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::Error;
+use crate::input::{ManifestFile, Trust};
+use crate::join::{Same, Sides, join};
 use crate::judge::judge;
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::options::{TreeOptions, Work};
+use crate::passing::Run;
 use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
@@ -125,8 +128,8 @@ impl<'a> Plan<'a> {
 
     pub(super) fn make(
         &mut self,
-        mut old: ManifestStream,
-        touched: Option<Identity>,
+        old: ManifestStream,
+        manifest: &ManifestFile,
         options: &TreeOptions,
         what: &UpdateOptions<'_>,
         work: &Work<'_>,
@@ -142,41 +145,25 @@ impl<'a> Plan<'a> {
         if old.header().mount_root.is_some() {
             self.knows = Knows::All;
         }
-        let mut unmounted = Unmounted::new(what.root_check);
-        let mut loader = EntryLoader::new(self.tree, options.xattrs, touched, work);
-        loader.all(work.cancel, |new| {
-            let entry = loop {
-                match old.take_up_to(new.path)? {
-                    Some((Position::Before, entry)) => self.gone(entry, &mut unmounted),
-                    Some((Position::At, entry)) => break Some(entry),
-                    None => break None,
-                }
-            };
-            match entry {
-                Some(entry) => {
-                    self.count_run(entry);
-                    match unmounted.see(entry, Some(new)) {
-                        Lost::No => self.both(entry, new, made, what),
-                        Lost::Here | Lost::Below | Lost::Nowhere => {
-                            self.seen += 1;
-                            self.tell = true;
-                        }
-                    }
-                }
-                None if unmounted.covers(new.path) => self.tell = true,
-                None => {
-                    self.differs = true;
-                    if let (Some(id), Kind::File) = (new.id, new.view.kind) {
-                        self.read(id);
-                        // Where numbers move, an old one may have come to another file.
-                        if self.judge.has_stable_numbers(id) {
-                            self.renames.added(id, &new.view);
-                        }
-                    }
-                }
-            }
-            Ok(Flow::Continue)
-        })?;
+        // To be read again, or to be told from copies, each has to be looked at.
+        let counts = what.trust == Trust::Checked
+            && what.reread == Reread::None
+            && !self.judge.is_elsewhere();
+        let mut loader = EntryLoader::new(self.tree, options.xattrs, manifest.directory(), work);
+        let mut pass = Pass {
+            plan: self,
+            old,
+            unmounted: Unmounted::new(what.root_check),
+            made,
+            what,
+        };
+        let same = if counts { Same::Counted } else { Same::Shown };
+        join(&mut pass, &mut loader, manifest, same, work)?;
+        let Pass {
+            mut old,
+            mut unmounted,
+            ..
+        } = pass;
         while let Some(entry) = old.take()? {
             self.gone(entry, &mut unmounted);
         }
@@ -206,6 +193,15 @@ impl<'a> Plan<'a> {
 
     fn count_run(&mut self, entry: &Entry) {
         self.last_run = self.last_run.max(entry.tried_run.unwrap_or(0));
+    }
+
+    /// As if each of them had been given to [`both`](Plan::both).
+    fn same(&mut self, run: &Run) {
+        self.last_run = self.last_run.max(run.tried_run);
+        self.seen += run.entries();
+        self.leaves += run.files;
+        self.found += run.files;
+        self.matches += run.files;
     }
 
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
@@ -305,7 +301,6 @@ impl<'a> Plan<'a> {
         }
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
-            let size = new.view.size.unwrap_or(0);
             if self.candidates.is_empty() {
                 // Grown step by step, it would be there twice for a moment. What turns out not to
                 // be needed is never touched.
@@ -314,10 +309,75 @@ impl<'a> Plan<'a> {
             self.candidates.push(Candidate {
                 run: entry.tried_run.unwrap_or(0),
                 last: last_tried(entry, made, what.now),
-                size,
                 entry: id,
             });
         }
+    }
+}
+
+/// The first pass over both sides.
+struct Pass<'p, 'a> {
+    plan: &'p mut Plan<'a>,
+    old: ManifestStream,
+    unmounted: Unmounted,
+    /// When the manifest was made.
+    made: i64,
+    what: &'p UpdateOptions<'p>,
+}
+
+impl Sides for Pass<'_, '_> {
+    fn old(&mut self) -> &mut ManifestStream {
+        &mut self.old
+    }
+
+    fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
+        while let Some(entry) = self.old.take_before(path)? {
+            self.plan.gone(entry, &mut self.unmounted);
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn same(&mut self, run: &Run) -> bool {
+        let tells = self.unmounted.any() || !self.plan.replaced.is_empty();
+        if !tells {
+            self.plan.same(run);
+        }
+        !tells
+    }
+
+    fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error> {
+        let (plan, unmounted) = (&mut *self.plan, &mut self.unmounted);
+        let entry = loop {
+            match self.old.take_up_to(new.path)? {
+                Some((Position::Before, entry)) => plan.gone(entry, unmounted),
+                Some((Position::At, entry)) => break Some(entry),
+                None => break None,
+            }
+        };
+        match entry {
+            Some(entry) => {
+                plan.count_run(entry);
+                match unmounted.see(entry, Some(new)) {
+                    Lost::No => plan.both(entry, new, self.made, self.what),
+                    Lost::Here | Lost::Below | Lost::Nowhere => {
+                        plan.seen += 1;
+                        plan.tell = true;
+                    }
+                }
+            }
+            None if unmounted.covers(new.path) => plan.tell = true,
+            None => {
+                plan.differs = true;
+                if let (Some(id), Kind::File) = (new.id, new.view.kind) {
+                    plan.read(id);
+                    // Where numbers move, an old one may have come to another file.
+                    if plan.judge.has_stable_numbers(id) {
+                        plan.renames.added(id, &new.view);
+                    }
+                }
+            }
+        }
+        Ok(Flow::Continue)
     }
 }
 

@@ -43,6 +43,11 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Whether the root is on another device than recorded.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
     /// Takes note of an entry that has its ctime still.
     pub(super) fn witness(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
         if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {

@@ -14,8 +14,16 @@ use crate::support::{
 };
 
 fn exported(manifest: &[u8], format: Foreign) -> (Vec<u8>, bc_integrity::Exported) {
+    exported_but(manifest, format, &mut |_| {})
+}
+
+fn exported_but(
+    manifest: &[u8],
+    format: Foreign,
+    inexpressible: &mut dyn FnMut(&[u8]),
+) -> (Vec<u8>, bc_integrity::Exported) {
     let file = ManifestFile::from_reader(b"m", manifest).unwrap();
-    export(&file, format, Trust::Checked, Vec::new()).unwrap()
+    export(&file, format, Trust::Checked, Vec::new(), inexpressible).unwrap()
 }
 
 fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, bc_integrity::Error> {
@@ -75,7 +83,7 @@ fn gnu_lines_satisfy_sha256sum() {
 fn hashdeep_audits_its_export() {
     let tree = sample();
     let (text, done) = exported(&manifest_of(tree.path()), Foreign::Hashdeep);
-    assert_eq!((done.entries, done.inexpressible.len()), (9, 0));
+    assert_eq!((done.entries, done.inexpressible), (9, 0));
     let known = tree.scratch("known");
     std::fs::write(&known, &text).unwrap();
     let Some(hashdeep) = tool("hashdeep") else {
@@ -112,12 +120,19 @@ fn hashdeep_audits_its_export() {
 fn hashdeep_has_no_way_to_write_a_newline() {
     let tree = TestTree::new();
     tree.write_bytes(b"new\nline", "8");
-    let (_, done) = exported(&manifest_of(tree.path()), Foreign::Hashdeep);
-    assert_eq!(done.inexpressible, [b"new\nline"]);
+    let mut paths = Vec::new();
+    let manifest = manifest_of(tree.path());
+    let (_, done) = exported_but(&manifest, Foreign::Hashdeep, &mut |path| {
+        paths.push(path.to_vec());
+    });
+    assert_eq!(
+        (done.inexpressible, paths),
+        (1, vec![b"new\nline".to_vec()])
+    );
     let (manifest, _) = create_with(tree.path(), Default::default(), Algorithm::Blake3, 1);
     let file = ManifestFile::from_reader(b"m", &manifest[..]).unwrap();
     for format in [Foreign::Hashdeep, Foreign::Mtree] {
-        let error = export(&file, format, Trust::Checked, Vec::new()).unwrap_err();
+        let error = export(&file, format, Trust::Checked, Vec::new(), &mut |_| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
     }
 }

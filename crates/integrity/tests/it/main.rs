@@ -9,6 +9,7 @@ mod classes;
 mod clocks;
 mod damage;
 mod foreign;
+mod large_manifests;
 mod recording;
 mod refusals;
 mod scrubbing;

@@ -3,9 +3,8 @@
 //! fields, errors, attributes) is left to that one.
 
 use super::entry::{Entry, Kind, Meta};
-use super::path::check_path;
-use super::swar;
-use crate::digest::{Digest, MAX_LEN};
+use super::rest::Rest;
+use crate::digest::Digest;
 use crate::time;
 
 /// Fields that whole trees have in common, as they were written last and what they said: what was
@@ -26,7 +25,7 @@ pub(super) fn parse_into(
     common: &mut Common,
     entry: &mut Entry,
 ) -> Option<usize> {
-    let mut rest = Rest(text.strip_prefix(b"{\"type\":\"entry\",\"path\":")?);
+    let mut rest = Rest::of_entry(text)?;
     let path = rest.path()?;
     entry.path.clear();
     entry.path.extend_from_slice(path);
@@ -40,12 +39,12 @@ pub(super) fn parse_into(
         nlink: rest.number(b",\"nlink\":")?,
         ..common.meta
     });
-    entry.dev = match rest.0.starts_with(b",\"dev\":") {
+    entry.dev = match rest.begins(b",\"dev\":") {
         true => Some(rest.small(b",\"dev\":")?),
         false => None,
     };
     entry.mount = None;
-    entry.rdev = match rest.0.starts_with(b",\"rdev\":") {
+    entry.rdev = match rest.begins(b",\"rdev\":") {
         true => Some(rest.number(b",\"rdev\":")?),
         false => None,
     };
@@ -61,7 +60,7 @@ pub(super) fn parse_into(
         Some(()) => Some(time::parse_rfc3339(rest.string()?)?),
         None => None,
     };
-    entry.tried_run = match rest.0.starts_with(b",\"tried_run\":") {
+    entry.tried_run = match rest.begins(b",\"tried_run\":") {
         true => Some(rest.small(b",\"tried_run\":")?),
         false => None,
     };
@@ -74,61 +73,13 @@ pub(super) fn parse_into(
         entry.extra.clear();
     }
     rest.literal(b"}\n")?;
-    Some(text.len() - rest.0.len() - 1)
+    Some(text.len() - rest.len() - 1)
 }
 
-/// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
-/// from it holds a newline, so that nothing is taken from beyond the line.
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn literal(&mut self, text: &[u8]) -> Option<()> {
-        self.0 = self.0.strip_prefix(text)?;
-        Some(())
-    }
-
-    /// What is between quotation marks, whatever it is.
-    fn quoted(&mut self) -> Option<&'a [u8]> {
-        let body = self.0.strip_prefix(b"\"")?;
-        let end = memchr::memchr(b'"', body)?;
-        self.0 = &body[end + 1..];
-        Some(&body[..end])
-    }
-
-    /// A string without escapes.
-    fn string(&mut self) -> Option<&'a str> {
-        let text = self.quoted()?;
-        // Without an early exit, which makes it a few vector instructions.
-        let special = |&byte: &u8| (byte < 0x20) | (byte == b'\\');
-        if text.iter().fold(false, |any, byte| any | special(byte)) {
-            return None;
-        }
-        std::str::from_utf8(text).ok()
-    }
-
-    /// A string without escapes that may be the path of an entry.
-    fn path(&mut self) -> Option<&'a [u8]> {
-        let before = self.0;
-        let path = self.quoted()?;
-        if swar::is_plain_path(path) {
-            return Some(path);
-        }
-        self.0 = before;
-        let path = self.string()?.as_bytes();
-        check_path(path).ok()?;
-        Some(path)
-    }
-
+impl Rest<'_> {
     /// A digest of this many bytes, if that is known.
     fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
-        let body = self.0.strip_prefix(b"\"")?;
-        let digits = match len {
-            Some(len) => len * 2,
-            None => memchr::memchr(b'"', &body[..body.len().min(2 * MAX_LEN + 1)])?,
-        };
-        let digest = Digest::from_lower_hex(body.get(..digits)?)?;
-        self.0 = body[digits..].strip_prefix(b"\"")?;
-        Some(digest)
+        Digest::from_lower_hex(self.digits_of_digest(len)?)
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -143,15 +94,10 @@ impl<'a> Rest<'a> {
 
     /// Everything from the mode to the change time.
     fn common(&mut self, common: &mut Common) -> Option<()> {
-        if !common.text.is_empty()
-            && let Some(rest) = self.0.strip_prefix(&common.text[..])
-            // Its last digit may be followed by more of them.
-            && rest.first() == Some(&b',')
-        {
-            self.0 = rest;
+        if !common.text.is_empty() && self.fields(&common.text).is_some() {
             return Some(());
         }
-        let text = self.0;
+        let text = self.text();
         let meta = Meta {
             mode: self.small(b",\"mode\":")?,
             uid: self.small(b",\"uid\":")?,
@@ -162,43 +108,15 @@ impl<'a> Rest<'a> {
         };
         common.meta = meta;
         common.text.clear();
-        let len = text.len() - self.0.len();
+        let len = text.len() - self.len();
         common.text.extend_from_slice(&text[..len]);
         Some(())
-    }
-
-    /// A number as JSON has it: no sign, no leading zeros.
-    fn number(&mut self, key: &[u8]) -> Option<u64> {
-        self.literal(key)?;
-        self.digits()
-    }
-
-    fn small(&mut self, key: &[u8]) -> Option<u32> {
-        self.number(key)?.try_into().ok()
-    }
-
-    fn signed(&mut self, key: &[u8]) -> Option<i64> {
-        self.literal(key)?;
-        if self.literal(b"-").is_some() {
-            // `-0` is a float to the general parser.
-            let value = self.digits().filter(|&value| value > 0)?;
-            return 0_i64.checked_sub_unsigned(value);
-        }
-        self.digits()?.try_into().ok()
-    }
-
-    fn digits(&mut self) -> Option<u64> {
-        let (value, count) = swar::number(self.0)?;
-        if count > 1 && self.0[0] == b'0' {
-            return None;
-        }
-        self.0 = &self.0[count..];
-        Some(value)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::check_path;
     use super::super::entry::{Found, Mounted};
     use super::super::parse::{Parsed, parse_general};
     use super::*;

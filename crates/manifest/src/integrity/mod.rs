@@ -32,17 +32,20 @@
 mod canonical;
 mod entry;
 mod header;
+mod matcher;
 mod parse;
 mod path;
 mod reader;
+mod rest;
 mod seal;
 mod swar;
 mod writer;
 
 pub use entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 pub use header::{Header, Trailer};
+pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};
-pub use reader::{Policy, Reader, validate};
+pub use reader::{Passed, Policy, Reader, validate};
 pub use seal::check_seal;
 pub use writer::Writer;
 

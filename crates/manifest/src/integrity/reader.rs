@@ -53,6 +53,23 @@ pub struct Reader<R> {
     problem_count: u64,
 }
 
+/// Lines that somebody else has taken from the input, every one of them an entry in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed<'a> {
+    /// Path of the first.
+    pub first: &'a [u8],
+    /// Path of the last.
+    pub last: &'a [u8],
+    /// Entries, which is as many lines; at least one.
+    pub entries: u64,
+    /// Those of kind file.
+    pub files: u64,
+    /// Those of kind directory.
+    pub dirs: u64,
+    /// Sum of the sizes of those of kind file, in bytes.
+    pub bytes: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Entries,
@@ -108,6 +125,45 @@ impl<R: BufRead> Reader<R> {
     pub fn proven(mut self) -> Self {
         self.proven = true;
         self
+    }
+
+    /// Where lines come from: to go on behind those that are [passed over](Reader::pass_over), and
+    /// nowhere else.
+    pub fn get_mut(&mut self) -> &mut R {
+        &mut self.input
+    }
+
+    /// Counts lines that were taken from the input and looked at by somebody else, each of them for
+    /// itself, such as a [`Matcher`](super::Matcher), and in order. Only a [proven](Reader::proven)
+    /// reader can: the others digest what they read.
+    ///
+    /// # Errors
+    /// If the first does not come after all before; as for [`read`](Reader::read) nothing more
+    /// comes then. The policy is not asked.
+    pub fn pass_over(&mut self, passed: &Passed<'_>) -> Result<(), Error> {
+        debug_assert!(self.proven && self.state == State::Entries);
+        let why = match self
+            .last
+            .as_deref()
+            .map(|last| path_order(last, passed.first))
+        {
+            None | Some(Ordering::Less) => None,
+            Some(Ordering::Equal) => Some("path repeated"),
+            Some(Ordering::Greater) => Some("path out of order"),
+        };
+        if let Some(why) = why {
+            self.state = State::Failed;
+            return Err(Error::new(ErrorKind::Unsorted, self.line + 1, why));
+        }
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(passed.last);
+        self.line += passed.entries;
+        self.counts.entries += passed.entries;
+        self.counts.files += passed.files;
+        self.counts.dirs += passed.dirs;
+        self.counts.bytes = self.counts.bytes.saturating_add(passed.bytes);
+        Ok(())
     }
 
     /// What the manifest says of itself.

@@ -31,12 +31,29 @@ const TENS: [u64; 9] = [
 pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(eight) = text.first_chunk() {
         // Most are short.
-        let (value, count @ 1..8) = up_to_eight_digits(*eight) else {
-            return long_number(text);
+        let (value, count) = up_to_eight_digits(*eight);
+        return match count {
+            0 => None,
+            1..8 => Some((value, count)),
+            _ => time(value, text).or_else(|| long_number(text)),
         };
-        return Some((value, count));
     }
     long_number(text)
+}
+
+/// The rest of a number that begins with eight digits, which are `first`, if it has 19 at most, as
+/// times have, and so cannot be too large.
+fn time(first: u64, text: &[u8]) -> Option<(u64, usize)> {
+    let (eight, rest) = text.get(8..)?.split_first_chunk()?;
+    let (second, count) = up_to_eight_digits(*eight);
+    let value = first * TENS[count] + second;
+    if count < 8 {
+        return Some((value, 8 + count));
+    }
+    let (third, count @ ..4) = up_to_eight_digits(*rest.first_chunk()?) else {
+        return None;
+    };
+    Some((value * TENS[count] + third, 16 + count))
 }
 
 fn long_number(text: &[u8]) -> Option<(u64, usize)> {
@@ -63,7 +80,47 @@ fn long_number(text: &[u8]) -> Option<(u64, usize)> {
     (count > 0).then_some((value, count))
 }
 
+/// The length of `value` if `text` begins with its digits, whatever follows them. Where they end is
+/// known from the value alone, so that a processor need not wait for it.
+#[inline]
+pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
+    let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
+    let (first, rest) = text.split_first_chunk()?;
+    if len <= 8 {
+        return (digits(*first, len)? == value).then_some(len);
+    }
+    let (second, rest) = rest.split_first_chunk()?;
+    let first = digits(*first, 8)?;
+    if len <= 16 {
+        let found = first * TENS[len - 8] + digits(*second, len - 8)?;
+        return (found == value).then_some(len);
+    }
+    let third = digits(*rest.first_chunk()?, len - 16)?;
+    // Of twenty digits the first may be any.
+    let upper = (first * TENS[8] + digits(*second, 8)?).checked_mul(TENS[len - 16])?;
+    (upper.checked_add(third)? == value).then_some(len)
+}
+
+/// The number that the first `len` bytes make, of which there are 1 to 8, if all of them are digits.
+#[inline]
+fn digits(text: [u8; 8], len: usize) -> Option<u64> {
+    // Zeros go before them.
+    let word = (u64::from_le_bytes(text) ^ all(b'0')) << (64 - 8 * len);
+    let others = (word.wrapping_add(all(0x76)) | word) & HIGH;
+    (others == 0).then(|| joined(word))
+}
+
+/// Eight digits, each a byte, the first lowest, as a number.
+#[inline]
+fn joined(word: u64) -> u64 {
+    // Neighbours into pairs, pairs into fours, fours into one.
+    let word = (word * 10 + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let word = (word * 100 + (word >> 16)) & 0x0000_ffff_0000_ffff;
+    (word * 10_000 + (word >> 32)) & 0xffff_ffff
+}
+
 /// The number that the digits at the beginning make, and how many of the eight they are.
+#[inline]
 fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(text) ^ all(b'0');
     // A digit is at most 9 now and has no high bit with 0x76 added. What is none may carry into
@@ -74,12 +131,7 @@ fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
         return (0, 0);
     }
     // The first digit is lowest: zeros go before it.
-    let word = word << (64 - 8 * digits);
-    // Neighbours into pairs, pairs into fours, fours into one.
-    let word = (word * 10 + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let word = (word * 100 + (word >> 16)) & 0x0000_ffff_0000_ffff;
-    let number = (word * 10_000 + (word >> 32)) & 0xffff_ffff;
-    (number, digits)
+    (joined(word << (64 - 8 * digits)), digits)
 }
 
 /// Is this a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII without
@@ -108,6 +160,30 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
         odd |= oddness(&path[at..]);
     }
     odd == 0
+}
+
+/// Is this a name of nothing but ASCII that stands in a line as it is: without control characters,
+/// quotation marks, backslashes and slashes, and not `.` or `..`? Most are. `false` says nothing.
+pub(super) fn is_plain_name(name: &[u8]) -> bool {
+    if matches!(name, b"" | b"." | b"..") {
+        return false;
+    }
+    let odd = |word: u64| {
+        let control = word.wrapping_sub(all(0x20)) & !word & HIGH;
+        let others = any_zero(word ^ all(b'"')) | any_zero(word ^ all(b'\\'));
+        (word & HIGH) | control | others | any_zero(word ^ all(b'/'))
+    };
+    let mut eights = name.chunks_exact(8);
+    let mut any = 0;
+    for eight in &mut eights {
+        if let Ok(eight) = eight.try_into() {
+            any |= odd(u64::from_le_bytes(eight));
+        }
+    }
+    let mut rest = [b'a'; 8];
+    let left = eights.remainder();
+    rest[..left.len()].copy_from_slice(left);
+    (any | odd(u64::from_le_bytes(rest))) == 0
 }
 
 /// Not zero if one of the first eight bytes of `text` is worth a closer look: no printable ASCII, a
@@ -192,6 +268,23 @@ mod tests {
     }
 
     #[test]
+    fn every_byte_of_a_name_at_every_place() {
+        for len in 0..20 {
+            assert_eq!(is_plain_name(&vec![b'x'; len]), len > 0);
+            for at in 0..len {
+                for byte in 0..=255_u8 {
+                    let mut name = vec![b'x'; len];
+                    name[at] = byte;
+                    let usual = (0x20..0x80).contains(&byte) && !b"\"\\/".contains(&byte);
+                    let expected = usual && name != b".";
+                    assert_eq!(is_plain_name(&name), expected, "{}", name.escape_ascii());
+                }
+            }
+        }
+        assert!(!is_plain_name(b"..") && is_plain_name(b"...") && is_plain_name(b".a"));
+    }
+
+    #[test]
     fn every_pair_at_every_place() {
         for len in 2..30 {
             for at in 0..len - 1 {
@@ -212,6 +305,27 @@ mod tests {
         #[test]
         fn numbers(text in "[0-9]{0,24}[^0-9]{0,3}[0-9,]{0,9}") {
             prop_assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()));
+        }
+
+        /// A number is what it is written as, and nothing else.
+        #[test]
+        fn numbers_that_are_known(digits in "[1-9][0-9]{0,19}|0", other: u64, end in "[^0-9]{24}") {
+            let text = [digits.as_bytes(), end.as_bytes()].concat();
+            if let Ok(value) = digits.parse::<u64>() {
+                prop_assert_eq!(is_number(&text, value), Some(digits.len()));
+                let others = [value + u64::from(value < u64::MAX), value / 10, other >> 40, other];
+                for other in others.into_iter().filter(|other| *other != value) {
+                    // The first digits may be another number.
+                    let begins = digits.starts_with(&other.to_string());
+                    let len = begins.then(|| other.to_string().len());
+                    prop_assert_eq!(is_number(&text, other), len);
+                }
+            }
+            for at in 0..digits.len() {
+                let mut odd = text.clone();
+                odd[at] = b'/';
+                prop_assert_eq!(is_number(&odd, digits.parse().unwrap_or(other | 1 << 63)), None);
+            }
         }
 
         /// Never takes what the thorough check refuses.

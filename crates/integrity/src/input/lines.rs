@@ -1,0 +1,145 @@
+//! The lines of a manifest, from where they lie or unpacked.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use super::Bytes;
+
+/// Bytes that are read at once, as long as it goes on.
+const MOST: usize = 128 << 10;
+
+/// Bytes that are read first at a new place: there may be few lines to take there.
+const FIRST: usize = 4 << 10;
+
+/// Where the bytes of lines come from.
+pub(crate) enum Input {
+    Plain(Plain),
+    Unpacked(Box<dyn BufRead + Send>),
+}
+
+impl Input {
+    /// How many bytes of the manifest lie before what is read next, where it is not compressed.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        match self {
+            Input::Plain(plain) => Some(plain.start + plain.taken as u64),
+            Input::Unpacked(_) => None,
+        }
+    }
+
+    /// Goes on from another place of a manifest that is not compressed.
+    pub(crate) fn go_to(&mut self, offset: u64) {
+        if let Input::Plain(plain) = self {
+            plain.go_to(offset);
+        }
+    }
+
+    /// Gives nothing more but the error that its lines are not where they were.
+    pub(crate) fn has_changed(&mut self) {
+        let changed = || io::Error::other("changed while it was read");
+        *self = Input::Unpacked(Box::new(BufReader::new(Failing(changed))));
+    }
+}
+
+/// Bytes as they lie in the manifest.
+pub(crate) struct Plain {
+    bytes: Bytes,
+    buffer: Vec<u8>,
+    /// Where in the manifest the buffer begins, and how much of it counts and is taken.
+    start: u64,
+    len: usize,
+    taken: usize,
+    /// Bytes to be read next.
+    step: usize,
+}
+
+impl Plain {
+    pub(super) fn new(bytes: Bytes) -> Plain {
+        Plain {
+            bytes,
+            buffer: Vec::new(),
+            start: 0,
+            len: 0,
+            taken: 0,
+            step: FIRST,
+        }
+    }
+
+    fn go_to(&mut self, offset: u64) {
+        let within = offset.checked_sub(self.start);
+        if let Some(within) = within.filter(|within| *within <= self.len as u64) {
+            self.taken = within as usize;
+            return;
+        }
+        // From where a page begins the kernel copies more than twice as fast as from beside it.
+        let page = offset & !(FIRST as u64 - 1);
+        (self.start, self.len, self.step) = (page, 0, FIRST);
+        self.taken = (offset - page) as usize;
+    }
+}
+
+impl BufRead for Plain {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.taken >= self.len {
+            self.taken -= self.len;
+            self.start += self.len as u64;
+            self.len = 0;
+            if self.buffer.len() < self.step {
+                self.buffer.resize(self.step, 0);
+            }
+            self.len = self
+                .bytes
+                .read_at(&mut self.buffer[..self.step], self.start)?;
+            self.step = (self.step * 4).min(MOST);
+            if self.len == 0 {
+                return Ok(&[]);
+            }
+        }
+        Ok(&self.buffer[self.taken..self.len])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.taken += count;
+    }
+}
+
+impl Read for Plain {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut there = self.fill_buf()?;
+        let count = there.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// Fails whenever it is read.
+struct Failing<F>(F);
+
+impl<F: Fn() -> io::Error> Read for Failing<F> {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(self.0())
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::Plain(plain) => plain.read(buffer),
+            Input::Unpacked(lines) => lines.read(buffer),
+        }
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Input::Plain(plain) => plain.fill_buf(),
+            Input::Unpacked(lines) => lines.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Input::Plain(plain) => plain.consume(count),
+            Input::Unpacked(lines) => lines.consume(count),
+        }
+    }
+}

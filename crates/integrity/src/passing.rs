@@ -1,0 +1,93 @@
+//! Runs of lines that a reader of a manifest passes over, because all is known of them already.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bc_manifest::integrity::{Passed, Reader};
+
+use crate::compare::Flow;
+use crate::input::lines::Input;
+
+/// Neighbouring lines of a manifest, and the entries of the tree that they are of.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// Entries of the tree.
+    pub(crate) ids: Range<u32>,
+    /// Where the lines are.
+    pub(crate) bytes: Range<u64>,
+    /// Path of the first, and of the last.
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+    /// Those of them that are files; the others are directories.
+    pub(crate) files: u64,
+    /// Bytes of the files.
+    pub(crate) size: u64,
+    /// The latest run that tried the content of any.
+    pub(crate) tried_run: u32,
+}
+
+impl Run {
+    /// Entries, and as many lines.
+    pub(crate) fn entries(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    fn passed(&self) -> Passed<'_> {
+        Passed {
+            first: &self.first,
+            last: &self.last,
+            entries: self.entries(),
+            files: self.files,
+            dirs: self.entries() - self.files,
+            bytes: self.size,
+        }
+    }
+}
+
+/// What a reader of a manifest leaves out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passing {
+    /// In order.
+    runs: Arc<[Run]>,
+    next: usize,
+    /// Where it ends, if not with the manifest.
+    end: Option<u64>,
+}
+
+impl Passing {
+    /// Over these, which are in order.
+    pub(crate) fn over(runs: &Arc<[Run]>) -> Passing {
+        Passing {
+            runs: Arc::clone(runs),
+            ..Passing::default()
+        }
+    }
+
+    /// Over everything but the lines of `run`.
+    pub(crate) fn all_but(run: &Run, lines: &mut Reader<Input>) -> Passing {
+        lines.get_mut().go_to(run.bytes.start);
+        Passing {
+            end: Some(run.bytes.end),
+            ..Passing::default()
+        }
+    }
+
+    /// Leads `lines` to the next one that is wanted, if there is one.
+    pub(crate) fn pass(&mut self, lines: &mut Reader<Input>) -> Result<Flow, bc_manifest::Error> {
+        let mut at = lines.get_mut().offset();
+        while let (Some(run), Some(offset)) = (self.runs.get(self.next), at)
+            && run.bytes.start <= offset
+        {
+            if run.bytes.start < offset {
+                lines.get_mut().has_changed();
+                break;
+            }
+            lines.pass_over(&run.passed())?;
+            lines.get_mut().go_to(run.bytes.end);
+            self.next += 1;
+            at = Some(run.bytes.end);
+        }
+        let over = self.end.zip(at).is_some_and(|(end, at)| at >= end);
+        Ok(if over { Flow::Stop } else { Flow::Continue })
+    }
+}

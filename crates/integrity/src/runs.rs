@@ -1,0 +1,328 @@
+//! Stretches of a manifest that say of files and directories just what the walk has found of them:
+//! nothing to be told, and nothing to be taken apart. They are looked for by all threads at once,
+//! piece by piece, between walk and comparison.
+//!
+//! What is found is certain, what is missed costs nothing but time: lines and entries outside of
+//! the runs go the way of all that differs.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
+use bc_manifest::time::is_beyond;
+use bc_pool::{Cancel, Cursor};
+use bc_walk::{DirId, EntryId, Identity};
+
+use crate::error::Error;
+use crate::input::{Bytes, ManifestFile};
+use crate::passing::Run;
+use crate::tree::{Tree, kind};
+
+/// In which pieces a manifest is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// Bytes of a smaller one are not worth it.
+    worth: u64,
+    /// Bytes that a thread looks at in one go.
+    piece: usize,
+}
+
+/// Pieces that stay in the cache of a core.
+const USUAL: Scale = Scale {
+    worth: 1 << 20,
+    piece: 256 << 10,
+};
+
+/// How far the last line of a piece may reach beyond it, in bytes.
+const BEYOND: usize = 8 << 10;
+
+/// Shorter runs are none: to pass them over takes as long as to take them apart.
+const LEAST: u64 = 16;
+
+/// Lines of a piece that may match nothing before it is given up, beside one for every so many that
+/// do match.
+const MISSES: u64 = 32;
+const MATCHES_A_MISS: u64 = 4;
+
+/// Pieces without any run after which there is no point in looking at the others.
+const HOPELESS: usize = 4;
+
+/// Finds the runs of a manifest, whose SHA-256 has been found right, beside a tree. None of them
+/// holds an entry of which there is more to be said than what the walk has found:
+/// [`Tree::apart`], what is neither file nor directory, and the directory that is `touched`.
+///
+/// # Errors
+/// Of a thread that panics. A manifest that cannot be read is not found to be so here.
+pub(crate) fn find(
+    manifest: &ManifestFile,
+    header: &Header,
+    tree: &Tree,
+    touched: Option<Identity>,
+    workers: usize,
+    cancel: &Cancel,
+) -> Result<Arc<[Run]>, Error> {
+    find_by(USUAL, manifest, header, (tree, touched), workers, cancel)
+}
+
+fn find_by(
+    scale: Scale,
+    manifest: &ManifestFile,
+    header: &Header,
+    (tree, touched): (&Tree, Option<Identity>),
+    workers: usize,
+    cancel: &Cancel,
+) -> Result<Arc<[Run]>, Error> {
+    let Some((bytes, len)) = manifest.plain().filter(|(_, len)| *len >= scale.worth) else {
+        return Ok(Arc::default());
+    };
+    let pieces = len.div_ceil(scale.piece as u64) as usize;
+    let workers = workers.clamp(1, pieces);
+    let cursor = Cursor::with_batch(pieces, workers, 1, 1);
+    let (useful, useless) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let apart = tree.apart();
+    let found = bc_pool::run(workers, |_| {
+        let mut seeker = Seeker {
+            tree,
+            touched,
+            apart: &apart,
+            bytes: &bytes,
+            matcher: Matcher::new(header),
+            piece: scale.piece,
+            buffer: vec![0; 1 + scale.piece + BEYOND],
+            dir: None,
+            path: Vec::new(),
+            found: Vec::new(),
+        };
+        while let Some(piece) = cursor.next()
+            && !cancel.is_cancelled()
+            && (useful.load(Relaxed) > 0 || useless.load(Relaxed) < HOPELESS)
+        {
+            let before = seeker.found.len();
+            seeker.piece(piece.start as u64 * scale.piece as u64);
+            let found = [&useless, &useful][usize::from(seeker.found.len() > before)];
+            found.fetch_add(1, Relaxed);
+        }
+        seeker.found
+    })?;
+    let mut found: Vec<Run> = found.into_iter().flatten().collect();
+    found.sort_unstable_by_key(|run| run.bytes.start);
+    let mut runs: Vec<Run> = Vec::new();
+    for run in found {
+        let rest = match runs.last_mut() {
+            Some(last) => last.join(run).err(),
+            None => Some(run),
+        };
+        runs.extend(rest);
+    }
+    runs.retain(|run| run.entries() >= LEAST);
+    Ok(runs.into())
+}
+
+/// What a thread needs that looks for runs.
+struct Seeker<'a> {
+    tree: &'a Tree,
+    touched: Option<Identity>,
+    /// Entries that belong to no run, in order.
+    apart: &'a [u32],
+    bytes: &'a Bytes,
+    matcher: Matcher,
+    /// Bytes of a piece.
+    piece: usize,
+    buffer: Vec<u8>,
+    /// The directory of the last entry, which the matcher knows.
+    dir: Option<DirId>,
+    path: Vec<u8>,
+    found: Vec<Run>,
+}
+
+impl Seeker<'_> {
+    /// Looks at the lines that begin in the piece at `start`.
+    fn piece(&mut self, start: u64) {
+        // The byte before tells whether a line begins with the first.
+        let from = start.saturating_sub(1);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut len = 0;
+        while len < buffer.len() {
+            match self.bytes.read_at(&mut buffer[len..], from + len as u64) {
+                Ok(0) => break,
+                Ok(count) => len += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                // Whoever needs these lines finds it out as well.
+                Err(_) => break,
+            }
+        }
+        let text = &buffer[..len];
+        let begin = match start {
+            0 => Some(0),
+            _ => memchr::memchr(b'\n', text).map(|newline| newline + 1),
+        };
+        if let Some(begin) = begin {
+            let end = (start - from) as usize + self.piece;
+            self.lines(text, begin..end.min(len), from);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Looks at the lines that begin in `range` of `text`, which is at `offset` of the manifest.
+    fn lines(&mut self, text: &[u8], range: Range<usize>, offset: u64) {
+        let mut at = range.start;
+        // The entry that the line should be of, once that is known.
+        let mut next = None;
+        let mut apart = self.apart;
+        let mut run: Option<Run> = None;
+        let (mut matches, mut misses) = (0, 0);
+        while at < range.end {
+            if let Some(id) = next
+                && self.is_of_runs(id, &mut apart)
+                && let Some(found) = self.matching(&text[at..], EntryId(id))
+            {
+                run.get_or_insert_with(|| Run::at(id, offset + at as u64))
+                    .add(&found);
+                matches += 1;
+                (at, next) = (at + found.len, Some(id + 1));
+                continue;
+            }
+            self.close(run.take());
+            misses += 1;
+            let newline = memchr::memchr(b'\n', &text[at..]);
+            let (Some(newline), true) = (newline, misses <= MISSES + matches / MATCHES_A_MISS)
+            else {
+                return;
+            };
+            let line = &text[at..=at + newline];
+            let behind = at + line.len();
+            (at, next) = match (self.entry_of(line, next), next) {
+                // Of this entry it says something else.
+                (Some(Ok(id)), Some(same)) if id == same => (behind, Some(id + 1)),
+                (Some(Ok(id)), _) => (at, Some(id)),
+                // It is of none.
+                (Some(Err(id)), _) => (behind, Some(id)),
+                (None, next) => (behind, next),
+            };
+        }
+        self.close(run);
+    }
+
+    /// May the entry belong to a run? `apart` begins with the first of those that do not and was
+    /// not passed yet.
+    fn is_of_runs(&self, id: u32, apart: &mut &[u32]) -> bool {
+        while let [first, rest @ ..] = apart
+            && *first < id
+        {
+            *apart = rest;
+        }
+        (id as usize) < self.tree.listing.len() && apart.first() != Some(&id)
+    }
+
+    /// Does the line that `text` begins with say of the entry what the walk has found?
+    fn matching(&mut self, text: &[u8], id: EntryId) -> Option<Found> {
+        let listing = &self.tree.listing;
+        let stat = listing.stat(id)?;
+        let kind = kind(stat.kind());
+        // Times that cannot be held look alike and are not.
+        let unsure = is_beyond(stat.stamp.mtime_ns) || is_beyond(stat.stamp.ctime_ns);
+        if unsure || kind == Kind::Dir && self.touched == Some(stat.id) {
+            return None;
+        }
+        let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
+        if self.dir != Some(dir) {
+            self.path.clear();
+            listing.write_relative(id, &mut self.path);
+            self.matcher
+                .enter(&self.path[..self.path.len() - name.len()]);
+            self.dir = Some(dir);
+        }
+        let expected = Expected {
+            name,
+            kind,
+            meta: Meta {
+                size: stat.stamp.size,
+                mode: stat.mode,
+                uid: stat.uid,
+                gid: stat.gid,
+                mtime_ns: stat.stamp.mtime_ns,
+                ctime_ns: stat.stamp.ctime_ns,
+                ino: stat.id.ino,
+                nlink: stat.nlink,
+            },
+        };
+        let found = self.matcher.line(text, &expected)?;
+        Some(Found {
+            len: found.len,
+            file_size: (kind == Kind::File).then_some(stat.stamp.size),
+            tried_run: found.tried_run.unwrap_or(0),
+        })
+    }
+
+    /// The entry that a line is of, or the one that comes next where there is none; `None` for a
+    /// line that is read by others. It is most likely `guess`.
+    fn entry_of(&mut self, line: &[u8], guess: Option<u32>) -> Option<Result<u32, u32>> {
+        let path = Matcher::path(line)?;
+        if let Some(id) = guess.filter(|id| (*id as usize) < self.tree.listing.len()) {
+            self.path.clear();
+            self.tree
+                .listing
+                .write_relative(EntryId(id), &mut self.path);
+            if self.path == path {
+                return Some(Ok(id));
+            }
+        }
+        Some(self.tree.place_of(path))
+    }
+
+    fn close(&mut self, run: Option<Run>) {
+        let Some(mut run) = run else { return };
+        let listing = &self.tree.listing;
+        listing.write_relative(EntryId(run.ids.start), &mut run.first);
+        listing.write_relative(EntryId(run.ids.end - 1), &mut run.last);
+        self.found.push(run);
+    }
+}
+
+/// A line that says of an entry what the walk has found.
+struct Found {
+    len: usize,
+    file_size: Option<u64>,
+    tried_run: u32,
+}
+
+impl Run {
+    /// Adds what follows at once, if it does.
+    fn join(&mut self, next: Run) -> Result<(), Run> {
+        if self.ids.end != next.ids.start || self.bytes.end != next.bytes.start {
+            return Err(next);
+        }
+        self.ids.end = next.ids.end;
+        self.bytes.end = next.bytes.end;
+        self.last = next.last;
+        self.files += next.files;
+        self.size = self.size.saturating_add(next.size);
+        self.tried_run = self.tried_run.max(next.tried_run);
+        Ok(())
+    }
+
+    /// One that begins with this entry, at this place of the manifest.
+    fn at(id: u32, offset: u64) -> Run {
+        Run {
+            ids: id..id,
+            bytes: offset..offset,
+            first: Vec::new(),
+            last: Vec::new(),
+            files: 0,
+            size: 0,
+            tried_run: 0,
+        }
+    }
+
+    fn add(&mut self, found: &Found) {
+        self.ids.end += 1;
+        self.bytes.end += found.len as u64;
+        self.files += u64::from(found.file_size.is_some());
+        self.size = self.size.saturating_add(found.file_size.unwrap_or(0));
+        self.tried_run = self.tried_run.max(found.tried_run);
+    }
+}
+
+#[cfg(test)]
+mod tests;
