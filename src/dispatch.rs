@@ -48,7 +48,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
         Some(_) if crate::generate::is_asked(Some(first)) => {
             crate::generate::run(&crate::generate::names(&called), &argv[1..])
         }
-        Some("install") => crate::install::run(&argv[1..]),
+        Some("install") => crate::install::run(&argv[1..], &names),
         _ if is_calculator_call(first) => calculator(),
         _ => unknown(first),
     }

@@ -249,6 +249,12 @@ fn help_calls_the_program_as_the_reader_did() {
             "Usage: renamed integrity ",
             "  renamed integrity diff m",
         ),
+        (
+            "bitcrafts",
+            "install --help",
+            "Usage: bitcrafts install ",
+            "  bitcrafts install ~/.local/bin\n",
+        ),
     ] {
         let out = t.bc_line(arguments).arg0(called).go();
         out.code(0).stdout_has(usage).stdout_has(example);

@@ -13,35 +13,30 @@ fn staged() -> PathBuf {
     sh::root().join("target/deb")
 }
 
-fn put(folder: &str, name: &str, text: &str) -> Result<()> {
-    let folder = staged().join(folder);
-    std::fs::create_dir_all(&folder)?;
+fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
     Ok(std::fs::write(folder.join(name), text)?)
 }
 
-fn link(target: &str, folder: &str, name: &str) -> Result<()> {
-    let folder = staged().join(folder);
-    std::fs::create_dir_all(&folder)?;
+fn link(target: &str, folder: &Path, name: &str) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
     Ok(std::os::unix::fs::symlink(target, folder.join(name))?)
 }
 
-/// Lays what the program writes when it is called by the package's name; whatever was laid before
-/// goes.
-fn lay(bc: &Path) -> Result<()> {
-    if staged().exists() {
-        std::fs::remove_dir_all(staged())?;
-    }
+/// Lays into `staged` what the program writes when it is called by the package's name.
+pub(super) fn lay(bc: &Path, staged: &Path) -> Result<()> {
     let [whole, applets @ ..] = NAMES;
-    generate(bc, whole, "man", &staged().join("man"))?;
+    generate(bc, whole, "man", &staged.join("man"))?;
     let page = guide::page(whole);
-    put("man7", &format!("{whole}-guide.7"), &page)?;
+    put(&staged.join("man7"), &format!("{whole}-guide.7"), &page)?;
     for name in applets {
-        link(whole, "bin", name)?;
-        link(whole, "bash", name)?;
-        link(&format!("{whole}.fish"), "fish", &format!("{name}.fish"))?;
+        link(whole, &staged.join("bin"), name)?;
+        link(whole, &staged.join("bash"), name)?;
+        let (target, fish) = (format!("{whole}.fish"), format!("{name}.fish"));
+        link(&target, &staged.join("fish"), &fish)?;
     }
     let completion = |folder: &str, name: String| {
-        let to = staged().join(folder);
+        let to = staged.join(folder);
         std::fs::create_dir_all(&to)?;
         generate(bc, whole, &format!("complete-{folder}"), &to.join(name))
     };
@@ -52,7 +47,11 @@ fn lay(bc: &Path) -> Result<()> {
 
 /// Lays pages, links and completions, and packs it all where cargo-deb is installed.
 pub(super) fn build(bc: &Path, dir: &Path) -> Result<()> {
-    lay(bc)?;
+    // Whatever was laid before goes.
+    if staged().exists() {
+        std::fs::remove_dir_all(staged())?;
+    }
+    lay(bc, &staged())?;
     if !sh::has("cargo-deb") {
         println!("not built: the Debian package; `cargo install cargo-deb` brings what packs it");
         return Ok(());
