@@ -71,6 +71,15 @@ mod tests {
     use super::APPLETS;
 
     #[test]
+    fn every_applet_has_a_name_of_its_own() {
+        let own: Vec<&str> = APPLETS.iter().map(|applet| applet.name).collect();
+        assert_eq!(own, crate::names::APPLETS);
+        for applet in APPLETS {
+            assert_eq!(applet.called[0], format!("bc{}", applet.name));
+        }
+    }
+
+    #[test]
     fn each_subcommand_alone_is_what_it_is_in_the_tree() {
         for applet in APPLETS {
             let mut names = 0;

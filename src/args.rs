@@ -237,7 +237,7 @@ pub fn misspelt<'a>(
 }
 
 /// Index of the first argument that is neither an option nor an option's value.
-fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
+pub fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
     let takes_value = |test: &dyn Fn(&Arg) -> bool| {
         command
             .get_subcommands()

@@ -4,6 +4,9 @@
 use std::any::TypeId;
 
 use bc_digest::Algorithm;
+use bc_dup::prune::Action;
+use bc_integrity::fields::Field;
+use bc_pool::dispatch::Threads;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -17,6 +20,62 @@ pub fn print(command: &clap::Command) -> Exit {
     document["schema"] = json!(1);
     document["version"] = json!(env!("CARGO_PKG_VERSION"));
     report::print(&format!("{document:#}\n"))
+}
+
+/// The values of an option that can be named.
+#[derive(Default)]
+pub struct Values {
+    /// All that it takes; empty where there is no such list.
+    pub allowed: Vec<String>,
+    /// Words among others that it takes, such as numbers; one that ends in `:` goes on.
+    pub suggested: Vec<String>,
+}
+
+impl Values {
+    /// Those of this argument.
+    pub fn of(arg: &clap::Arg) -> Values {
+        let mut values = Values::default();
+        if !arg.get_action().takes_values() {
+            return values;
+        }
+        let parser = arg.get_value_parser().type_id();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        if parser == TypeId::of::<Algorithm>() {
+            values.allowed = Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect();
+        } else if parser == TypeId::of::<Threads>() {
+            values.suggested = words(&["auto", "mono", "compute", "io"]);
+        } else if parser == TypeId::of::<Action>() {
+            values.suggested = words(&["hardlink", "reflink", "symlink", "delete", "move:"]);
+        } else if arg.get_id() == "keep" {
+            values.suggested = words(&[
+                "first",
+                "last",
+                "newest",
+                "oldest",
+                "shortest-path",
+                "longest-path",
+                "most-links",
+                "path:",
+                "name:",
+            ]);
+        } else if arg
+            .get_value_names()
+            .is_some_and(|names| names == ["FIELD"])
+        {
+            let fields = Field::ALL.iter().filter(|field| **field != Field::Kind);
+            values.allowed = fields.map(|field| field.name().to_owned()).collect();
+        } else {
+            let shown = arg.get_possible_values();
+            let shown = shown.iter().filter(|value| !value.is_hide_set());
+            values.allowed = shown.map(|value| value.get_name().to_owned()).collect();
+        }
+        values
+    }
+
+    /// Both.
+    pub fn all(self) -> Vec<String> {
+        self.allowed.into_iter().chain(self.suggested).collect()
+    }
 }
 
 fn tree(command: &clap::Command) -> Value {
@@ -53,15 +112,7 @@ fn argument(arg: &clap::Arg) -> Value {
         .iter()
         .map(|v| v.to_string_lossy().into_owned())
         .collect();
-    let mut allowed: Vec<String> = arg
-        .get_possible_values()
-        .iter()
-        .filter(|v| takes_value && !v.is_hide_set())
-        .map(|v| v.get_name().to_owned())
-        .collect();
-    if allowed.is_empty() && arg.get_value_parser().type_id() == TypeId::of::<Algorithm>() {
-        allowed = Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect();
-    }
+    let values = Values::of(arg);
     json!({
         "name": arg.get_id().as_str(),
         "long": arg.get_long(),
@@ -73,7 +124,9 @@ fn argument(arg: &clap::Arg) -> Value {
         "required": arg.is_required_set(),
         "configurable": crate::args::is_configurable(arg),
         "default": if takes_value { defaults } else { Vec::new() },
-        "allowed": allowed,
+        "allowed": values.allowed,
+        "suggested": values.suggested,
+        "delimiter": arg.get_value_delimiter(),
         "help": arg.get_help().map(|h| h.to_string()),
     })
 }

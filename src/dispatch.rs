@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::applet::{APPLETS, Applet, by_name, by_program};
 use crate::exit::Exit;
+use crate::help;
+use crate::names::Names;
 use crate::report;
 
 /// Runs what the command line asks for.
@@ -17,17 +19,22 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     // As help and messages name the program.
     let called = bc_fs::escape(base.as_bytes());
     if let Some(applet) = by_program(base.as_bytes()) {
-        return start(applet, &called, &argv[1..]);
+        if crate::generate::is_asked(argv.get(1)) {
+            return crate::generate::run(&crate::generate::names(&called), &argv[1..]);
+        }
+        let names = Names::beside_the_calculator("bitcrafts").with_applet(applet.name, &called);
+        return start(applet, &called, &names, &argv[1..]);
     }
     if let Some(program) = crate::gnu::by_program(base.as_bytes()) {
         return crate::gnu::run(program, &argv);
     }
+    let names = Names::called(&called);
     let Some(first) = argv.get(1) else {
         return calculator();
     };
     if let Some(applet) = by_name(first) {
         let name = format!("{called} {}", applet.name);
-        return start(applet, &name, &argv[2..]);
+        return start(applet, &name, &names, &argv[2..]);
     }
     match first.to_str() {
         Some("--list") => list(),
@@ -36,12 +43,15 @@ pub fn run(argv: Vec<OsString>) -> Exit {
         Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
             Some(applet) => {
                 let name = format!("{called} {}", applet.name);
-                start(applet, &name, &["--help".into()])
+                start(applet, &name, &names, &["--help".into()])
             }
             None => overview(),
         },
-        Some("--describe") => crate::describe::print(&whole()),
-        Some("install") => crate::install::run(&argv[1..]),
+        Some("--describe") => crate::describe::print(&crate::commands::whole()),
+        Some(_) if crate::generate::is_asked(Some(first)) => {
+            crate::generate::run(&crate::generate::names(&called), &argv[1..])
+        }
+        Some("install") => crate::install::run(&argv[1..], &names),
         _ if is_calculator_call(first) => calculator(),
         _ => unknown(first),
     }
@@ -49,7 +59,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
 
 /// Puts the subcommand first, layers configuration below the command line,
 /// parses and runs.
-fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
+fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exit {
     if let Some(matches) = plain(applet, called, rest) {
         return (applet.run)(matches);
     }
@@ -63,6 +73,15 @@ fn start(applet: &Applet, called: &str, rest: &[OsString]) -> Exit {
     {
         return crate::describe::print(&command);
     }
+    if let Some(option) = help::asked(&command, rest) {
+        let shown = help::laid_out(help::front_page(command, applet.default, called), names);
+        let given = shown.try_get_matches_from([called, option]);
+        return given.map_or_else(report::usage, |_| Exit::Done);
+    }
+    let command = match help::may_be_asked(rest) {
+        true => help::laid_out(command, names),
+        false => command,
+    };
     if let Some((written, meant)) = crate::args::misspelt(&command, rest) {
         let text = format!(
             "'{}' is neither a path nor a subcommand; did you mean '{called} {meant}'?",
@@ -111,17 +130,6 @@ fn plain(applet: &Applet, called: &str, rest: &[OsString]) -> Option<clap::ArgMa
     is_plain.then_some(matches)
 }
 
-/// The whole command tree, as `bc` sees it.
-fn whole() -> clap::Command {
-    let bc = clap::Command::new("bc")
-        .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")
-        .subcommand_required(true)
-        .subcommand(crate::install::command());
-    APPLETS.iter().fold(bc, |bc, applet| {
-        bc.subcommand((applet.command)().name(applet.name))
-    })
-}
-
 fn list() -> Exit {
     let names: String = APPLETS.iter().map(|a| format!("{}\n", a.name)).collect();
     report::print(&names)
@@ -152,7 +160,9 @@ fn overview() -> Exit {
          install    Make links so that bchash, bcdup ... work as commands\n  \
          --list     Names of the applets\n  \
          --version  Version, CPU features, readers\n  \
-         --describe The whole command tree as JSON\n\n\
+         --describe The whole command tree as JSON\n  \
+         --generate=man|complete-bash|complete-zsh|complete-fish\n             \
+         Manual pages and completions, as --generate=man --output=DIR writes them\n\n\
          `bc hash --help` explains an applet and gives examples.\n\
          This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n";
     report::print(&text)

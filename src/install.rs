@@ -6,10 +6,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{FromArgMatches, Parser};
 
 use crate::applet::APPLETS;
 use crate::exit::Exit;
+use crate::names::Names;
 use crate::report;
 
 /// Make links named bchash, bcdup ... to this binary
@@ -54,9 +55,13 @@ pub fn command() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
 
-/// Runs it; `argv[0]` is `install`.
-pub fn run(argv: &[OsString]) -> Exit {
-    let args = match Args::try_parse_from(argv) {
+/// Runs it; `argv[0]` is `install`, and help calls the program by these names.
+pub fn run(argv: &[OsString], names: &Names) -> Exit {
+    let called = format!("{} install", names.program());
+    let parsed = crate::help::renamed(command().bin_name(called), names)
+        .try_get_matches_from(argv)
+        .and_then(|matches| Args::from_arg_matches(&matches));
+    let args = match parsed {
         Ok(args) => args,
         Err(error) => return report::usage(error),
     };

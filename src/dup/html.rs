@@ -8,7 +8,10 @@ use bc_dup::scan;
 
 use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::escape::{Path, Text};
-use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
+use crate::html::provenance::absolute;
+use crate::html::{
+    By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
+};
 use crate::progress::{size, thousands};
 
 /// Groups that are listed; a page of more is slow to open and to sort.
@@ -18,6 +21,9 @@ const NAMES: usize = 100;
 const UNFOLDED: usize = 6;
 /// Roots that are named.
 const ROOTS: usize = 12;
+
+/// Directories that have a colour of their own in the map; the others share one.
+const OTHERS: usize = 7;
 
 /// What lists what a page leaves out.
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
@@ -40,13 +46,20 @@ pub fn page(report: &ScanReport<'_>) -> Page {
     let errors = errors(report);
     let mut page = Page {
         command: "dup scan",
-        title: "Duplicate files".to_owned(),
+        title: match count {
+            0 => "No duplicate files".to_owned(),
+            _ => "Duplicate files".to_owned(),
+        },
         subject: subject(report),
         body: figures(report, count, errors.len()),
-        footer:
-            "Nothing was changed. <code>bc dup prune --action=hardlink --dry-run PATH...</code> \
+        footer: match count {
+            0 => "Nothing was changed.",
+            _ => {
+                "Nothing was changed. <code>bc dup prune --action=hardlink --dry-run PATH...</code> \
                  shows how the space could be had back; every file is compared again before."
-                .to_owned(),
+            }
+        }
+        .to_owned(),
         ..Page::default()
     };
     if let Some(whole) = dirs.cells(map::CELLS) {
@@ -67,7 +80,19 @@ pub fn page(report: &ScanReport<'_>) -> Page {
             short: &|amount| size(amount.value),
             class: &|cell| match cell.what {
                 What::Smaller(_) => "rest".to_owned(),
-                _ => format!("h{}", cell.group % 8),
+                _ => format!("h{}", cell.group.min(OTHERS)),
+            },
+            meaning: &|cells| match cells {
+                [first, ..] if matches!(first.what, What::Smaller(_)) => {
+                    "several smaller directories".to_owned()
+                }
+                [first, rest @ ..]
+                    if first.group >= OTHERS
+                        && rest.iter().any(|cell| cell.group != first.group) =>
+                {
+                    "other directories".to_owned()
+                }
+                _ => map::common(cells),
             },
         };
         let (html, style) = map::section(&whole, &words);
@@ -78,7 +103,18 @@ pub fn page(report: &ScanReport<'_>) -> Page {
     if count > 0 {
         list(&mut page.body, report, count, listed_waste, &rows);
     } else {
-        page.body += "<p>No two files are equal.</p>\n";
+        page.body += &nothing(
+            "No two files are equal",
+            &format!(
+                "{} files of {} were compared. {}",
+                thousands(report.scan.stats.files),
+                size(report.scan.stats.bytes),
+                match errors.len() {
+                    0 => "Nothing can be freed here.",
+                    _ => "What was not judged may have equals.",
+                }
+            ),
+        );
     }
     page.body += &left_out(report);
     page
@@ -240,7 +276,7 @@ fn subject(report: &ScanReport<'_>) -> String {
         } else {
             ""
         };
-        html += &format!("<li>{tag}{}\n", Path(root));
+        html += &format!("<li>{tag}{}\n", Path(&absolute(root)));
     }
     if report.roots.len() > ROOTS {
         html += &format!(

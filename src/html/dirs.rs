@@ -64,6 +64,17 @@ pub struct Cell {
     pub parts: Vec<Cell>,
 }
 
+impl Cell {
+    /// The cell without its parts.
+    pub fn clone_alone(&self) -> Cell {
+        Cell {
+            path: self.path.clone(),
+            parts: Vec::new(),
+            ..*self
+        }
+    }
+}
+
 /// Parts of one cell at most; more are lumped.
 const PARTS: usize = 16;
 

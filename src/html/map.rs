@@ -11,9 +11,12 @@ use crate::progress::thousands;
 /// Cells that fit a screen legibly.
 pub const CELLS: usize = 64;
 
-/// Width and height that the two layouts are made for.
-const WIDE: (f64, f64) = (1160.0, 440.0);
-const NARROW: (f64, f64) = (370.0, 560.0);
+/// Fewer entries than these make a small map: there is little to find in it.
+const FEW: u64 = 20;
+
+/// Width and height that the two layouts are made for, and those of a small map.
+const WIDE: [(f64, f64); 2] = [(1160.0, 440.0), (1160.0, 160.0)];
+const NARROW: [(f64, f64); 2] = [(370.0, 560.0), (370.0, 240.0)];
 
 /// How the amounts of a page are told.
 pub struct Words<'a> {
@@ -31,6 +34,8 @@ pub struct Words<'a> {
     pub short: &'a dyn Fn(Amount) -> String,
     /// The class of a cell: its colour.
     pub class: &'a dyn Fn(&Cell) -> String,
+    /// What the colour of these cells, all of that class, stands for.
+    pub meaning: &'a dyn Fn(&[&Cell]) -> String,
 }
 
 /// The section as HTML and the style sheet that places its cells; a sentence
@@ -41,36 +46,128 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
         let html = format!("<p class=note>{heading}: all of it in {place}.</p>\n");
         return (html, String::new());
     }
+    let mut every = Vec::new();
+    leaves_of(root, &mut every);
+    let own = |cell: &&Cell| !matches!(cell.what, What::Smaller(_));
+    let largest = every
+        .iter()
+        .copied()
+        .filter(own)
+        .map(|cell| cell.amount.value);
+    let (drawn, lumps) = drawn(root, largest.max().unwrap_or_default());
+    let small = root.amount.count < FEW;
     let mut leaves = Vec::new();
-    leaves_of(root, &mut leaves);
+    leaves_of(&drawn, &mut leaves);
     let mut html = format!(
-        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}</p>\n\
-         <div class=map id=map role=group aria-labelledby=map-title>\n",
+        "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}{}</p>\n\
+         <div class=\"map{}\" id=map role=group aria-labelledby=map-title>\n",
         Text(words.heading),
         Text(words.caption),
         match &root.path[..] {
             b"" => String::new(),
             path => format!(" All of it is in {}.", name(path)),
         },
+        left_out(&lumps, words),
+        if small { " small" } else { "" },
     );
     areas(&mut html, &leaves, root, words);
-    html.push_str("</div>\n<p id=map-info class=note aria-hidden=true>&nbsp;</p>\n");
-    let style = places(root, leaves.len());
-    leaves.sort_by(|a, b| {
+    html.push_str("</div>\n");
+    legend(&mut html, &leaves, words);
+    html.push_str("<p id=map-info class=note aria-hidden=true>&nbsp;</p>\n");
+    let style = places(&drawn, leaves.len(), usize::from(small));
+    every.sort_by(|a, b| {
         b.amount
             .value
             .cmp(&a.amount.value)
             .then_with(|| a.path.cmp(&b.path))
     });
-    table(&mut html, &leaves, words);
+    table(&mut html, &every, words);
     html.push_str("</section>\n");
     (html, style)
 }
 
+/// The map without the lumps of small directories that would be larger than the largest of what
+/// has a name: they would hide what there is to see. With it, these lumps.
+fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
+    let mut lumps = Vec::new();
+    let mut kept = cell.clone_alone();
+    for part in &cell.parts {
+        if matches!(part.what, What::Smaller(_)) && part.amount.value >= largest {
+            lumps.push(part);
+            continue;
+        }
+        let (part, below) = drawn(part, largest);
+        kept.parts.push(part);
+        lumps.extend(below);
+    }
+    if !kept.parts.is_empty() {
+        kept.amount.value = kept.parts.iter().map(|part| part.amount.value).sum();
+        kept.parts
+            .sort_by_key(|part| std::cmp::Reverse(part.amount.value));
+    }
+    (kept, lumps)
+}
+
+/// What is said of lumps that are not drawn.
+fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
+    let told = lumps.iter().map(|lump| {
+        let What::Smaller(count) = lump.what else {
+            return String::new();
+        };
+        format!(
+            " Not drawn are {} smaller directories of {}: {} together.",
+            thousands(count as u64),
+            name(&lump.path),
+            Text(&(words.full)(lump.amount)),
+        )
+    });
+    told.collect()
+}
+
+/// What the colours mean, in the order of the cells.
+fn legend(html: &mut String, leaves: &[&Cell], words: &Words<'_>) {
+    let mut classes: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in leaves {
+        let class = (words.class)(cell);
+        match classes.iter_mut().find(|(known, _)| *known == class) {
+            Some((_, cells)) => cells.push(cell),
+            None => classes.push((class, vec![cell])),
+        }
+    }
+    html.push_str("<ul class=legend>\n");
+    for (class, cells) in classes {
+        let _ = writeln!(
+            html,
+            "<li><span class=\"dot {class}\"></span>{}",
+            (words.meaning)(&cells)
+        );
+    }
+    html.push_str("</ul>\n");
+}
+
+/// The innermost directory that all of these cells are in, HTML.
+pub fn common(cells: &[&Cell]) -> String {
+    let mut paths = cells.iter().map(|cell| &cell.path[..]);
+    let mut common = paths.next().unwrap_or_default();
+    for path in paths {
+        while !common.is_empty()
+            && !(path.starts_with(common)
+                && (path.len() == common.len() || common == b"/" || path[common.len()] == b'/'))
+        {
+            common = match parent(common) {
+                above if above == common => b"",
+                above => above,
+            };
+        }
+    }
+    name(common)
+}
+
 /// The style sheet: where each of the leaves lies on wide and on narrow screens.
-fn places(root: &Cell, leaves: usize) -> String {
+fn places(root: &Cell, leaves: usize, small: usize) -> String {
     let mut style = String::new();
-    for (size, start, end) in [(WIDE, "", ""), (NARROW, "@media(max-width:40rem){", "}")] {
+    let narrow = "@media(max-width:40rem){";
+    for (size, start, end) in [(WIDE[small], "", ""), (NARROW[small], narrow, "}")] {
         let mut rects = Vec::with_capacity(leaves);
         let area = Rect {
             x: 0.0,
@@ -110,11 +207,16 @@ fn areas(html: &mut String, leaves: &[&Cell], root: &Cell, words: &Words<'_>) {
         let _ = writeln!(
             html,
             "<a id=m{number} class=\"c {}\" href=\"#{key}={}\" title=\"{}: {} ({share:.1} %)\">\
-             <b>{}</b><span>{}</span>{}</a>",
+             <b{}>{}</b><span>{}</span>{}</a>",
             (words.class)(cell),
             fragment(&cell.path),
             Text(&title(cell)),
             Text(&(words.full)(cell.amount)),
+            match cell.what {
+                // A number that is cut would be another.
+                What::Smaller(_) => " class=n",
+                _ => "",
+            },
             label(cell),
             Text(&(words.short)(cell.amount)),
             place_of(cell, root),
@@ -249,6 +351,7 @@ mod tests {
             full: &|amount| format!("{} bytes", amount.value),
             short: &|amount| amount.value.to_string(),
             class: &|cell| format!("h{}", cell.group),
+            meaning: &common,
         };
         let (html, style) = section(&dirs.cells(CELLS).unwrap(), &words);
         assert_eq!(
@@ -270,5 +373,85 @@ mod tests {
             html.contains("href=\"#in=a\" title=\"a, directly in it: 5 bytes (7.7 %)\"><b>a/*</b>")
         );
         assert_eq!(html.matches("<tr><td").count(), 4);
+        // Eight entries are few.
+        assert!(html.contains("<div class=\"map small\" id=map"));
+        let legend = "<ul class=legend>\n<li><span class=\"dot h0\"></span>";
+        assert!(html.contains(legend), "{html}");
+        assert_eq!(html.matches("class=\"dot ").count(), 4);
+    }
+
+    /// What has no name of its own is never what catches the eye.
+    #[test]
+    fn a_lump_is_never_the_largest_tile() {
+        let amount = |value| Amount {
+            value,
+            count: 1,
+            mark: 0,
+        };
+        for (many, own) in [(1000, 1), (1000, 30), (200, 0), (100_000, 500)] {
+            let mut dirs = Dirs::default();
+            for number in 0..many {
+                dirs.add(format!("d/{number:06}/x").as_bytes(), amount(1));
+                dirs.add(format!("e/f/{number:06}").as_bytes(), amount(2));
+            }
+            if own > 0 {
+                dirs.add(b"d", amount(own));
+            }
+            let words = Words {
+                heading: "Where",
+                caption: "Why.",
+                value: None,
+                count: "Count",
+                full: &|amount| format!("{} bytes", amount.value),
+                short: &|amount| amount.value.to_string(),
+                class: &|_| "h0".to_owned(),
+                meaning: &common,
+            };
+            let root = dirs.cells(CELLS).unwrap();
+            let mut every = Vec::new();
+            leaves_of(&root, &mut every);
+            let own = every
+                .iter()
+                .filter(|cell| !matches!(cell.what, What::Smaller(_)));
+            let largest = own.map(|cell| cell.amount.value).max().unwrap();
+            let (kept, lumps) = drawn(&root, largest);
+            let mut leaves = Vec::new();
+            leaves_of(&kept, &mut leaves);
+            let top = leaves.iter().max_by_key(|cell| cell.amount.value).unwrap();
+            assert!(!matches!(top.what, What::Smaller(_)));
+            let sum = |cells: &[&Cell]| cells.iter().map(|cell| cell.amount.value).sum::<u64>();
+            assert_eq!(sum(&leaves) + sum(&lumps), root.amount.value);
+            assert_eq!(kept.amount.value, sum(&leaves));
+            let (html, _) = section(&root, &words);
+            assert_eq!(html.matches(" Not drawn are ").count(), lumps.len());
+            assert!(!lumps.is_empty());
+            assert!(html.contains("<div class=\"map\" id=map"));
+        }
+    }
+
+    #[test]
+    fn cells_of_a_colour_have_a_directory_in_common() {
+        let cell = |path: &str| Cell {
+            path: path.into(),
+            what: What::Whole,
+            amount: Amount::default(),
+            group: 0,
+            parts: Vec::new(),
+        };
+        for (paths, expected) in [
+            (&["a/b", "a/c"][..], ">a<"),
+            (&["/a/b"], ">b<"),
+            (&["/a", "/b"], ">/<"),
+            (&["ab", "a"], ">.<"),
+            (&["a/b", "a"], ">a<"),
+        ] {
+            let cells: Vec<Cell> = paths.iter().map(|path| cell(path)).collect();
+            let cells: Vec<&Cell> = cells.iter().collect();
+            assert!(
+                common(&cells).contains(expected),
+                "{paths:?}: {}",
+                common(&cells)
+            );
+        }
     }
 }

@@ -6,6 +6,7 @@
 pub mod dirs;
 pub mod escape;
 pub mod map;
+pub mod provenance;
 mod treemap;
 
 use std::io::{self, Write};
@@ -104,9 +105,11 @@ impl Page {
         }
         write!(
             out,
-            "</head>\n<body>\n<header>\n<div>\n<p class=kicker>bc {}</p>\n<h1>{title}</h1>\n{}</div>\n\
+            "</head>\n<body>\n<header>\n<div>\n<p class=kicker>bc {}</p>\n<h1>{title}</h1>\n{}{}</div>\n\
              <button id=theme type=button hidden>Theme</button>\n</header>\n<main>\n",
-            self.command, self.subject,
+            self.command,
+            self.subject,
+            provenance::made(),
         )?;
         out.write_all(self.body.as_bytes())?;
         write!(
@@ -228,6 +231,15 @@ pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     format!(
         "<section class={class}>\n<h2>{}</h2>\n<ul class=lines>\n{items}</ul>\n</section>\n",
         Text(title)
+    )
+}
+
+/// What a page says that has nothing to list, as HTML.
+pub fn nothing(title: &str, words: &str) -> String {
+    format!(
+        "<section class=empty>\n<h2>{}</h2>\n<p class=note>{}</p>\n</section>\n",
+        Text(title),
+        Text(words)
     )
 }
 

@@ -6,11 +6,14 @@ use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
 use bc_integrity::fields::Field;
 use bc_integrity::report::ReportHeader;
 use bc_integrity::{ComparisonSummary, Conclusion};
-use bc_manifest::integrity::Kind;
+use bc_manifest::integrity::{Header, Kind};
 
-use crate::html::dirs::{Amount, Dirs, parent};
+use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
-use crate::html::{By, Column, Order, Page, Tile, map, notes, table_end, table_start, tiles};
+use crate::html::provenance::{absolute, moment, on_host};
+use crate::html::{
+    By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
+};
 use crate::progress::{size, thousands};
 
 /// Gravest first: the order of figures and rows.
@@ -34,6 +37,8 @@ const LISTED: usize = 1000;
 pub struct Differences<'a> {
     /// What is compared.
     pub header: Option<ReportHeader<'a>>,
+    /// Headers of the old manifest and, where two are compared, of the new one.
+    pub manifests: Vec<Header>,
     rows: [Vec<Change>; GRAVEST.len()],
     dirs: Dirs,
 }
@@ -75,7 +80,9 @@ impl Differences<'_> {
         let mut page = Page {
             command,
             title: title.to_owned(),
-            subject: header.map(subject).unwrap_or_default(),
+            subject: header
+                .map(|header| subject(header, &self.manifests))
+                .unwrap_or_default(),
             body: figures(summary, &words, content),
             ..Page::default()
         };
@@ -85,29 +92,49 @@ impl Differences<'_> {
         }
         let problems: Vec<String> = problems.iter().map(|text| Text(text).to_string()).collect();
         page.body += &notes("The manifest itself", "alarm", &problems);
-        if let Some(whole) = self.dirs.cells(map::CELLS) {
-            let words = map::Words {
-                heading: "Where the differences are",
-                caption: "An area is the number of entries of a directory that differ; its colour \
-                          is that of the gravest.",
-                value: None,
-                count: "Entries",
-                short: &|amount| thousands(amount.value),
-                full: &|amount| match amount.value {
-                    1 => "1 entry".to_owned(),
-                    many => format!("{} entries", thousands(many)),
-                },
-                class: &|cell| {
-                    let class = GRAVEST[GRAVEST.len() - usize::from(cell.amount.mark)];
-                    format!("k-{}", class.name())
-                },
-            };
-            let (html, style) = map::section(&whole, &words);
-            page.body += &html;
-            page.style = style;
+        let damaged = summary.count(Class::Damaged) > 0;
+        // What is damaged is wanted at once; where it lies can wait.
+        if damaged {
+            self.table(&mut page.body, summary, command);
         }
-        self.table(&mut page.body, summary, command);
+        self.map(&mut page);
+        if !damaged {
+            self.table(&mut page.body, summary, command);
+        }
+        if !summary.any() {
+            page.body += &nothing(
+                "Every entry is as it was",
+                &format!("{} entries were compared.", thousands(summary.new)),
+            );
+        }
         page
+    }
+
+    fn map(&self, page: &mut Page) {
+        let Some(whole) = self.dirs.cells(map::CELLS) else {
+            return;
+        };
+        let class = |cell: &Cell| GRAVEST[GRAVEST.len() - usize::from(cell.amount.mark)];
+        let words = map::Words {
+            heading: "Where the differences are",
+            caption: "An area is the number of entries of a directory that differ; its colour \
+                      is that of the gravest.",
+            value: None,
+            count: "Entries",
+            short: &|amount| thousands(amount.value),
+            full: &|amount| match amount.value {
+                1 => "1 entry".to_owned(),
+                many => format!("{} entries", thousands(many)),
+            },
+            class: &|cell| format!("k-{}", class(cell).name()),
+            meaning: &|cells| match cells {
+                [first, ..] => label(class(first)).to_lowercase(),
+                [] => String::new(),
+            },
+        };
+        let (html, style) = map::section(&whole, &words);
+        page.body += &html;
+        page.style = style;
     }
 
     fn table(&self, body: &mut String, summary: &ComparisonSummary, command: &str) {
@@ -205,7 +232,7 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
     (title, words)
 }
 
-fn subject(header: &ReportHeader<'_>) -> String {
+fn subject(header: &ReportHeader<'_>, manifests: &[Header]) -> String {
     let (new, old) = match header.command {
         "diff" => ("new", "old"),
         _ => ("tree", "manifest"),
@@ -222,13 +249,30 @@ fn subject(header: &ReportHeader<'_>) -> String {
         ignored.join(", ")
     };
     format!(
-        "<ul class=subject>\n<li>{new} {}\n<li>{old} {}\n<li>mode {}, digests {}, ignored: {}\n</ul>\n",
-        Path(header.new),
-        Path(header.old),
+        "<ul class=subject>\n<li>{new} {}{}\n<li>{old} {}{}\n<li>mode {}, digests {}, ignored: {}\n</ul>\n",
+        Path(&absolute(header.new)),
+        made(manifests.get(1)),
+        Path(&absolute(header.old)),
+        made(manifests.first()),
         Text(header.rules.mode.name()),
         Text(header.algorithm),
         Text(&ignored),
     )
+}
+
+/// When and where a manifest was made, as it says itself.
+fn made(header: Option<&Header>) -> String {
+    let Some(header) = header else {
+        return String::new();
+    };
+    match &header.created_at {
+        Some(time) => format!(
+            ", made {}{}",
+            Text(&shown(moment(time).as_bytes())),
+            on_host(header.host.as_deref())
+        ),
+        None => ", which does not say when it was made".to_owned(),
+    }
 }
 
 fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
@@ -236,6 +280,10 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
     for class in GRAVEST {
         let count = summary.count(class);
         let first = class == Class::Damaged;
+        // Where nothing differs, a row of zeros says no more than that.
+        if count == 0 && !summary.any() && !first && class != Class::Ok {
+            continue;
+        }
         let class_of = match (class, count) {
             (Class::Damaged, 0) if content && summary.complete => "hero good",
             (Class::Damaged, 0) => "hero zero",

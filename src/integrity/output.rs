@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bc_integrity::change::{Change, Class};
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
-use bc_integrity::{ComparisonSummary, Conclusion};
+use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile};
 use bc_manifest::compress::Compressor;
 use bc_walk::OwnFile;
 
@@ -74,6 +74,15 @@ impl<'a, W: Write> Changes<'a, W> {
                 page.header = Some(*header);
                 Ok(())
             }
+        }
+    }
+
+    /// Where the manifests come from, which only a page tells; one that cannot be read is refused
+    /// by the comparison itself.
+    pub fn manifests(&mut self, manifests: &[&ManifestFile]) {
+        if let Changes::Page(page, _) = self {
+            let headers = manifests.iter().map(|manifest| manifest.header());
+            page.manifests = headers.collect::<Result<_, _>>().unwrap_or_default();
         }
     }
 

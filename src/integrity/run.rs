@@ -60,6 +60,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let own = own_files(file, &output);
     plan.leave_out = &own;
     let mut report = Changes::new(&mut output, args.format);
+    report.manifests(&[&manifest]);
     let verified = working(&session, Some(algorithm), "verify", |work| {
         report.begin(&ReportHeader {
             command: "verify",
@@ -90,6 +91,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let algorithm = algorithm_of(&session, &new)?;
     let mut output = args.format.of(opened(&session, args.output.as_deref())?);
     let mut report = Changes::new(&mut output, args.format);
+    report.manifests(&[&old, &new]);
     let compared = (|| {
         report.begin(&ReportHeader {
             command: "diff",

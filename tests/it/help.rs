@@ -23,6 +23,21 @@ fn collect(command: &Value, above: &[String], found: &mut Vec<(Vec<String>, Valu
     }
 }
 
+/// Options that every command understands.
+const COMMON: &[&str] = &[
+    "threads",
+    "io",
+    "memory-budget",
+    "progress",
+    "color",
+    "quiet",
+    "verbose",
+    "log-format",
+    "metrics",
+    "config",
+    "describe",
+];
+
 #[test]
 fn every_help_fits_names_all_options_and_has_an_example() {
     let t = TestTree::new();
@@ -34,7 +49,7 @@ fn every_help_fits_names_all_options_and_has_an_example() {
             out.code(0).stderr_is("").text()
         };
         let (short, long) = (help("-h"), help("--help"));
-        for text in [&short, &long] {
+        for (nth, text) in [&short, &long].into_iter().enumerate() {
             for line in text.lines() {
                 assert!(line.chars().count() <= 100, "{words:?}: {line:?}");
                 assert_eq!(line, line.trim_end(), "{words:?}");
@@ -43,9 +58,19 @@ fn every_help_fits_names_all_options_and_has_an_example() {
             assert!(text.contains(&usage), "{words:?}: {text}");
             for argument in command["arguments"].as_array().unwrap() {
                 if let Some(name) = argument["long"].as_str() {
-                    assert!(text.contains(&format!("--{name}")), "{words:?}: {name}");
+                    // What all commands share is one line of `-h`.
+                    let is_named = nth == 1 || !COMMON.contains(&name);
+                    let found = text.contains(&format!("--{name}"));
+                    assert_eq!(found, is_named, "{words:?}: {name}");
                 }
             }
+        }
+        if command["arguments"].to_string().contains("memory-budget") {
+            let pointer = "\nCommon options (threads, memory, progress, colours, messages, configuration): see --help\n";
+            assert!(
+                short.contains(pointer) && !long.contains(pointer),
+                "{words:?}: {short}"
+            );
         }
         assert!(short.len() <= long.len(), "{words:?}");
         assert!(
@@ -157,4 +182,84 @@ fn the_default_command_may_be_left_out_and_help_says_so() {
         .go()
         .code(0)
         .stdout_is(&long.stdout);
+}
+
+/// What may be left out is shown where it is left out.
+#[test]
+fn help_of_an_applet_lists_the_options_of_its_default_command() {
+    let t = TestTree::new();
+    for (applet, default) in [("hash", "hash"), ("dup", "scan")] {
+        let commands = commands(&t);
+        let (_, command) = commands
+            .iter()
+            .find(|(words, _)| *words == [applet, default])
+            .unwrap();
+        for (option, all) in [("-h", false), ("--help", true), ("help", true)] {
+            let out = t.bc_line(&format!("{applet} {option}")).go();
+            let text = out.code(0).text();
+            assert!(text.contains(&format!("Usage: bc {applet} [OPTIONS] PATH...\n")));
+            for argument in command["arguments"].as_array().unwrap() {
+                let Some(name) = argument["long"].as_str() else {
+                    continue;
+                };
+                let found = text.contains(&format!("--{name}"));
+                let expected = all || !COMMON.contains(&name);
+                assert_eq!(found, expected, "{applet} {option}: {name}");
+            }
+        }
+        // Wherever the question stands, and as the program was called.
+        let named = t.bc_line(&format!("{applet} --threads 2 -h")).go();
+        t.bc_line(&format!("{applet} -h"))
+            .go()
+            .stdout_is(&named.stdout);
+    }
+}
+
+#[test]
+fn help_calls_the_program_as_the_reader_did() {
+    let t = TestTree::new();
+    for (called, arguments, usage, example) in [
+        (
+            "bchash",
+            "--help",
+            "Usage: bchash [OPTIONS]",
+            "  bchash check tree.xxh128\n",
+        ),
+        (
+            "bchash",
+            "check --help",
+            "Usage: bchash check ",
+            "  bchash check SHA256SUMS\n",
+        ),
+        (
+            "bcduplicate",
+            "scan --help",
+            "Usage: bcduplicate scan ",
+            "  bcduplicate scan ~/P",
+        ),
+        (
+            "bitcrafts",
+            "dup --help",
+            "Usage: bitcrafts dup [",
+            "  bitcrafts dup summary DIR ",
+        ),
+        (
+            "renamed",
+            "integrity --help",
+            "Usage: renamed integrity ",
+            "  renamed integrity diff m",
+        ),
+        (
+            "bitcrafts",
+            "install --help",
+            "Usage: bitcrafts install ",
+            "  bitcrafts install ~/.local/bin\n",
+        ),
+    ] {
+        let out = t.bc_line(arguments).arg0(called).go();
+        out.code(0).stdout_has(usage).stdout_has(example);
+        assert!(!out.text().contains(" bc "), "{out}");
+    }
+    let short = t.bc_line("-h").arg0("bchash").go();
+    short.stdout_has("'bchash DIR' means 'bchash hash DIR'");
 }

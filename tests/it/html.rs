@@ -40,6 +40,13 @@ pub fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     &text[from..from + len]
 }
 
+/// The page without what tells one run from the next: when and how it was made.
+pub fn undated(page: &[u8]) -> String {
+    let page = std::str::from_utf8(page).unwrap();
+    let made = between(page, "<p class=made>", "</p>");
+    page.replacen(made, "", 1)
+}
+
 /// The rows of the main table.
 pub fn rows(page: &str) -> Vec<&str> {
     let table = between(page, "id=list>", "</table>");
@@ -194,19 +201,18 @@ fn a_page_of_duplicates() {
     );
     // The same bytes again, by other threads and into a file.
     for threads in ["mono", "3"] {
-        t.bc_line("dup scan --format=html . --threads")
+        let again = t
+            .bc_line("dup scan --format=html . --threads")
             .arg(threads)
-            .go()
-            .stdout_is(&page);
+            .go();
+        assert_eq!(undated(&again.stdout), undated(page.as_bytes()));
     }
     t.bc_line("dup --format=html -o ../page.html .")
         .go()
         .code(0)
         .stdout_is("");
-    assert_eq!(
-        std::fs::read(t.path().join("../page.html")).unwrap(),
-        page.as_bytes()
-    );
+    let written = std::fs::read(t.path().join("../page.html")).unwrap();
+    assert_eq!(undated(&written), undated(page.as_bytes()));
 }
 
 #[test]
@@ -217,7 +223,12 @@ fn a_reference_is_named_and_kept() {
         .bc_line("dup --format=html --reference=master in master")
         .go()
         .text();
-    assert!(page.contains("<li><span class=tag>reference</span><bdi class=\"p\">master</bdi>"));
+    let dir = t.path().canonicalize().unwrap();
+    let named = format!(
+        "<li><span class=tag>reference</span><bdi class=\"p\"><span>{}/</span>master</bdi>",
+        dir.display()
+    );
+    assert!(page.contains(&named), "{page}");
     assert!(
         rows(&page)[0].contains(
             "<span class=tag>kept: reference</span><bdi class=\"p\"><span>master/</span>z"
@@ -231,7 +242,13 @@ fn nothing_found_and_nothing_wasted_are_pages_too() {
     t.write("a", "1").write("b", "2");
     let page = t.bc_line("dup --format=html .").go().code(0).text();
     stands_alone(&page);
-    assert!(page.contains("No two files are equal.") && !page.contains("id=map"));
+    assert!(page.contains("<h1>No duplicate files</h1>") && !page.contains("id=map"));
+    let said = "<section class=empty>\n<h2>No two files are equal</h2>\n\
+                <p class=note>2 files of 2 B were compared. Nothing can be freed here.</p>";
+    assert!(
+        page.contains(said) && !page.contains("bc dup prune"),
+        "{page}"
+    );
     t.hard_link("a", "c");
     let page = t
         .bc_line("dup --format=html --match-hardlinks .")
@@ -321,4 +338,64 @@ fn hostile_names_are_text_and_their_bytes_can_be_had() {
         c.is_control() && *c != '\n' || "\u{202e}\u{200b}\u{feff}\u{2066}\u{2028}".contains(*c)
     };
     assert_eq!(page.chars().find(bad), None);
+}
+
+/// A page is read elsewhere, later, by somebody else.
+#[test]
+fn a_page_says_when_where_and_how_it_was_made() {
+    let t = TestTree::new();
+    t.write("d/a <b>", "same").write("d/c", "same");
+    let config = t.scratch("home/config/bc/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "").unwrap();
+    let run = t
+        .bc_line("dup --format=html --exclude")
+        .arg("<i> &'x")
+        .arg("d");
+    let page = run.env("BC_THREADS", "mono").go().code(0).text();
+    stands_alone(&page);
+    let made = between(&page, "<p class=made>", "</p>");
+    let time = between(made, "Made ", " UTC on ");
+    let shape: String = time
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
+    assert_eq!(shape, "0000-00-00 00:00:00");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(
+        made.contains(&format!(" UTC on {} by ", host.trim())),
+        "{made}"
+    );
+    let typed =
+        "<code>bc dup --format=html --exclude &#39;&lt;i&gt; &amp;&#39;\\&#39;&#39;x&#39; d</code>";
+    assert!(made.contains(typed), "{made}");
+    assert!(
+        made.contains(" with settings of <code>BC_THREADS=mono</code>"),
+        "{made}"
+    );
+    assert!(made.contains("/bc/config.toml</code>"), "{made}");
+}
+
+#[test]
+fn a_map_is_small_where_there_is_little_and_has_a_legend() {
+    let t = TestTree::new();
+    for number in 0..3 {
+        t.write(format!("a/{number}"), "same")
+            .write(format!("b/{number}"), "same");
+    }
+    let page = t.bc_line("dup --format=html .").go().code(0).text();
+    stands_alone(&page);
+    assert!(page.contains("<div class=\"map small\" id=map"));
+    let legend = between(&page, "<ul class=legend>", "</ul>");
+    for dir in ["a", "b"] {
+        assert!(
+            legend.contains(&format!("<span>./</span>{dir}</bdi>")),
+            "{legend}"
+        );
+    }
+    for number in 0..20 {
+        t.write(format!("c/{number}"), "same");
+    }
+    let page = t.bc_line("dup --format=html .").go().code(0).text();
+    assert!(page.contains("<div class=\"map\" id=map"));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
-use crate::html::{between, rows, stands_alone};
+use crate::html::{between, rows, stands_alone, undated};
 
 /// A tree with one entry of each class that can be made without privileges,
 /// and the path of its manifest.
@@ -95,12 +95,63 @@ fn a_page_of_damage() {
             .any(|(row, c)| *c == class && row.contains(words));
         assert!(found, "{class}: {words}\n{rows:#?}");
     }
-    t.bc_line(&line).go().stdout_is(&page);
-    t.bc_line(&format!(
-        "integrity verify --format=html --threads=mono . {manifest}"
-    ))
-    .go()
-    .stdout_is(&page);
+    for more in ["", " --threads=mono"] {
+        let again = t.bc_line(&format!("{line}{more}")).go();
+        assert_eq!(undated(&again.stdout), undated(page.as_bytes()));
+    }
+}
+
+/// With damage the list comes first; without it the map does.
+#[test]
+fn what_is_damaged_stands_before_where_it_lies() {
+    let t = TestTree::new();
+    let manifest = damaged(&t);
+    let line = format!("integrity verify --format=html . {manifest}");
+    let page = t.bc_line(&line).go().code(3).text();
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("id=list>") < at("<div class=\"map small\" id=map"));
+    let legend = between(&page, "<ul class=legend>", "</ul>");
+    assert!(
+        legend.contains("<span class=\"dot k-damaged\"></span>damaged"),
+        "{legend}"
+    );
+    t.write("a/rotten", "abc");
+    let page = t.bc_line(&line).go().code(1).text();
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("id=map") < at("id=list>"));
+}
+
+#[test]
+fn a_page_says_what_was_compared_and_how_old_the_manifest_is() {
+    let t = TestTree::new();
+    let manifest = damaged(&t);
+    let line = format!("integrity verify --format=html . {manifest}");
+    let page = t.bc_line(&line).go().text();
+    let subject = between(&page, "<ul class=subject>", "</ul>");
+    let dir = t.path().canonicalize().unwrap();
+    let (above, name) = (dir.parent().unwrap(), dir.file_name().unwrap());
+    let root = format!(
+        "<span>{}/</span>{}</bdi>",
+        above.display(),
+        name.to_str().unwrap()
+    );
+    assert!(subject.contains(&root), "{subject}");
+    let made = between(subject, "m.jsonl</bdi>, made ", "\n");
+    assert!(made.contains(" UTC on "), "{made}");
+    // What was imported names no host.
+    let from = t.scratch("imported.jsonl");
+    t.write("sums", format!("{}  same\n", crate::common::EMPTY));
+    t.bc_line("integrity import sums -o")
+        .arg(&from)
+        .go()
+        .code(0);
+    let line = format!("integrity diff --format=html {} {manifest}", from.display());
+    let page = t.bc_line(&line).go().text();
+    let subject = between(&page, "<ul class=subject>", "</ul>");
+    let imported = between(subject, "imported.jsonl</bdi>, made ", "\n");
+    assert!(imported.ends_with(" UTC"), "{imported}");
+    let made = between(subject, "m.jsonl</bdi>, made ", "\n");
+    assert!(made.contains(" UTC on "), "{made}");
 }
 
 #[test]
@@ -150,6 +201,11 @@ fn a_page_of_no_difference_and_of_two_manifests() {
     let page = out.code(0).text();
     stands_alone(&page);
     assert!(page.contains("<h1>Nothing differs</h1>") && !page.contains("id=list"));
+    let tiles = between(&page, "<ul class=tiles>", "</ul>");
+    assert_eq!(tiles.matches("<li").count(), 2, "{tiles}");
+    let said = "<section class=empty>\n<h2>Every entry is as it was</h2>\n\
+                <p class=note>2 entries were compared.</p>";
+    assert!(page.contains(said), "{page}");
     t.write("b", "2");
     t.bc_line(&format!("integrity manifest -o {new} ."))
         .go()

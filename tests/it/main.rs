@@ -34,6 +34,7 @@ mod file_systems;
 mod foreign_files;
 mod freed_space;
 mod fresh;
+mod generate;
 mod gnu_alike;
 mod gnu_install;
 mod gnu_names;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::{NAMES, Node, completions, guide, man};
+use super::{NAMES, generate, guide};
 use crate::sh;
 
 /// Where Cargo.toml names what the package holds beside the binary.
@@ -13,64 +13,49 @@ fn staged() -> PathBuf {
     sh::root().join("target/deb")
 }
 
-fn put(folder: &str, name: &str, text: &str) -> Result<()> {
-    let folder = staged().join(folder);
-    std::fs::create_dir_all(&folder)?;
+fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
     Ok(std::fs::write(folder.join(name), text)?)
 }
 
-fn link(target: &str, folder: &str, name: &str) -> Result<()> {
-    let folder = staged().join(folder);
-    std::fs::create_dir_all(&folder)?;
+fn link(target: &str, folder: &Path, name: &str) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
     Ok(std::os::unix::fs::symlink(target, folder.join(name))?)
 }
 
-/// Lays the manual pages; whatever was laid before goes.
-pub(super) fn pages(nodes: &[Node<'_>]) -> Result<()> {
+/// Lays into `staged` what the program writes when it is called by the package's name.
+pub(super) fn lay(bc: &Path, staged: &Path) -> Result<()> {
+    let [whole, applets @ ..] = NAMES;
+    generate(bc, whole, "man", &staged.join("man"))?;
+    let page = guide::page(whole);
+    put(&staged.join("man7"), &format!("{whole}-guide.7"), &page)?;
+    for name in applets {
+        link(whole, &staged.join("bin"), name)?;
+        link(whole, &staged.join("bash"), name)?;
+        let (target, fish) = (format!("{whole}.fish"), format!("{name}.fish"));
+        link(&target, &staged.join("fish"), &fish)?;
+    }
+    let completion = |folder: &str, name: String| {
+        let to = staged.join(folder);
+        std::fs::create_dir_all(&to)?;
+        generate(bc, whole, &format!("complete-{folder}"), &to.join(name))
+    };
+    completion("bash", whole.to_owned())?;
+    completion("zsh", format!("_{whole}"))?;
+    completion("fish", format!("{whole}.fish"))
+}
+
+/// Lays pages, links and completions, and packs it all where cargo-deb is installed.
+pub(super) fn build(bc: &Path, dir: &Path) -> Result<()> {
+    // Whatever was laid before goes.
     if staged().exists() {
         std::fs::remove_dir_all(staged())?;
     }
-    for node in nodes {
-        let name = node.words.join("-");
-        let page = man::page(node).replace("bc\\-guide", "bitcrafts\\-guide");
-        if name == "bc" {
-            let page = page.replace("SH NAME\nbc ", "SH NAME\nbitcrafts ");
-            put("man", "bitcrafts.1", &page)?;
-        } else {
-            put("man", &format!("{name}.1"), &page)?;
-        }
-        // `man bchash` finds the page of `bc hash`.
-        if let ["bc", applet] = node.words[..]
-            && NAMES.contains(&format!("bc{applet}").as_str())
-        {
-            let other = format!("bc{applet}.1");
-            put("man", &other, &format!(".so man1/{name}.1\n"))?;
-        }
-    }
-    put("man7", "bitcrafts-guide.7", &guide::page("bitcrafts"))
-}
-
-/// Lays links and completions, and packs it all where cargo-deb is installed.
-pub(super) fn build(nodes: &[Node<'_>], dir: &Path) -> Result<()> {
+    lay(bc, &staged())?;
     if !sh::has("cargo-deb") {
         println!("not built: the Debian package; `cargo install cargo-deb` brings what packs it");
         return Ok(());
     }
-    let [whole, applets @ ..] = NAMES;
-    for name in applets {
-        link(whole, "bin", name)?;
-        link(whole, "bash", name)?;
-        link(&format!("{whole}.fish"), "fish", &format!("{name}.fish"))?;
-    }
-    put("bash", whole, &completions::bash(nodes, &NAMES))?;
-    put(
-        "zsh",
-        &format!("_{whole}"),
-        &completions::zsh(nodes, &NAMES),
-    )?;
-    let fish = completions::fish(nodes, &NAMES);
-    put("fish", &format!("{whole}.fish"), &fish)?;
-
     let mut deb = sh::cargo();
     deb.args(["deb", "--no-build", "--strip", "--quiet", "--output"]);
     sh::stdout(deb.arg(dir))?;

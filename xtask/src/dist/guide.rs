@@ -1,8 +1,10 @@
 //! The guide as one page, `bc-guide(7)`: what Markdown says in man(7).
 
+use std::process::Command;
+
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::man;
+use crate::sh;
 
 /// The pages in the order in which one reads them. The promises are for whoever runs the tests.
 const PAGES: &[&str] = &[
@@ -15,17 +17,36 @@ const PAGES: &[&str] = &[
 
 const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates and manifests";
 
-/// The page, named after the program: `bc` or `bitcrafts`.
+/// The page, named after the program: `bc`, or what it is called beside the calculator.
 pub(super) fn page(program: &str) -> String {
     let mut out = format!(
-        "{}.SH NAME\n{program}\\-guide \\- {ABOUT}\n",
-        man::title(&format!("{program}-guide"), 7)
+        ".TH {}-GUIDE 7 \"{}\" \"bit-crafts\" \"Miscellaneous\"\n\
+         .SH NAME\n{program}\\-guide \\- {ABOUT}\n",
+        program.to_uppercase(),
+        date()
     );
     for page in PAGES {
-        out.push_str(&roff(page));
+        match program {
+            "bc" => out.push_str(&roff(page)),
+            _ => out.push_str(&roff(&renamed(page, program))),
+        }
     }
     out.push_str(&format!(".SH SEE ALSO\n\\fB{program}\\fR(1)\n"));
     out
+}
+
+/// The same where `bc` is the calculator and the applets have names of their own.
+fn renamed(page: &str, program: &str) -> String {
+    let mut text = page.replace("bc-guide(7)", &format!("{program}-guide(7)"));
+    for applet in ["hash", "dup", "integrity"] {
+        text = text.replace(&format!("bc {applet}"), &format!("bc{applet}"));
+    }
+    // What is left is the program itself, where `bc` is no end of a path.
+    for (before, after) in [(' ', ' '), ('`', ' '), ('`', '`'), ('\n', ' '), (' ', '.')] {
+        let own = format!("{before}bc{after}");
+        text = text.replace(&own, &format!("{before}{program}{after}"));
+    }
+    text
 }
 
 /// Where the text being written stands.
@@ -55,7 +76,7 @@ impl Writer {
         match event {
             Event::Start(tag) => self.start(&tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) if self.verbatim => self.out.push_str(&man::text(&text)),
+            Event::Text(text) if self.verbatim => self.out.push_str(&verbatim(&text)),
             Event::Text(text) => self.line.push_str(&inline(&text)),
             Event::Code(text) => self.line.push_str(&format!("\\fB{}\\fR", inline(&text))),
             Event::SoftBreak | Event::HardBreak => self.line.push('\n'),
@@ -116,8 +137,14 @@ impl Writer {
 
     fn macro_line(&mut self, text: &str) {
         self.flush();
-        // A paragraph that begins an item belongs to it.
-        if !(text == ".PP" && self.out.ends_with(".IP \\(bu 2\n")) {
+        // A paragraph that begins an item belongs to it, and a heading has made room already.
+        let last = self.out.lines().next_back().unwrap_or_default();
+        let begun = last.starts_with(".IP ") || last.starts_with(".S");
+        let text = match text.strip_prefix(".PP") {
+            Some(rest) if begun => rest.trim_start(),
+            _ => text,
+        };
+        if !text.is_empty() {
             self.out.push_str(text);
             self.out.push('\n');
         }
@@ -142,6 +169,27 @@ fn inline(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
+/// Lines as they stand.
+fn verbatim(text: &str) -> String {
+    let escaped = inline(text);
+    let lines = escaped
+        .lines()
+        .map(|line| match line.strip_prefix(['.', '\'']) {
+            Some(_) => format!("\\&{line}"),
+            None => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The day of the present commit.
+fn date() -> String {
+    let mut date = Command::new("date");
+    date.args(["-u", "+%F", "-d"])
+        .arg(format!("@{}", super::epoch()));
+    let day = sh::stdout(&mut date).unwrap_or_default();
+    String::from_utf8_lossy(&day).trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +200,7 @@ mod tests {
                     ```sh\nls -l \\\n.x\n```\n\n| h | i |\n|---|---|\n| `c` | means |\n";
         assert_eq!(
             roff(page),
-            ".SH One\n.PP\nText of \\fBa\\-b\\fR and\n\\&.dots in \\fIit\\fR.\n.SS Two\n\
+            ".SH One\nText of \\fBa\\-b\\fR and\n\\&.dots in \\fIit\\fR.\n.SS Two\n\
              .IP \\(bu 2\nan item\nof two lines\n.PP\n.RS 4\n.nf\nls \\-l \\e\n\\&.x\n.fi\n.RE\n\
              .TP\n\\fBc\\fR\nmeans\n"
         );

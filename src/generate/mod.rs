@@ -1,0 +1,101 @@
+//! `bc --generate=WHAT`: manual pages and completions, made of the same command tree as help and
+//! `--describe`. So they are there wherever the program is, however it was installed.
+
+pub mod args;
+mod bash;
+mod fish;
+mod man;
+mod roff;
+mod sections;
+mod tree;
+mod zsh;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+use args::{Args, What};
+use clap::Parser;
+
+use crate::exit::Exit;
+use crate::names::Names;
+use crate::output::Output;
+use crate::report;
+
+/// Is this argument the option?
+pub fn is_asked(first: Option<&OsString>) -> bool {
+    let bytes = first.map_or(&b""[..], |first| first.as_encoded_bytes());
+    bytes == b"--generate" || bytes.starts_with(b"--generate=")
+}
+
+/// The names that pages and completions have for a program called so. One that is not called `bc`
+/// lies beside the calculator, with the links that `bc install` makes.
+pub fn names(called: &str) -> Names {
+    let is_applet = crate::applet::by_program(called.as_bytes()).is_some();
+    match called {
+        "bc" => Names::called(called),
+        _ if is_applet || called == "bitcrafts" => Names::beside_the_calculator("bitcrafts"),
+        _ => Names::called(called),
+    }
+}
+
+/// Runs it; `args` begin with the option.
+pub fn run(names: &Names, args: &[OsString]) -> Exit {
+    let argv = std::iter::once(names.program().into()).chain(args.iter().cloned());
+    let args = match Args::try_parse_from(argv) {
+        Ok(args) => args,
+        Err(error) => return report::usage(error),
+    };
+    let done = match args.generate {
+        What::Man => return pages(names, &args),
+        _ if !args.command.is_empty() => Err(format!(
+            "'{}': completions are for all commands",
+            args.command.join(" ")
+        )),
+        What::CompleteBash => write(args.output.as_deref(), &bash::script(names)),
+        What::CompleteZsh => write(args.output.as_deref(), &zsh::script(names)),
+        What::CompleteFish => write(args.output.as_deref(), &fish::script(names)),
+    };
+    ended(done)
+}
+
+/// Prints the page of a command, or writes its page and those of the commands below it.
+fn pages(names: &Names, args: &Args) -> Exit {
+    let all = tree::commands(names);
+    let wanted = all
+        .iter()
+        .filter(|one| one.words.starts_with(&args.command));
+    let wanted: Vec<&tree::Command> = wanted.collect();
+    let Some(first) = wanted.first().filter(|one| one.words == args.command) else {
+        let named = args.command.join(" ");
+        return ended(Err(format!("there is no command '{named}'")));
+    };
+    let Some(dir) = &args.output else {
+        return ended(man::page(first, &all, names).and_then(|page| write(None, &page)));
+    };
+    if let Err(error) = std::fs::create_dir_all(dir) {
+        let shown = crate::input::shown(dir);
+        return ended(Err(format!("{shown}: mkdir: {error}")));
+    }
+    for one in wanted {
+        let file = dir.join(format!("{}.1", names.page(&one.words)));
+        let done = man::page(one, &all, names).and_then(|page| write(Some(&file), &page));
+        if done.is_err() {
+            return ended(done);
+        }
+    }
+    Exit::Done
+}
+
+fn write(to: Option<&Path>, text: &str) -> Result<(), String> {
+    let mut out = Output::open(to)?;
+    let written = out.write_all(text.as_bytes());
+    out.finish(written).map(drop)
+}
+
+fn ended(done: Result<(), String>) -> Exit {
+    match done {
+        Ok(()) => Exit::Done,
+        Err(text) => report::fatal("bc", &format!("--generate: {text}")),
+    }
+}

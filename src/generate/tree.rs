@@ -1,0 +1,134 @@
+//! The commands as pages and completions need them.
+
+use crate::applet::APPLETS;
+use crate::describe::Values;
+use crate::help;
+use crate::names::Names;
+
+/// A command with the words that lead to it.
+pub(super) struct Command {
+    /// `hash check`; none for the program itself.
+    pub words: Vec<String>,
+    /// As help shows it.
+    pub clap: clap::Command,
+}
+
+/// An option as completions offer it.
+pub(super) struct Choice {
+    /// Without its dashes.
+    pub long: String,
+    /// Without its dash.
+    pub short: Option<char>,
+    /// The name of its value, if it takes one.
+    pub value: Option<String>,
+    /// Words for the value; empty where it is a file, a number or a text.
+    pub values: Vec<String>,
+    /// Several values may be given, with a comma between them.
+    pub is_list: bool,
+    /// The value can only follow a `=`.
+    pub needs_equals: bool,
+    /// One line.
+    pub help: String,
+}
+
+impl Command {
+    /// A word for shell functions: `bc_hash_check`.
+    pub fn key(&self) -> String {
+        let words = std::iter::once("bc").chain(self.words.iter().map(String::as_str));
+        words.collect::<Vec<_>>().join("_").replace('-', "_")
+    }
+
+    /// Names and purposes of the commands below.
+    pub fn below(&self) -> impl Iterator<Item = (&str, String)> {
+        let below = self.clap.get_subcommands();
+        below
+            .filter(|command| command.get_name() != "help")
+            .map(|c| (c.get_name(), c.get_about().map(ToString::to_string)))
+            .map(|(name, about)| (name, about.unwrap_or_default()))
+    }
+
+    /// Its options.
+    pub fn options(&self) -> impl Iterator<Item = Choice> {
+        let all = self.clap.get_arguments();
+        all.filter(|arg| !arg.is_hide_set()).filter_map(choice)
+    }
+}
+
+fn choice(arg: &clap::Arg) -> Option<Choice> {
+    let takes = arg.get_action().takes_values();
+    let name = arg.get_value_names().and_then(|names| names.first());
+    let name = name.map_or("VALUE".to_owned(), ToString::to_string);
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    Some(Choice {
+        long: arg.get_long()?.to_owned(),
+        short: arg.get_short(),
+        value: takes.then_some(name),
+        values: Values::of(arg).all(),
+        is_list: arg.get_value_delimiter() == Some(','),
+        needs_equals: arg.is_require_equals_set(),
+        help: help.lines().next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// The program and all commands below it, each before those below it.
+pub(super) fn commands(names: &Names) -> Vec<Command> {
+    let mut whole = crate::commands::whole();
+    for applet in APPLETS {
+        let called = names.command(&[applet.name.to_owned()]);
+        whole = whole.mut_subcommand(applet.name, |command| {
+            help::front_page(command, applet.default, &called)
+        });
+    }
+    let mut whole = help::renamed(whole, names).disable_help_subcommand(true);
+    whole.build();
+    let mut found = Vec::new();
+    collect(&whole, &mut Vec::new(), names, &mut found);
+    found
+}
+
+fn collect(
+    command: &clap::Command,
+    words: &mut Vec<String>,
+    names: &Names,
+    found: &mut Vec<Command>,
+) {
+    found.push(Command {
+        words: words.clone(),
+        clap: command
+            .clone()
+            .display_name(names.page(words))
+            .bin_name(names.command(words)),
+    });
+    for below in command.get_subcommands() {
+        if below.get_name() != "help" {
+            words.push(below.get_name().to_owned());
+            collect(below, words, names, found);
+            words.pop();
+        }
+    }
+}
+
+/// The names that are completed, each with the key of the command that it calls.
+pub(super) fn called(names: &Names) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for name in [names.program(), "bitcrafts"] {
+        if !all.iter().any(|(known, _)| known == name) {
+            all.push((name.to_owned(), "bc".to_owned()));
+        }
+    }
+    for applet in APPLETS {
+        let key = format!("bc_{}", applet.name);
+        all.extend(
+            applet
+                .called
+                .iter()
+                .map(|name| ((*name).to_owned(), key.clone())),
+        );
+    }
+    all
+}
+
+/// Text inside single quotes of any of the shells.
+pub(super) fn quoted(text: &str) -> String {
+    text.replace('\'', "")
+}

@@ -1,0 +1,109 @@
+//! How help is laid out: the options of the subcommand that may be left out are shown where it is
+//! left out, those that all commands share are one line of `-h`, and examples call the program as
+//! the reader did.
+
+use std::ffi::OsString;
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+use crate::args::first_positional;
+use crate::names::Names;
+
+/// The heading of what all commands share.
+pub const COMMON: &str = "Common options";
+
+/// Stands for them in `-h`.
+const POINTER: &str =
+    "Common options (threads, memory, progress, colours, messages, configuration): see --help";
+
+/// The command and all below it, as help shows them.
+pub fn laid_out(command: Command, names: &Names) -> Command {
+    pointed(renamed(command, names))
+}
+
+/// With one line in `-h` for the options that all commands share.
+fn pointed(command: Command) -> Command {
+    let is_common = |arg: &clap::Arg| arg.get_help_heading() == Some(COMMON);
+    let has_common = command.get_arguments().any(is_common);
+    let mut command = command.mut_args(|arg| {
+        let hidden = is_common(&arg);
+        arg.hide_short_help(hidden)
+    });
+    if has_common {
+        let last = match command.get_after_help() {
+            Some(text) => format!("{text}\n{POINTER}"),
+            None => POINTER.to_owned(),
+        };
+        command = command.after_help(last);
+    }
+    command.mut_subcommands(pointed)
+}
+
+/// The command as it is shown where no subcommand is named: with the options of the one that is
+/// meant then, if one is.
+pub fn front_page(command: Command, default: Option<&str>, called: &str) -> Command {
+    let Some(meant) = default.and_then(|name| command.find_subcommand(name)) else {
+        return command;
+    };
+    let arguments: Vec<clap::Arg> = meant.get_arguments().cloned().collect();
+    command.args(arguments).override_usage(format!(
+        "{called} [OPTIONS] PATH...\n       {called} COMMAND ..."
+    ))
+}
+
+/// Whether one of the arguments may ask for help; if not, nobody sees how it would be laid out.
+pub fn may_be_asked(args: &[OsString]) -> bool {
+    args.iter().any(|arg| {
+        let bytes = arg.as_encoded_bytes();
+        let is_short = bytes.starts_with(b"-") && !bytes.starts_with(b"--");
+        arg == "help" || arg == "--help" || (is_short && bytes.contains(&b'h'))
+    })
+}
+
+/// The option by which help was asked for without naming a subcommand.
+pub fn asked<'a>(command: &Command, args: &'a [OsString]) -> Option<&'a str> {
+    if let [only] = args
+        && only == "help"
+    {
+        return Some("--help");
+    }
+    let options = args.iter().take_while(|arg| *arg != "--");
+    let found = options
+        .filter_map(|arg| arg.to_str())
+        .find(|arg| matches!(*arg, "-h" | "--help"))?;
+    first_positional(command, args).is_none().then_some(found)
+}
+
+/// The command and all below it, speaking of the program by the name that it has here.
+pub fn renamed(command: Command, names: &Names) -> Command {
+    const WRITTEN: &str = "bc bc hash bc dup bc integrity";
+    if names.text(WRITTEN) == WRITTEN {
+        return command;
+    }
+    let text = |text: Option<&StyledStr>| text.map(|text| names.text(&text.to_string()));
+    let (about, after, long) = (
+        text(command.get_about()),
+        text(command.get_after_help()),
+        text(command.get_after_long_help()),
+    );
+    let mut command = command.mut_args(|mut arg| {
+        if let Some(help) = text(arg.get_help()) {
+            arg = arg.help(help);
+        }
+        if let Some(help) = text(arg.get_long_help()) {
+            arg = arg.long_help(help);
+        }
+        arg
+    });
+    if let Some(about) = about {
+        command = command.about(about);
+    }
+    if let Some(after) = after {
+        command = command.after_help(after);
+    }
+    if let Some(long) = long {
+        command = command.after_long_help(long);
+    }
+    command.mut_subcommands(|below| renamed(below, names))
+}
