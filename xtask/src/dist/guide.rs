@@ -11,6 +11,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/recipes.md"),
     include_str!("../../../src/guide/rules.md"),
     include_str!("../../../src/guide/hash.md"),
+    include_str!("../../../src/guide/names.md"),
     include_str!("../../../src/guide/dup.md"),
     include_str!("../../../src/guide/integrity.md"),
 ];
