@@ -15,6 +15,7 @@ mod dirs;
 mod dispatch;
 mod dup;
 mod exit;
+mod habits;
 mod hash;
 mod html;
 mod input;

@@ -4,11 +4,12 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::{escape, safe};
-use clap::error::ContextValue;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::exit::Exit;
@@ -211,7 +212,8 @@ pub fn fatal(who: &str, text: &str) -> Exit {
 }
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
-pub fn usage(error: clap::Error) -> Exit {
+pub fn usage(mut error: clap::Error) -> Exit {
+    without_dashes(&mut error);
     let mut text = error.render().to_string();
     if !error.use_stderr() {
         // Between options clap puts lines of blanks.
@@ -243,6 +245,19 @@ pub fn usage(error: clap::Error) -> Exit {
     Exit::Fatal
 }
 
+/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
+/// before it is only good where there is such a path.
+fn without_dashes(error: &mut clap::Error) {
+    let path = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => Path::new(argument),
+        _ => return,
+    };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if is_unknown && path.symlink_metadata().is_err() {
+        error.remove(ContextKind::Suggested);
+    }
+}
+
 /// Prints a warning outside of a [`Report`].
 pub fn caution(who: &str, text: &str) {
     early(who, "warning", text);
@@ -251,6 +266,11 @@ pub fn caution(who: &str, text: &str) {
 fn early(who: &str, level: &str, text: &str) {
     let (format, color) = style();
     write_stderr(&line(format, color, who, level, text, None));
+}
+
+/// Prints a text of several lines to stderr.
+pub fn say(text: &str) {
+    write_stderr(text);
 }
 
 /// Asks something, on the terminal's stderr; the answer is the caller's to read.

@@ -84,7 +84,9 @@ pub struct SearchArgs {
     /// Digest: xxh128, xxh3, blake3 or sha256
     #[arg(
         add = Configurable,
+        short = 't',
         long,
+        alias = "type",
         value_enum,
         value_name = "ALG",
         default_value = "xxh128",

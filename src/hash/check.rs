@@ -24,6 +24,9 @@ use crate::run::{Outcome, Session};
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let read: Vec<_> = args.manifests.iter().map(OsString::as_os_str).collect();
     let mut session = Session::start("hash", "check", &args.common, &read, None)?;
+    if args.manifests.is_empty() {
+        return Err(session.fatal("no MANIFEST given; see --help, or 'bc hash PATH' makes one"));
+    }
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut check = Check {

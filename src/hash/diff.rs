@@ -8,6 +8,7 @@ use bc_hash::diff::{DiffEntry, Differences, Held};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::habits::quoted;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 
@@ -18,6 +19,9 @@ use super::manifest::{self, Line};
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
     let session = Session::start("hash", "diff", &args.common, &read, args.output.as_deref())?;
+    if let Some(text) = of_directories(args) {
+        return Err(session.fatal(&text));
+    }
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = match args.format {
         DiffFormat::Text => output,
@@ -47,6 +51,26 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         .report
         .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
+}
+
+/// What to do for directories, which have no manifest yet.
+fn of_directories(args: &DiffArgs) -> Option<String> {
+    let sides = [&args.old, &args.new];
+    let directory = sides.into_iter().find(|side| side.is_dir())?;
+    let mut made = String::new();
+    let names = ["old.sha256", "new.sha256"].map(String::from);
+    let [old, new] = [0, 1].map(|at: usize| {
+        let shown = quoted(sides[at].as_os_str());
+        if !sides[at].is_dir() {
+            return shown.into_owned();
+        }
+        made += &format!("bc hash --relative --output={} {shown} && ", names[at]);
+        names[at].clone()
+    });
+    Some(format!(
+        "{}: is a directory, and diff compares manifests; use: {made}bc hash diff {old} {new}",
+        crate::input::shown(directory)
+    ))
 }
 
 /// Compares the two manifests, of which the smaller one is held in memory.

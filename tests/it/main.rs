@@ -34,6 +34,7 @@ mod file_systems;
 mod foreign_files;
 mod freed_space;
 mod fresh;
+mod habits;
 mod hard_links;
 mod hash;
 mod hash_check;
