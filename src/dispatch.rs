@@ -148,7 +148,7 @@ fn version() -> Exit {
 }
 
 fn overview() -> Exit {
-    report::print(&overview_text())
+    report::print_help(&overview_text())
 }
 
 fn overview_text() -> String {

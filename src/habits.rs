@@ -17,6 +17,10 @@ use crate::applet::Applet;
 use line::Line;
 pub use line::quoted;
 
+/// Subcommands that change files: what stands beside them is taken word for word. `-n` is nothing
+/// to fdupes, and keeps `prune` from deleting.
+const CHANGES: [&str; 3] = ["prune", "undo", "update"];
+
 /// What a command line means.
 pub enum Meant {
     /// Nothing in it is a habit of elsewhere.
@@ -35,8 +39,9 @@ pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsS
         "integrity" => integrity::TABLE,
         _ => return Meant::AsTyped,
     };
-    let is_help = |arg: &OsString| arg == "--help" || arg == "-h";
-    if rest.iter().take_while(|a| *a != "--").any(is_help) {
+    let is_left_alone =
+        |arg: &OsString| arg == "--help" || arg == "-h" || CHANGES.iter().any(|name| arg == *name);
+    if rest.iter().take_while(|a| *a != "--").any(is_left_alone) {
         return Meant::AsTyped;
     }
     let mut line = Line::new(table, command, applet.default.unwrap_or_default(), rest);

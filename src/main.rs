@@ -30,6 +30,7 @@ mod progress;
 mod report;
 mod run;
 mod signals;
+mod style;
 
 use std::process::ExitCode;
 

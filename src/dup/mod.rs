@@ -8,6 +8,7 @@ mod question;
 mod references;
 mod saved;
 mod summary;
+mod terminal;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -78,13 +79,16 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
     }
     let mut output = match args.format {
         Format::Json | Format::Jsonl => output.json(),
-        _ => output,
+        _ => output.colors(args.common.color),
     };
     let names = match output.is_terminal() {
         true => Names::OneLine,
         false => Names::Exact,
     };
     let result = match format(args.format) {
+        Some(bc_dup::report::Format::Text) if output.is_terminal() => {
+            terminal::groups(&found, &mut output)
+        }
         Some(format) => found.report().write(format, names, &mut output),
         None => html::page(&found.report()).write(&mut output),
     };
@@ -92,6 +96,7 @@ fn scan(args: &ScanArgs) -> Outcome<Exit> {
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
     };
+    terminal::closing(&session, &found, &args.paths);
     Ok(session_end(session, &found, exit))
 }
 
@@ -142,6 +147,7 @@ fn search(
     let progress = Arc::new(Progress::default());
     let counters = Arc::clone(&progress);
     let reading = move || crate::progress::Counts {
+        phase: counters.whole.load(Relaxed).then_some("whole files"),
         files_total: counters.planned.load(Relaxed),
         bytes_total: counters.planned_bytes.load(Relaxed),
         ..crate::progress::counts(&counters.files, &counters.bytes)
@@ -159,7 +165,7 @@ fn search(
     references
         .check()
         .map_err(|error| session.fatal(&format!("--reference={error}")))?;
-    display.phase("search", 0, 0);
+    display.phase("first bytes", 0, 0);
 
     let algorithm = match search.algorithm {
         Digest::Xxh128 => Algorithm::Xxh128,

@@ -292,7 +292,7 @@ impl<'a> Line<'a> {
     /// What all of it means.
     pub fn meaning(mut self, called: &str) -> Meant {
         if self.found.is_empty() {
-            return Meant::AsTyped;
+            return self.without_a_subcommand(called);
         }
         let sub = self.subcommand();
         let mut words: Vec<OsString> = Vec::new();
@@ -326,6 +326,20 @@ impl<'a> Line<'a> {
             }
             (why, _) => Meant::Refused(self.refusal(why.unwrap_or(""), called, words, needs)),
         }
+    }
+
+    /// Paths alone do not say what an applet is to do with them, if it can do several things.
+    fn without_a_subcommand(&self, called: &str) -> Meant {
+        let is_path = |path: &&OsString| Path::new(path).symlink_metadata().is_ok();
+        let first = self.paths.first().filter(is_path);
+        let Some(first) = first.filter(|_| self.current.is_empty()) else {
+            return Meant::AsTyped;
+        };
+        let root = quoted(first);
+        Meant::Refused(match self.paths.get(1) {
+            Some(manifest) => format!("use: {called} verify {root} {}", quoted(manifest)),
+            None => format!("use: {called} manifest --output=MANIFEST {root}"),
+        })
     }
 
     /// Of several the one whose habit is not just done: it does most.

@@ -37,16 +37,16 @@ pub struct HashCli {
 }
 
 impl HashCli {
-    /// Standard input is meant where nothing is named, as in all programs of the kind.
-    pub fn take_stdin(&mut self) {
-        match &mut self.command {
-            HashCommand::Hash(args) if args.paths.is_empty() && args.walk.files_from.is_none() => {
-                args.paths.push("-".into());
-            }
-            HashCommand::Check(args) if args.manifests.is_empty() => {
-                args.manifests.push("-".into())
-            }
-            _ => {}
+    /// Standard input is meant where nothing is named, if there is one, as in all programs of the
+    /// kind.
+    pub fn take_stdin(&mut self, is_there: fn() -> bool) {
+        let named = match &mut self.command {
+            HashCommand::Hash(args) if args.walk.files_from.is_none() => &mut args.paths,
+            HashCommand::Check(args) => &mut args.manifests,
+            _ => return,
+        };
+        if named.is_empty() && is_there() {
+            named.push("-".into());
         }
     }
 }

@@ -36,7 +36,9 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
         display: &display,
         output: match args.status {
             true => Output::nowhere(),
-            false => Output::open(None).map_err(|text| session.fatal(&text))?,
+            false => Output::open(None)
+                .map_err(|text| session.fatal(&text))?
+                .colors(args.common.color),
         },
         listed: HashSet::new(),
         exit: Exit::Done,

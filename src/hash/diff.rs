@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::habits::quoted;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
+use crate::style::Meaning;
 
 use super::args::{DiffArgs, DiffFormat};
 use super::guess::Hint;
@@ -24,7 +25,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     }
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = match args.format {
-        DiffFormat::Text => output,
+        DiffFormat::Text => output.colors(args.common.color),
         DiffFormat::Json => output.json(),
     };
     let [old, new] = read;
@@ -193,20 +194,23 @@ fn write_text(output: &mut Output, differences: &Differences) -> io::Result<()> 
     let mut line = Vec::new();
     for change in &differences.changes {
         line.clear();
-        let (word, path, to) = match change {
-            DiffEntry::Added(path) => ("ADDED ", path, None),
-            DiffEntry::Removed(path) => ("REMOVED ", path, None),
-            DiffEntry::Modified(path) => ("MODIFIED ", path, None),
-            DiffEntry::Moved { from, to } => ("MOVED ", from, Some(to)),
+        let (meaning, word, path, to) = match change {
+            DiffEntry::Added(path) => (Meaning::Added, "ADDED", path, None),
+            DiffEntry::Removed(path) => (Meaning::Plain, "REMOVED", path, None),
+            DiffEntry::Modified(path) => (Meaning::Changed, "MODIFIED", path, None),
+            DiffEntry::Moved { from, to } => (Meaning::Plain, "MOVED", from, Some(to)),
         };
-        line.extend_from_slice(word.as_bytes());
+        output.paint(meaning, word.as_bytes())?;
+        output.write_all(b" ")?;
         manifest::push_name(&mut line, path);
+        output.path(&line)?;
         if let Some(to) = to {
-            line.extend_from_slice(b" -> ");
+            line.clear();
             manifest::push_name(&mut line, to);
+            output.write_all(b" -> ")?;
+            output.path(&line)?;
         }
-        line.push(b'\n');
-        output.write_all(&line)?;
+        output.write_all(b"\n")?;
     }
     Ok(())
 }

@@ -42,9 +42,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         Ok(cli) => cli,
         Err(error) => return crate::report::usage(error),
     };
-    if crate::input::is_fed() {
-        cli.take_stdin();
-    }
+    cli.take_stdin(crate::input::is_fed);
     let exit = match &cli.command {
         HashCommand::Hash(args) => run::run(args),
         HashCommand::Check(args) => check::run(args),

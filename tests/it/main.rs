@@ -7,6 +7,7 @@ mod algorithm_lists;
 mod budget;
 mod caches;
 mod closed_streams;
+mod colours;
 mod commands;
 mod common;
 mod deep_chain;

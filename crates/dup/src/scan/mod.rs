@@ -15,7 +15,7 @@ mod verify;
 mod tests;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -128,6 +128,8 @@ pub struct Progress {
     pub planned: AtomicU64,
     /// Bytes of the reads planned so far; shrinks when files drop out before they are read.
     pub planned_bytes: AtomicU64,
+    /// Set once files that agree in their samples are read whole.
+    pub whole: AtomicBool,
 }
 
 /// Figures of a search.
@@ -337,6 +339,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_rounds.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
+    context.progress.whole.store(total > 0, Relaxed);
     let followers = rounds::set_followers_aside(context, &mut in_rounds, &mut at_once)?;
     let how = How {
         limit: u64::MAX,
