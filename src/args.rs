@@ -50,7 +50,7 @@ pub struct Common {
     /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
     /// at most one per logical CPU, and up to 8 for a walk that waits for the disk. Results never depend
     /// on it. Affinity masks and CPU quotas are respected.
-    #[arg(add = Configurable, long, value_name = "N", default_value = "auto")]
+    #[arg(add = Configurable, short = 'j', long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
     /// How files are read: auto, sync (plain calls) or uring (io_uring)
     ///
@@ -252,7 +252,11 @@ pub fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<us
         }
         if let Some(long) = bytes.strip_prefix(b"--") {
             if !long.contains(&b'=')
-                && takes_value(&|a| a.get_long().is_some_and(|l| l.as_bytes() == long))
+                && takes_value(&|a| {
+                    let also = a.get_all_aliases().unwrap_or_default();
+                    let mut names = a.get_long().into_iter().chain(also);
+                    names.any(|name| name.as_bytes() == long)
+                })
             {
                 at += 1;
             }
@@ -293,7 +297,7 @@ pub fn is_near(a: &str, b: &str) -> bool {
             row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
         }
     }
-    row[b.len()] <= 2 && row[b.len()] < b.len()
+    row[b.len()] <= 2 && row[b.len()] < a.len().min(b.len())
 }
 
 /// Glob options as the walk wants them.

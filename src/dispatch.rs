@@ -2,11 +2,13 @@
 //! first argument; what is left is parsed and run.
 
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::applet::{APPLETS, Applet, by_name, by_program};
 use crate::exit::Exit;
+use crate::habits::{self, Meant};
 use crate::help;
 use crate::names::Names;
 use crate::report;
@@ -29,8 +31,9 @@ pub fn run(argv: Vec<OsString>) -> Exit {
         return crate::gnu::run(program, &argv);
     }
     let names = Names::called(&called);
+    let is_bc = base == "bc";
     let Some(first) = argv.get(1) else {
-        return calculator();
+        return nothing(is_bc);
     };
     if let Some(applet) = by_name(first) {
         let name = format!("{called} {}", applet.name);
@@ -52,7 +55,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
             crate::generate::run(&crate::generate::names(&called), &argv[1..])
         }
         Some("install") => crate::install::run(&argv[1..], &names),
-        _ if is_calculator_call(first) => calculator(),
+        _ if is_bc && is_calculator_call(first) => calculator(),
         _ => unknown(first),
     }
 }
@@ -73,6 +76,12 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
     {
         return crate::describe::print(&command);
     }
+    let meant = habits::meant(applet, &command, called, rest);
+    let rest = match &meant {
+        Meant::AsTyped => rest,
+        Meant::Same(words) => words,
+        Meant::Refused(text) => return report::fatal(&format!("bc {}", applet.name), text),
+    };
     if let Some(option) = help::asked(&command, rest) {
         let shown = help::laid_out(help::front_page(command, applet.default, called), names);
         let given = shown.try_get_matches_from([called, option]);
@@ -103,7 +112,8 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
 /// tree then sees.
 fn plain(applet: &Applet, called: &str, rest: &[OsString]) -> Option<clap::ArgMatches> {
     let first = rest.first()?;
-    if first.as_bytes().starts_with(b"-") || first == "help" || crate::config::may_apply() {
+    let is_odd = first.as_bytes().starts_with(b"-") || first == "help";
+    if is_odd || habits::has_mark(rest) || crate::config::may_apply() {
         return None;
     }
     let name = first.to_str().unwrap_or_default();
@@ -149,6 +159,10 @@ fn version() -> Exit {
 }
 
 fn overview() -> Exit {
+    report::print_help(&overview_text())
+}
+
+fn overview_text() -> String {
     let mut text = String::from(
         "bit-crafts: fast and safe file inspection\n\n\
          Usage: bc APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
@@ -165,7 +179,22 @@ fn overview() -> Exit {
          Manual pages and completions, as --generate=man --output=DIR writes them\n\n\
          `bc hash --help` explains an applet and gives examples.\n\
          This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n";
-    report::print(&text)
+    text
+}
+
+/// Nothing is asked for. By the calculator's name that may be somebody who wants to calculate:
+/// what comes through a pipe are expressions then, and one line is enough.
+fn nothing(is_bc: bool) -> Exit {
+    let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if is_bc && !is_person {
+        return calculator();
+    }
+    if is_bc {
+        calculator();
+        report::say("\n");
+    }
+    report::say(&overview_text());
+    Exit::Fatal
 }
 
 /// What a user who wanted the calculator would have typed.
@@ -203,19 +232,30 @@ fn calculator() -> Exit {
 
 fn unknown(first: &OsStr) -> Exit {
     let shown = bc_fs::escape(first.as_bytes()).into_owned();
-    let near = APPLETS
+    let near = |name: &str| crate::args::is_near(&shown, name);
+    let option = ["--list", "--version", "--help", "--describe"]
+        .into_iter()
+        .find(|option| near(option));
+    let applet = APPLETS
         .iter()
         .map(|a| a.name)
         .chain(["install"])
-        .find(|name| crate::args::is_near(&shown, name));
-    match near {
-        Some(name) => report::fatal(
-            "bc",
-            &format!("unknown applet '{shown}'; did you mean 'bc {name}'?"),
-        ),
-        None => report::fatal(
-            "bc",
-            &format!("unknown applet '{shown}'; 'bc --list' names them, 'bc --help' explains"),
-        ),
-    }
+        .find(|name| near(name));
+    let known = first.to_str().and_then(habits::applet_of);
+    let meant = match (option, applet) {
+        (Some(option), _) if shown.starts_with('-') => Some(format!("bc {option}")),
+        (_, applet) => known.or_else(|| Some(format!("bc {}", applet?))),
+    };
+    let kind = if shown.starts_with('-') {
+        "option"
+    } else {
+        "applet"
+    };
+    let text = match meant {
+        Some(meant) => format!("unknown {kind} '{shown}'; did you mean '{meant}'?"),
+        None => {
+            format!("unknown {kind} '{shown}'; 'bc --list' names the applets, 'bc --help' explains")
+        }
+    };
+    report::fatal("bc", &text)
 }

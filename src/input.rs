@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -121,6 +121,11 @@ fn is_device(meta: &std::fs::Metadata) -> bool {
 /// Standard input. Errors name it.
 pub fn stdin() -> Result<File, String> {
     streams::open(Stream::Input).map_err(|error| format!("stdin: {error}"))
+}
+
+/// Is there a standard input, and no person at it? Then it is meant where nothing is named.
+pub fn is_fed() -> bool {
+    !streams::was_closed(Stream::Input) && !io::stdin().is_terminal()
 }
 
 /// The file at `path`, or standard input for `-`. Errors say path, operation and reason.

@@ -18,6 +18,7 @@ mod dup;
 mod exit;
 mod generate;
 mod gnu;
+mod habits;
 mod hash;
 mod help;
 mod html;
@@ -34,6 +35,7 @@ mod progress;
 mod report;
 mod run;
 mod signals;
+mod style;
 
 use std::process::ExitCode;
 

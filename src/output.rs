@@ -13,17 +13,20 @@ use bc_walk::OwnFile;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use crate::args::Choice;
 use crate::patient::patient;
 use crate::progress::Shared;
+use crate::style::{Meaning, OFF, colored};
 
 /// A destination for results. On a terminal nothing in them is obeyed, whatever format they are
 /// in: control characters and the like come out as escapes.
 pub struct Output {
-    to: BufWriter<SafeWriter<Box<dyn Write>>>,
+    to: SafeWriter<BufWriter<Box<dyn Write>>>,
     pending: Option<AtomicFile>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
     own: Option<OwnFile>,
     terminal: bool,
+    color: bool,
     name: String,
 }
 
@@ -93,6 +96,7 @@ impl Output {
             pending: None,
             own: None,
             terminal: false,
+            color: false,
             name: String::new(),
         }
     }
@@ -107,7 +111,7 @@ impl Output {
     /// goes to.
     #[must_use]
     pub fn json(mut self) -> Output {
-        self.to.get_mut().set_style(Style::Json);
+        self.to.set_style(Style::Json);
         self
     }
 
@@ -121,9 +125,44 @@ impl Output {
     #[must_use]
     pub fn records(mut self) -> Output {
         if self.terminal {
-            self.to.get_mut().set_style(Style::Nul);
+            self.to.set_style(Style::Nul);
         }
         self
+    }
+
+    /// With colours, if they are wanted; a file has none unless that is said.
+    #[must_use]
+    pub fn colors(mut self, choice: Choice) -> Output {
+        let is_file = self.pending.is_some();
+        self.color = match choice {
+            Choice::Auto if is_file => false,
+            choice => colored(choice, self.terminal),
+        };
+        self
+    }
+
+    /// Writes a piece of a line in the colour of what it means.
+    pub fn paint(&mut self, meaning: Meaning, text: &[u8]) -> io::Result<()> {
+        if !self.color || meaning == Meaning::Plain || text.is_empty() {
+            return self.write_all(text);
+        }
+        self.obeyed(meaning.on())?;
+        self.write_all(text)?;
+        self.obeyed(OFF)
+    }
+
+    /// Writes a path: its directory is dim, so that names stand out.
+    pub fn path(&mut self, path: &[u8]) -> io::Result<()> {
+        let name = path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+        let (directory, name) = path.split_at(name);
+        self.paint(Meaning::Dim, directory)?;
+        self.write_all(name)
+    }
+
+    /// What is ours, and meant for the terminal itself.
+    fn obeyed(&mut self, sequence: &str) -> io::Result<()> {
+        let written = self.to.stream().write_all(sequence.as_bytes());
+        written.map_err(|error| Named::wrap(&self.name, error))
     }
 
     /// Will a person read this? Then newlines in names are to be escaped by the format, which
@@ -151,6 +190,7 @@ impl Output {
             pending: None,
             own,
             terminal,
+            color: false,
             name: name.to_owned(),
         }
     }
@@ -179,8 +219,8 @@ impl Output {
     }
 }
 
-fn buffered(to: Box<dyn Write>, style: Style) -> BufWriter<SafeWriter<Box<dyn Write>>> {
-    BufWriter::with_capacity(64 << 10, SafeWriter::new(to, style))
+fn buffered(to: Box<dyn Write>, style: Style) -> SafeWriter<BufWriter<Box<dyn Write>>> {
+    SafeWriter::new(BufWriter::with_capacity(64 << 10, to), style)
 }
 
 impl Write for Output {

@@ -189,7 +189,7 @@ impl Phase {
         counts.files = counts.files.saturating_sub(self.before.files);
         counts.bytes = counts.bytes.saturating_sub(self.before.bytes);
         render(
-            self.name,
+            counts.phase.unwrap_or(self.name),
             counts,
             rate,
             now.saturating_duration_since(self.since),

@@ -4,14 +4,17 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::{escape, safe};
-use clap::error::ContextValue;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::exit::Exit;
+use crate::output::Output;
+use crate::style::{Meaning, colored, painted};
 
 /// Diagnostics of one run.
 pub struct Report {
@@ -29,7 +32,7 @@ impl Report {
     /// For the applet called `applet` ("hash", "dup" ...).
     pub fn new(applet: &'static str, common: &Common) -> Report {
         let color = colored(common.color, std::io::stderr().is_terminal());
-        set_style(common.log_format, color);
+        set_style(common.log_format, common.color);
         Report {
             applet,
             quiet: common.quiet,
@@ -139,12 +142,13 @@ fn line(
     fields: Option<serde_json::Value>,
 ) -> String {
     if format == LogFormat::Text {
-        let (on, off) = match (color, level) {
-            (true, "error") => ("\x1b[31m", "\x1b[0m"),
-            (true, "warning") => ("\x1b[33m", "\x1b[0m"),
-            _ => ("", ""),
+        let meaning = match level {
+            "error" => Meaning::Bad,
+            "warning" => Meaning::Changed,
+            _ => Meaning::Plain,
         };
-        return format!("{on}{who}:{off} {}\n", safe::line(text));
+        let who = painted(color, meaning, &format!("{who}:"));
+        return format!("{who} {}\n", safe::line(text));
     }
     let mut object = serde_json::json!({
         "time": crate::metrics::now(), "level": level,
@@ -164,7 +168,7 @@ fn line(
 
 /// How failures are written that come before, or outside of, a [`Report`]: wrong arguments
 /// and configuration, inputs that cannot be opened.
-static FATAL: Mutex<(LogFormat, bool)> = Mutex::new((LogFormat::Text, false));
+static FATAL: Mutex<(LogFormat, Choice)> = Mutex::new((LogFormat::Text, Choice::Auto));
 
 /// Takes format and colour of fatal errors from arguments that are not parsed yet.
 pub fn style_of(args: &[OsString]) {
@@ -189,19 +193,19 @@ pub fn style_of(args: &[OsString]) {
         Some("never") => Choice::Never,
         _ => Choice::Auto,
     };
-    set_style(format, colored(color, std::io::stderr().is_terminal()));
+    set_style(format, color);
 }
 
-fn set_style(format: LogFormat, color: bool) {
+fn set_style(format: LogFormat, color: Choice) {
     if let Ok(mut style) = FATAL.lock() {
         *style = (format, color);
     }
 }
 
 fn style() -> (LogFormat, bool) {
-    FATAL
-        .lock()
-        .map_or((LogFormat::Text, false), |style| *style)
+    let style = FATAL.lock();
+    let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);
+    (format, colored(color, std::io::stderr().is_terminal()))
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
@@ -211,12 +215,13 @@ pub fn fatal(who: &str, text: &str) -> Exit {
 }
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
-pub fn usage(error: clap::Error) -> Exit {
+pub fn usage(mut error: clap::Error) -> Exit {
+    without_dashes(&mut error);
     let mut text = error.render().to_string();
     if !error.use_stderr() {
         // Between options clap puts lines of blanks.
         let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
-        return print(&lines.collect::<String>());
+        return print_help(&lines.collect::<String>());
     }
     // The message has lines of its own; those in an argument must not look like them.
     for (_, value) in error.context() {
@@ -234,13 +239,22 @@ pub fn usage(error: clap::Error) -> Exit {
     if format == LogFormat::Json {
         return fatal("bc", text.trim_end());
     }
-    let (on, off) = if color {
-        ("\x1b[31m", "\x1b[0m")
-    } else {
-        ("", "")
-    };
-    write_stderr(&format!("{on}error:{off} {}", safe::lines(text)));
+    let error = painted(color, Meaning::Bad, "error:");
+    write_stderr(&format!("{error} {}", safe::lines(text)));
     Exit::Fatal
+}
+
+/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
+/// before it is only good where there is such a path.
+fn without_dashes(error: &mut clap::Error) {
+    let path = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => Path::new(argument),
+        _ => return,
+    };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if is_unknown && path.symlink_metadata().is_err() {
+        error.remove(ContextKind::Suggested);
+    }
 }
 
 /// Prints a warning outside of a [`Report`].
@@ -253,6 +267,11 @@ fn early(who: &str, level: &str, text: &str) {
     write_stderr(&line(format, color, who, level, text, None));
 }
 
+/// Prints a text of several lines to stderr.
+pub fn say(text: &str) {
+    write_stderr(text);
+}
+
 /// Asks something, on the terminal's stderr; the answer is the caller's to read.
 pub fn ask(question: &str) {
     write_stderr(&safe::lines(question));
@@ -260,26 +279,46 @@ pub fn ask(question: &str) {
 
 /// Prints a short text to stdout.
 pub fn print(text: &str) -> Exit {
-    let mut out = match crate::output::Output::open(None) {
-        Ok(out) => out,
+    print_by(|out| out.write_all(text.as_bytes()))
+}
+
+/// Prints a help text to stdout, what can be typed in another weight than what explains it.
+pub fn print_help(text: &str) -> Exit {
+    print_by(|out| text.lines().try_for_each(|line| help_line(out, line)))
+}
+
+fn help_line(out: &mut Output, line: &str) -> std::io::Result<()> {
+    let indent = line.len() - line.trim_start().len();
+    let rest = &line[indent..];
+    let is_heading = indent == 0 && rest.ends_with(':');
+    // An explanation stands in its own column, or on a line of its own.
+    let is_typed = rest.starts_with('-') || (indent == 2 && rest.contains("  "));
+    let strong = if is_heading {
+        rest.len()
+    } else if line.starts_with("Usage:") {
+        "Usage:".len()
+    } else if is_typed && (2..10).contains(&indent) {
+        rest.find("  ").unwrap_or(rest.len())
+    } else {
+        0
+    };
+    let (strong, plain) = rest.split_at(strong);
+    out.write_all(&line.as_bytes()[..indent])?;
+    out.paint(Meaning::Strong, strong.as_bytes())?;
+    out.write_all(plain.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
+    let color = FATAL.lock().map_or(Choice::Never, |style| style.1);
+    let mut out = match Output::open(None) {
+        Ok(out) => out.colors(color),
         Err(text) => return fatal("bc", &text),
     };
-    let result = out.write_all(text.as_bytes());
+    let result = write(&mut out);
     match out.finish(result) {
         Ok(_) => Exit::Done,
         Err(text) => fatal("bc", &text),
-    }
-}
-
-/// Should this stream be coloured? `NO_COLOR` and `CLICOLOR_FORCE` as their
-/// conventions say (<https://no-color.org>, <https://bixense.com/clicolors>).
-pub fn colored(choice: Choice, terminal: bool) -> bool {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
-    match choice {
-        Choice::Always => true,
-        Choice::Never => false,
-        Choice::Auto if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) => false,
-        Choice::Auto => set("CLICOLOR_FORCE") || terminal,
     }
 }
 

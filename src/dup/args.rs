@@ -77,7 +77,9 @@ pub struct SearchArgs {
     /// Digest: xxh128, xxh3, blake3 or sha256
     #[arg(
         add = Configurable,
+        short = 't',
         long,
+        alias = "type",
         value_parser = algorithm(),
         value_name = "ALG",
         default_value = "xxh128",

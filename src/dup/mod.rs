@@ -11,6 +11,7 @@ mod run;
 mod saved;
 mod search;
 mod summary;
+mod terminal;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bc_dup::Subtrees;
 use bc_dup::prune::{FileGroup, Journal, PruneOptions, PruneSummary, RunMode};
+use bc_dup::report::ReportFormat;
 
 use crate::exit::Exit;
 use crate::output::{Output, Written};
@@ -15,7 +16,7 @@ use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
-use super::{html, journals, question, references, saved, summary};
+use super::{html, journals, question, references, saved, summary, terminal};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -25,13 +26,19 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let output = Output::open(target).map_err(|text| session.fatal(&text))?;
     let output = match args.format {
         Format::Report(format) if format.is_json() => output.json(),
-        _ => output,
+        _ => output.colors(args.common.color),
     };
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
     let found = search(&session, plan)?;
-    end_search(session, &found, output, |output| match args.format {
-        Format::Report(format) => output::report(&found.report(), format, output),
-        Format::Html => html::page(&found.report()).write(output),
+    let closing = terminal::closing(&found, &args.paths);
+    end_search(session, &found, output, closing, |output| {
+        match args.format {
+            Format::Report(ReportFormat::Text) if output.is_terminal() => {
+                terminal::groups(&found, output)
+            }
+            Format::Report(format) => output::report(&found.report(), format, output),
+            Format::Html => html::page(&found.report()).write(output),
+        }
     })
 }
 
@@ -42,16 +49,17 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
-    end_search(session, &found, output, |output| {
+    end_search(session, &found, output, None, |output| {
         output.write_all(summary::text(&found).as_bytes())
     })
 }
 
-/// Writes what was found, unless a signal ended the search.
+/// Writes what was found, and says `closing`, unless a signal ended the search.
 fn end_search(
     session: Session,
     found: &Found,
     mut output: Output,
+    closing: Option<String>,
     write: impl FnOnce(&mut Output) -> std::io::Result<()>,
 ) -> Outcome<Exit> {
     if session.cancel.is_cancelled() {
@@ -62,6 +70,9 @@ fn end_search(
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
     };
+    if let Some(text) = closing {
+        session.report.summary(&text);
+    }
     Ok(output::end_search(session, &found.scan, exit))
 }
 

@@ -54,7 +54,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     plan.references
         .check()
         .map_err(|error| session.fatal(&format!("--reference={error}")))?;
-    display.phase("search", 0, 0);
+    display.phase("first bytes", 0, 0);
 
     let references = Arc::new(plan.references);
     let mut options = plan.scan;
@@ -92,6 +92,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {
     let counters = Arc::clone(progress);
     let reading = move || Counts {
+        phase: counters.whole.load(Relaxed).then_some("whole files"),
         files_total: counters.planned.load(Relaxed),
         bytes_total: counters.planned_bytes.load(Relaxed),
         ..crate::progress::counts(&counters.files, &counters.bytes)

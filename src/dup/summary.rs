@@ -11,17 +11,17 @@ const LARGEST: usize = 10;
 pub fn text(found: &Found) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(
-        "files          {:>12}  {}\nsame size      {:>12}\nread           {:>12}  {}\nunreadable     {:>12}\n\
-         groups         {:>12}\nduplicates     {:>12}  {} could be freed\n",
+        "could be freed {:>12}\ngroups         {:>12}\nduplicates     {:>12}\n\
+         files          {:>12}  {}\nsame size      {:>12}\nread           {:>12}  {}\nunreadable     {:>12}\n",
+        size(scan.wasted()),
+        thousands(scan.groups().len() as u64),
+        thousands(scan.duplicates()),
         thousands(stats.files),
         size(stats.bytes),
         thousands(stats.size_candidates),
         thousands(stats.fast_hashed + stats.full_hashed),
         size(stats.bytes_read),
         thousands(scan.errors.len() as u64 + found.listing.errors().len() as u64),
-        thousands(scan.groups().len() as u64),
-        thousands(scan.duplicates()),
-        size(scan.wasted()),
     );
     let seconds = stats.times.map(|time| time.as_secs_f64());
     text += &format!(

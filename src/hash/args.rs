@@ -36,6 +36,21 @@ pub struct HashCli {
     pub command: HashCommand,
 }
 
+impl HashCli {
+    /// Standard input is meant where nothing is named, if there is one, as in all programs of the
+    /// kind.
+    pub fn take_stdin(&mut self, is_there: fn() -> bool) {
+        let named = match &mut self.command {
+            HashCommand::Hash(args) if args.walk.files_from.is_none() => &mut args.paths,
+            HashCommand::Check(args) => &mut args.manifests,
+            _ => return,
+        };
+        if named.is_empty() && is_there() {
+            named.push("-".into());
+        }
+    }
+}
+
 /// Subcommands.
 #[derive(Subcommand)]
 pub enum HashCommand {
@@ -76,6 +91,7 @@ pub struct HashArgs {
         add = Configurable,
         short = 't',
         long = "type",
+        alias = "algorithm",
         value_name = "ALG[,ALG...]",
         value_delimiter = ',',
         default_value = "sha256"
@@ -99,7 +115,7 @@ pub struct HashArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Files and directories; '-' is standard input
+    /// Files and directories; '-' is standard input, and so is a pipe or a file behind it if none is named
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -121,7 +137,7 @@ pub struct CheckArgs {
     ///
     /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the one for
     /// the digest's length that matches a file, else the usual one for it.
-    #[arg(short = 't', long = "type", value_name = "ALG")]
+    #[arg(short = 't', long = "type", alias = "algorithm", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Do not fail or report for missing files
     #[arg(long)]
@@ -144,8 +160,8 @@ pub struct CheckArgs {
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Manifests; '-' is standard input
-    #[arg(value_name = "MANIFEST", required = true)]
+    /// Manifests; '-' is standard input, and so is a pipe or a file behind it if none is named
+    #[arg(value_name = "MANIFEST")]
     pub manifests: Vec<OsString>,
     #[command(flatten)]
     pub common: Common,
@@ -182,7 +198,7 @@ pub struct DiffArgs {
     )]
     pub format: DiffFormat,
     /// Algorithm of lines without a tag
-    #[arg(short = 't', long = "type", value_name = "ALG")]
+    #[arg(short = 't', long = "type", alias = "algorithm", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Records end with NUL
     #[arg(short = 'z', long)]

@@ -24,6 +24,9 @@ use crate::run::{Outcome, Session};
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let read: Vec<_> = args.manifests.iter().map(OsString::as_os_str).collect();
     let mut session = Session::start("hash", "check", &args.common, &read, None)?;
+    if args.manifests.is_empty() {
+        return Err(session.fatal("no MANIFEST given; see --help, or 'bc hash PATH' makes one"));
+    }
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
     let mut check = Check {
@@ -33,7 +36,9 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
         display: &display,
         output: match args.status {
             true => Output::nowhere(),
-            false => Output::open(None).map_err(|text| session.fatal(&text))?,
+            false => Output::open(None)
+                .map_err(|text| session.fatal(&text))?
+                .colors(args.common.color),
         },
         listed: HashSet::new(),
         exit: Exit::Done,

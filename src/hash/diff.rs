@@ -8,8 +8,10 @@ use bc_hash::diff::{DiffEntry, Differences};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::habits::quoted;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
+use crate::style::Meaning;
 
 use super::args::{DiffArgs, DiffFormat};
 use super::guess::Hint;
@@ -18,9 +20,12 @@ use super::manifest::{self, Line};
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
     let session = Session::start("hash", "diff", &args.common, &read, args.output.as_deref())?;
+    if let Some(text) = of_directories(args) {
+        return Err(session.fatal(&text));
+    }
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = match args.format {
-        DiffFormat::Text => output,
+        DiffFormat::Text => output.colors(args.common.color),
         DiffFormat::Json => output.json(),
     };
     let [old, new] = read;
@@ -51,6 +56,26 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         .report
         .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
+}
+
+/// What to do for directories, which have no manifest yet.
+fn of_directories(args: &DiffArgs) -> Option<String> {
+    let sides = [&args.old, &args.new];
+    let directory = sides.into_iter().find(|side| side.is_dir())?;
+    let mut made = String::new();
+    let names = ["old.sha256", "new.sha256"].map(String::from);
+    let [old, new] = [0, 1].map(|at: usize| {
+        let shown = quoted(sides[at].as_os_str());
+        if !sides[at].is_dir() {
+            return shown.into_owned();
+        }
+        made += &format!("bc hash --relative --output={} {shown} && ", names[at]);
+        names[at].clone()
+    });
+    Some(format!(
+        "{}: is a directory, and diff compares manifests; use: {made}bc hash diff {old} {new}",
+        crate::input::shown(directory)
+    ))
 }
 
 fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
@@ -171,20 +196,23 @@ fn write_text(output: &mut Output, differences: &Differences) -> io::Result<()> 
     let mut line = Vec::new();
     for change in differences.changes() {
         line.clear();
-        let (word, path, to) = match change {
-            DiffEntry::Added(path) => ("ADDED ", path, None),
-            DiffEntry::Removed(path) => ("REMOVED ", path, None),
-            DiffEntry::Modified(path) => ("MODIFIED ", path, None),
-            DiffEntry::Moved { from, to } => ("MOVED ", from, Some(to)),
+        let (meaning, word, path, to) = match change {
+            DiffEntry::Added(path) => (Meaning::Added, "ADDED", path, None),
+            DiffEntry::Removed(path) => (Meaning::Plain, "REMOVED", path, None),
+            DiffEntry::Modified(path) => (Meaning::Changed, "MODIFIED", path, None),
+            DiffEntry::Moved { from, to } => (Meaning::Plain, "MOVED", from, Some(to)),
         };
-        line.extend_from_slice(word.as_bytes());
+        output.paint(meaning, word.as_bytes())?;
+        output.write_all(b" ")?;
         manifest::push_name(&mut line, path);
+        output.path(&line)?;
         if let Some(to) = to {
-            line.extend_from_slice(b" -> ");
+            line.clear();
             manifest::push_name(&mut line, to);
+            output.write_all(b" -> ")?;
+            output.path(&line)?;
         }
-        line.push(b'\n');
-        output.write_all(&line)?;
+        output.write_all(b"\n")?;
     }
     Ok(())
 }

@@ -66,6 +66,9 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> 
         if head.starts_with(b"{\n") || head.starts_with(b"{\r\n") {
             return document(input).map_err(|text| format!("{shown}: {text}"));
         }
+        if let Some(advice) = super::foreign::advice(head, name) {
+            return Err(format!("{shown}: {advice}"));
+        }
     }
     let options = bc_manifest::Options {
         separator: if zero {

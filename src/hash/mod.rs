@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod diff;
+mod foreign;
 mod guess;
 mod loaded;
 mod manifest;
@@ -37,10 +38,11 @@ pub fn only(name: &str) -> Option<clap::Command> {
 
 /// Runs a parsed command line.
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
-    let cli = match HashCli::from_arg_matches_mut(&mut matches) {
+    let mut cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
         Err(error) => return crate::report::usage(error),
     };
+    cli.take_stdin(crate::input::is_fed);
     let exit = match &cli.command {
         HashCommand::Hash(args) => run::run(args),
         HashCommand::Check(args) => check::run(args),

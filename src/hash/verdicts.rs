@@ -13,6 +13,7 @@ use super::{guess, manifest};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::Session;
+use crate::style::Meaning;
 
 /// Counts of one manifest's verdicts.
 #[derive(Default)]
@@ -76,10 +77,18 @@ pub fn write(
 
 /// `path: OK`, escaped as GNU does: a leading backslash says that the name is.
 pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()> {
-    let mut line = Vec::with_capacity(path.len() + 32);
-    manifest::push_name(&mut line, path);
-    line.extend_from_slice(format!(": {word}\n").as_bytes());
-    output.write_all(&line)
+    let mut name = Vec::with_capacity(path.len() + 8);
+    manifest::push_name(&mut name, path);
+    output.path(&name)?;
+    output.write_all(b": ")?;
+    let meaning = match word {
+        "FAILED" => Meaning::Bad,
+        "FAILED open or read" => Meaning::Changed,
+        "UNLISTED" => Meaning::Added,
+        _ => Meaning::Plain,
+    };
+    output.paint(meaning, word.as_bytes())?;
+    output.write_all(b"\n")
 }
 
 /// The closing warnings of GNU's tools and the exit code they imply.

@@ -55,7 +55,7 @@ Examples:
   bc integrity manifest --algorithm=blake3 --xattrs -o srv.jsonl.zst /srv")]
 pub struct ManifestArgs {
     /// Digest of the files
-    #[arg(add = Configurable, long, value_name = "ALG", default_value = "sha256")]
+    #[arg(add = Configurable, short = 't', long, alias = "type", value_name = "ALG", default_value = "sha256")]
     pub algorithm: Algorithm,
     /// Record extended attributes, ACLs and capabilities too
     #[arg(add = Configurable, long)]
@@ -231,7 +231,7 @@ Examples:
   bc integrity import --strip-prefix=/srv --output=srv.jsonl.zst hashdeep.txt")]
 pub struct ImportArgs {
     /// Algorithm of the digests, where the lines do not tell or name several
-    #[arg(long, value_name = "ALG")]
+    #[arg(short = 't', long, alias = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Directory that all paths lie in, taken off their front
     #[arg(

@@ -15,6 +15,7 @@ use super::job::Stop;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::run::Session;
+use crate::style::Meaning;
 
 /// How verify and diff write what they find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +50,51 @@ impl Format {
 
 /// Takes changes as they are found. Lines are written at once, a page at the
 /// end: its figures stand first.
-pub enum Changes<'a, W> {
+pub enum Changes<'a, 'o> {
     /// Text and JSON.
-    Lines(ChangeReport<W>),
+    Lines(ChangeReport<Marked<'o>>),
     /// HTML.
-    Page(Box<Differences<'a>>, W),
+    Page(Box<Differences<'a>>, &'o mut Output),
 }
 
-impl<'a, W: Write> Changes<'a, W> {
+/// Takes lines of a text report and gives each the colour of its mark.
+pub struct Marked<'o>(pub &'o mut Output);
+
+impl Write for Marked<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, end) = match line.strip_suffix(b"\n") {
+                Some(text) => (text, &b"\n"[..]),
+                None => (line, &b""[..]),
+            };
+            self.0.paint(meaning(text), text)?;
+            self.0.write_all(end)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What the mark at the beginning of a line says.
+fn meaning(line: &[u8]) -> Meaning {
+    match line.get(..2) {
+        Some(b"!!") => Meaning::Bad,
+        Some(b"??" | b"~c" | b"~m" | b"~t") => Meaning::Changed,
+        Some(b"+ ") => Meaning::Added,
+        _ => Meaning::Plain,
+    }
+}
+
+impl<'a, 'o> Changes<'a, 'o> {
     /// A report that has written nothing yet.
-    pub fn new(out: W, format: Format) -> Changes<'a, W> {
+    pub fn new(out: &'o mut Output, format: Format) -> Changes<'a, 'o> {
+        let lines = |out, format| Changes::Lines(ChangeReport::new(Marked(out), format));
         match format {
-            Format::Text => Changes::Lines(ChangeReport::new(out, ChangeFormat::Text)),
-            Format::Json => Changes::Lines(ChangeReport::new(out, ChangeFormat::Json)),
+            Format::Text => lines(out, ChangeFormat::Text),
+            Format::Json => lines(out, ChangeFormat::Json),
             Format::Html => Changes::Page(Box::default(), out),
         }
     }
@@ -101,7 +134,7 @@ impl<'a, W: Write> Changes<'a, W> {
     pub fn end(self, summary: &ComparisonSummary, problems: &[String]) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.end(summary).map(drop),
-            Changes::Page(page, mut out) => page.page(summary, problems).write(&mut out),
+            Changes::Page(page, out) => page.page(summary, problems).write(out),
         }
     }
 }

@@ -12,7 +12,7 @@ use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cancelled, working};
-use super::output::{Changes, conclude, own_files, write_manifest};
+use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
 use crate::args::Common;
 use crate::exit::Exit;
@@ -126,7 +126,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let mut output = opened(&session, None)?;
     let own = own_files(None, &output);
     plan.leave_out = &own;
-    let mut report = ChangeReport::new(&mut output, ChangeFormat::Text);
+    let mut report = ChangeReport::new(Marked(&mut output), ChangeFormat::Text);
     let updated = working(&session, Some(algorithm), "update", |work| {
         let told = |change: &Change| match args.common.quiet && !is_wrong(change) {
             true => Ok(()),
@@ -225,7 +225,8 @@ fn start(
 }
 
 fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
-    Output::open(file).map_err(|text| session.fatal(&text))
+    let output = Output::open(file).map_err(|text| session.fatal(&text))?;
+    Ok(output.colors(session.common.color))
 }
 
 fn warn(session: &Session, problems: &[String]) {

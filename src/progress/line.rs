@@ -13,6 +13,8 @@ pub struct Counts {
     pub files_total: u64,
     /// Bytes to read in all, 0 if that is not known.
     pub bytes_total: u64,
+    /// What is done now, where that is another thing than the display was told.
+    pub phase: Option<&'static str>,
 }
 
 /// Work per second.
@@ -29,22 +31,36 @@ struct Piece {
     cost: u8,
 }
 
+/// Columns of the bar.
+const BAR: usize = 16;
+
 /// The line for `counts` after `elapsed` of this phase, in at most `width` columns.
 pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width: usize) -> String {
     let mut files = thousands(counts.files);
     if counts.files_total > 0 {
         files += &format!("/{}", thousands(counts.files_total));
     }
-    let piece = |text: String, cost| Piece { text, cost };
-    let mut pieces = vec![
-        piece(phase.to_owned(), 0),
-        piece(format!("{files} files"), 3),
-        piece(size(counts.bytes), 5),
-        piece(format!("{} files/s", thousands(rate.files as u64)), 4),
-        piece(format!("{}/s", size(rate.bytes as u64)), 2),
-    ];
-    if let Some(share) = share(counts) {
-        pieces.push(piece(format!("{:>3.0}%", share * 100.0), 1));
+    let mut pieces = vec![Piece::new(phase.to_owned(), 0)];
+    let share = share(counts);
+    if let Some((share, of)) = share {
+        pieces.push(Piece::new(bar(share), 3));
+        pieces.push(Piece::new(format!("{:>3.0}% of {of}", share * 100.0), 1));
+    }
+    // Nothing yet is no news, and no speed.
+    if counts.files > 0 || counts.files_total > 0 {
+        pieces.push(Piece::new(format!("{files} files"), 4));
+    }
+    if counts.bytes > 0 {
+        pieces.push(Piece::new(size(counts.bytes), 6));
+    }
+    if rate.files >= 1.0 {
+        let text = format!("{} files/s", thousands(rate.files as u64));
+        pieces.push(Piece::new(text, 5));
+    }
+    if rate.bytes >= 1.0 {
+        pieces.push(Piece::new(format!("{}/s", size(rate.bytes as u64)), 2));
+    }
+    if let Some((share, _)) = share {
         let seconds = elapsed.as_secs_f64();
         // The first moments tell little, and a stall tells nothing: behind many
         // small files may come a huge one.
@@ -53,19 +69,32 @@ pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width:
             _ => rate.bytes > 0.0,
         };
         if share > 0.0 && seconds >= 0.5 && moves {
-            pieces.push(piece(
-                format!("ETA {}", clock(seconds / share - seconds)),
-                1,
-            ));
+            let left = clock(seconds / share - seconds);
+            pieces.push(Piece::new(format!("ETA {left}"), 1));
         }
     }
     fit(pieces, width)
 }
 
-/// The part of the work that is done: by bytes where they are known, else by files.
-fn share(counts: Counts) -> Option<f64> {
-    let of = |done: u64, total: u64| (total > 0).then(|| (done as f64 / total as f64).min(1.0));
-    of(counts.bytes, counts.bytes_total).or_else(|| of(counts.files, counts.files_total))
+impl Piece {
+    fn new(text: String, cost: u8) -> Piece {
+        Piece { text, cost }
+    }
+}
+
+fn bar(share: f64) -> String {
+    let full = (share * BAR as f64) as usize;
+    format!("[{}{}]", "=".repeat(full), " ".repeat(BAR - full.min(BAR)))
+}
+
+/// The part of the work that is done, and of what: of the bytes where they are known, else of the
+/// files. The two differ much where sizes do.
+fn share(counts: Counts) -> Option<(f64, &'static str)> {
+    let of = |done: u64, total: u64, what| {
+        (total > 0).then(|| ((done as f64 / total as f64).min(1.0), what))
+    };
+    of(counts.bytes, counts.bytes_total, "bytes")
+        .or_else(|| of(counts.files, counts.files_total, "files"))
 }
 
 fn fit(mut pieces: Vec<Piece>, width: usize) -> String {
@@ -159,20 +188,17 @@ mod tests {
         counts.files_total = 40;
         assert_eq!(
             line(counts),
-            "hash  10/40 files  1.0 KiB  5 files/s  512 B/s   25%  ETA 0:06"
+            "hash  [====            ]   25% of files  10/40 files  1.0 KiB  5 files/s  512 B/s  ETA 0:06"
         );
         counts.bytes_total = 2048;
-        assert!(
-            line(counts).ends_with("   50%  ETA 0:02"),
-            "{}",
-            line(counts)
-        );
+        assert!(line(counts).contains("[========        ]   50% of bytes  10/40 files"));
+        assert!(line(counts).ends_with("  ETA 0:02"));
         counts.bytes = 4096; // a file that grew
-        assert!(
-            line(counts).ends_with("  100%  ETA 0:00"),
-            "{}",
-            line(counts)
-        );
+        assert!(line(counts).contains("[================]  100% of bytes"));
+        assert!(line(counts).ends_with("  ETA 0:00"));
+        // What stands still has no speed.
+        let still = render("hash", counts, Rate::default(), Duration::from_secs(2), 200);
+        assert!(!still.contains("/s"), "{still}");
     }
 
     #[test]
@@ -182,6 +208,7 @@ mod tests {
             bytes: 5 << 30,
             files_total: 30_002,
             bytes_total: 20 << 30,
+            phase: None,
         };
         let rate = Rate {
             files: 1200.0,
@@ -195,10 +222,10 @@ mod tests {
         let at = |width| render("hash", counts, rate, Duration::from_secs(60), width);
         assert_eq!(
             at(79),
-            "hash  1,256/30,002 files  5.0 GiB  1,200 files/s  488.3 MiB/s   25%  ETA 3:00"
+            "hash [====            ]  25% of bytes 1,256/30,002 files 488.3 MiB/s ETA 3:00"
         );
-        assert_eq!(at(39), "hash  488.3 MiB/s   25%  ETA 3:00");
-        assert_eq!(at(19), "hash  25% ETA 3:00");
+        assert_eq!(at(40), "hash  25% of bytes 488.3 MiB/s ETA 3:00");
+        assert_eq!(at(19), "hash   25% of bytes");
         assert_eq!(at(3), "has");
     }
 }

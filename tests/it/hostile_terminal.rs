@@ -14,10 +14,10 @@ use crate::common::Bc;
 /// Names that would move the cursor, colour, retitle, break or turn around a line. The colour is
 /// one that is never ours.
 const NAMES: &[&[u8]] = &[
-    b"esc \x1b[32mgreen\x1b]0;title\x07",
+    b"esc \x1b[35mgreen\x1b]0;title\x07",
     b"c0 \x01\x08\x0b\x0c\x0e\x7f",
-    "c1 \u{9b}32m \u{85}\u{90}".as_bytes(),
-    b"raw c1 \x9b32m",
+    "c1 \u{9b}35m \u{85}\u{90}".as_bytes(),
+    b"raw c1 \x9b35m",
     "bidi \u{202e}gpj.exe \u{2066}x\u{200f}\u{61c}\u{2028}".as_bytes(),
     b"nl\nOWNED line",
     b"crlf\r\nOWNED line",
@@ -25,12 +25,14 @@ const NAMES: &[&[u8]] = &[
     b"tab\tx",
     b"invalid \xff\xc3",
     b"cut \xe2\x80",
-    b"back\\slash\x1b[32m \\n",
-    b"quote'\"\x1b[32m,\nOWNED line",
+    b"back\\slash\x1b[35m \\n",
+    b"quote'\"\x1b[35m,\nOWNED line",
 ];
 
 /// Sequences that we send ourselves: red, yellow, plain.
-const OURS: &[&str] = &["\x1b[31m", "\x1b[33m", "\x1b[0m"];
+const OURS: &[&str] = &[
+    "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m",
+];
 /// What the status line begins with.
 const ERASE: &str = "\r\x1b[J";
 
@@ -291,15 +293,15 @@ fn no_path_list_or_manifest_of_such_names_acts() {
     // Strings of manifests that are well-formed JSON, where no name is.
     let manifest = std::fs::read_to_string(t.join("m")).unwrap();
     for (from, to) in [
-        ("\"sha256\"", "\"sha\\u001b[32m\\u009b\""),
-        ("\"version\":\"", "\"version\":\"\\u001b[32m\\u009b"),
+        ("\"sha256\"", "\"sha\\u001b[35m\\u009b\""),
+        ("\"version\":\"", "\"version\":\"\\u001b[35m\\u009b"),
         (
             "\"kind\":\"symlink\"",
-            "\"kind\":\"\\u001b[32m\\nOWNED line\"",
+            "\"kind\":\"\\u001b[35m\\nOWNED line\"",
         ),
         (
             "\"type\":\"entry\"",
-            "\"type\":\"\\u001b[32m\\nOWNED line\"",
+            "\"type\":\"\\u001b[35m\\nOWNED line\"",
         ),
     ] {
         t.write("tampered", manifest.replacen(from, to, 1));
@@ -320,7 +322,7 @@ fn no_argument_acts() {
     let t = TestTree::new();
     t.write("r/a", "abc").write("r/b", "abc");
     t.bc_line("hash r -o sums").go().code(0);
-    let worst = [NAMES[0], NAMES[2], NAMES[5], b"OWNED\n\x1b[32m\xff\x9b"];
+    let worst = [NAMES[0], NAMES[2], NAMES[5], b"OWNED\n\x1b[35m\xff\x9b"];
     for (command, tree) in described() {
         for argument in tree["arguments"].as_array().unwrap() {
             let option: Vec<u8> = match (argument["long"].as_str(), &argument["takes_value"]) {
@@ -367,11 +369,11 @@ fn no_argument_acts() {
         }
     }
     for text in [
-        "\"a\\u001b[32m\\nOWNED\" = 1\n",
+        "\"a\\u001b[35m\\nOWNED\" = 1\n",
         "[\"\\u009b\\nOWNED\"]\n",
-        "threads = \"\\u001b[32m\\nOWNED\"\n",
+        "threads = \"\\u001b[35m\\nOWNED\"\n",
         "threads = \u{9b}\n",
-        "type = [\"\\u001b[32m\\nOWNED\"]\n",
+        "type = [\"\\u001b[35m\\nOWNED\"]\n",
     ] {
         t.write("config", text);
         assert_harmless_run(&t, &words("hash --config=config r"));
@@ -465,7 +467,7 @@ fn programs_get_exact_names() {
         assert!(
             paths
                 .iter()
-                .any(|path| path.contains("c1 \u{9b}32m \u{85}\u{90}")),
+                .any(|path| path.contains("c1 \u{9b}35m \u{85}\u{90}")),
             "{line}"
         );
     }
@@ -481,7 +483,7 @@ fn programs_get_exact_names() {
     assert_eq!(message["path_b64"], "bWlzc2luZyD/mw==");
     // A manifest's bytes are what its trailer proves: they are the same wherever they go.
     let manifest = t.bc_line("integrity manifest r").go().text();
-    assert!(manifest.contains("c1 \u{9b}32m"));
+    assert!(manifest.contains("c1 \u{9b}35m"));
 }
 
 /// Every string in it.

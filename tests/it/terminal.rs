@@ -64,11 +64,9 @@ fn appears_moves_and_disappears() {
     assert!(status.success(), "{status}");
     let lines = drawn(&bytes);
     for line in &lines {
-        assert!(line.starts_with("hash  0 files  "), "{line}");
-        assert!(
-            line.contains(" files/s  ") && line.contains("iB/s"),
-            "{line}"
-        );
+        assert!(line.starts_with("hash  "), "{line}");
+        assert!(line.contains("iB/s"), "{line}");
+        assert!(!line.contains("files/s"), "a speed of nothing: {line}");
         assert!(!line.contains('%'), "the total is not known: {line}");
     }
     let mut screen = Screen::new(80);
@@ -120,6 +118,35 @@ fn a_short_run_has_a_rate() {
     );
 }
 
+/// The last line of a search says what was done last, and of what its percentage is.
+#[test]
+fn phases_have_names_and_shares_say_of_what() {
+    let t = TestTree::new();
+    let content = vec![7; 4 << 20];
+    t.write("a", &content).write("b", &content);
+    let last = |line: &str| {
+        let pty = Pty::new(120, 24);
+        let mut command = t.bc_line(line).env("TERM", "xterm").command();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(pty.stream());
+        let (_, bytes) = pty.start(command).end();
+        drawn(&bytes).pop().unwrap_or_default()
+    };
+    let line = last("dup --progress=always a b");
+    assert!(line.starts_with("whole files  ["), "{line}");
+    assert!(line.contains("% of bytes"), "{line}");
+    let line = last("dup --progress=always a SUMS");
+    assert!(line.starts_with("first bytes"), "{line}");
+    t.bc_line("hash --output=SUMS a b").go().code(0);
+    let line = last("hash check --progress=always SUMS");
+    assert!(
+        line.starts_with("check  [================]  100% of files"),
+        "{line}"
+    );
+}
+
 #[test]
 fn follows_a_change_of_width() {
     let t = TestTree::new();
@@ -133,11 +160,11 @@ fn follows_a_change_of_width() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
-    until(&session, &|line| line.len() > 40);
-    session.resize(30, 24);
-    until(&session, &|line| line.len() < 30);
+    until(&session, &|line| line.len() > 22);
+    session.resize(20, 24);
+    until(&session, &|line| line.len() < 20);
     session.resize(90, 24);
-    until(&session, &|line| line.len() > 40);
+    until(&session, &|line| line.len() > 22);
     drop(input);
     let (status, bytes) = session.end();
     assert!(status.success(), "{status}");

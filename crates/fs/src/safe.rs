@@ -68,6 +68,12 @@ impl<W> SafeWriter<W> {
         self.style
     }
 
+    /// The stream behind it, for colours of one's own: what is written there is obeyed. Only
+    /// between two whole pieces of text, of which nothing is held back.
+    pub fn stream(&mut self) -> &mut W {
+        &mut self.to
+    }
+
     /// The stream behind it; what is held back is lost.
     pub fn into_inner(self) -> W {
         self.to

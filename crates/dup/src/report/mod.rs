@@ -124,7 +124,7 @@ impl ScanReport<'_> {
     }
 
     /// All names of a group: reference files first, then in path order.
-    fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
+    pub fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
         let mut names: Vec<EntryId> = group
             .files()
             .flat_map(|f| f.names.iter().copied())

@@ -18,7 +18,7 @@ mod verify;
 mod tests;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -131,6 +131,8 @@ pub struct ScanProgress {
     pub planned: AtomicU64,
     /// Bytes of the reads planned so far; shrinks when files drop out before they are read.
     pub planned_bytes: AtomicU64,
+    /// Set once files that agree in their samples are read whole.
+    pub whole: AtomicBool,
 }
 
 /// Figures of a search.
@@ -331,6 +333,7 @@ fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, Work
     }
     let total = at_once.len() + in_stages.iter().map(Vec::len).sum::<usize>();
     context.progress.planned.fetch_add(total as u64, Relaxed);
+    context.progress.whole.store(total > 0, Relaxed);
     let followers = prefix_stages::set_followers_aside(context, &mut in_stages, &mut at_once)?;
     let how = How {
         limit: u64::MAX,

@@ -1,0 +1,97 @@
+//! What people type who know other tools: each habit of theirs is a row of a table, which says
+//! what it means here. What is harmless is done; the rest is refused with the command that does it.
+//!
+//! The tables are data ([`hash`], [`dup`], [`integrity`]); this reads a command line by them.
+//! It only sees lines that are out of the ordinary, so it costs an everyday run nothing.
+
+mod dup;
+mod hash;
+mod integrity;
+mod line;
+mod rows;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::applet::Applet;
+use line::Line;
+pub use line::quoted;
+
+/// Subcommands that change files: what stands beside them is taken word for word. `-n` is nothing
+/// to fdupes, and keeps `prune` from deleting.
+const CHANGES: [&str; 3] = ["prune", "undo", "update"];
+
+/// What a command line means.
+pub enum Meant {
+    /// Nothing in it is a habit of elsewhere.
+    AsTyped,
+    /// The same as these arguments, the subcommand first where one is meant.
+    Same(Vec<OsString>),
+    /// This is to be said, and nothing done.
+    Refused(String),
+}
+
+/// Reads the arguments behind an applet's name; `called` is how the applet was called.
+pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsString]) -> Meant {
+    let table = match applet.name {
+        "hash" => hash::TABLE,
+        "dup" => dup::TABLE,
+        "integrity" => integrity::TABLE,
+        _ => return Meant::AsTyped,
+    };
+    let is_left_alone =
+        |arg: &OsString| arg == "--help" || arg == "-h" || CHANGES.iter().any(|name| arg == *name);
+    if rest.iter().take_while(|a| *a != "--").any(is_left_alone) {
+        return Meant::AsTyped;
+    }
+    let mut line = Line::new(table, command, applet.default.unwrap_or_default(), rest);
+    line.read();
+    line.meaning(called)
+}
+
+/// Is there a `//`, by which rmlint sets originals apart? Taken as a path it would be all files of
+/// the machine.
+pub fn has_mark(rest: &[OsString]) -> bool {
+    rest.iter().any(|arg| arg == "//")
+}
+
+/// The command for a first word that is no applet: another program's name, an algorithm, a
+/// subcommand without its applet, a path.
+pub fn applet_of(word: &str) -> Option<String> {
+    const WORDS: &[(&[&str], &str)] = &[
+        (&["version"], "bc --version"),
+        (&["list", "applets"], "bc --list"),
+        (&["describe"], "bc --describe"),
+        (&["help"], "bc --help"),
+        (&["check"], "bc hash check"),
+        (&["diff"], "bc hash diff"),
+        (
+            &[
+                "scan", "fdupes", "jdupes", "rdfind", "rmlint", "fclones", "czkawka",
+            ],
+            "bc dup",
+        ),
+        (&["summary"], "bc dup summary"),
+        (&["prune"], "bc dup prune"),
+        (&["undo"], "bc dup undo"),
+        (&["manifest"], "bc integrity manifest"),
+        (&["verify"], "bc integrity verify"),
+        (&["update"], "bc integrity update"),
+        (&["export"], "bc integrity export"),
+        (&["import"], "bc integrity import"),
+        (&["mtree", "aide", "chkbit"], "bc integrity"),
+        (&["cksum", "hashdeep", "rhash", "shasum"], "bc hash"),
+        (&["b2sum"], "bc hash --type=blake2b"),
+        (&["b3sum"], "bc hash --type=blake3"),
+        (&["xxhsum"], "bc hash --type=xxh64"),
+    ];
+    if let Some((_, command)) = WORDS.iter().find(|(words, _)| words.contains(&word)) {
+        return Some((*command).to_owned());
+    }
+    let algorithm = word.strip_suffix("sum").unwrap_or(word);
+    if let Ok(algorithm) = algorithm.parse::<bc_digest::Algorithm>() {
+        return Some(format!("bc hash --type={algorithm}"));
+    }
+    let there = Path::new(word).is_dir();
+    there.then(|| format!("bc hash {0}' or 'bc dup {0}", quoted(word.as_ref())))
+}

@@ -1,0 +1,194 @@
+//! What a row of the tables says.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use bc_digest::Algorithm;
+
+/// What a value must be for a row to hold.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Anything.
+    Any,
+    /// Names of algorithms, separated by commas, and no file.
+    Algorithm,
+    /// A number, and no file.
+    Number,
+    /// A size, and no file.
+    Size,
+    /// One of these, in whichever case.
+    OneOf(&'static [&'static str]),
+    /// Something that begins so.
+    Begins(&'static str),
+    /// Something that ends so.
+    Ends(&'static str),
+}
+
+impl Kind {
+    pub fn fits(self, value: &OsStr) -> bool {
+        let Some(text) = value.to_str() else {
+            return matches!(self, Kind::Any);
+        };
+        let is_free = || Path::new(value).symlink_metadata().is_err();
+        match self {
+            Kind::Any => true,
+            Kind::Algorithm => text.split(',').all(|a| a.parse::<Algorithm>().is_ok()) && is_free(),
+            Kind::Number => text.parse::<u64>().is_ok() && is_free(),
+            Kind::Size => text.parse::<bc_fs::Size>().is_ok() && is_free(),
+            Kind::OneOf(words) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
+            Kind::Begins(start) => text.starts_with(start),
+            Kind::Ends(end) => text.ends_with(end),
+        }
+    }
+}
+
+/// Whether a word has a value.
+#[derive(Clone, Copy)]
+pub enum Takes {
+    /// None, whatever follows.
+    Nothing,
+    /// None, where a path, an option or nothing follows: an option of ours with that letter would
+    /// take it for its value.
+    NothingBeforePath,
+    /// One, of this kind; else the row does not hold.
+    One(Kind),
+}
+
+/// One habit: what is typed, and what it means.
+#[derive(Clone, Copy)]
+pub struct Habit {
+    /// `-c`, `--check`, or a first word such as `group`.
+    pub typed: &'static [&'static str],
+    pub takes: Takes,
+    /// Holds only where one of these is typed too.
+    pub beside: &'static [&'static str],
+    /// Holds only where none of these is typed.
+    pub without: &'static [&'static str],
+    /// The subcommand that is meant.
+    pub sub: &'static str,
+    /// The same, where the word is typed twice.
+    pub twice: &'static str,
+    /// Words that stand for it. `{}` is the value, `{lower}` in lower case, `{after}` what follows
+    /// its first colon, `{name}` the word without its dashes.
+    pub puts: &'static str,
+    /// Those words count in this subcommand only.
+    pub within: &'static str,
+    /// The value is a path: the first, or the last.
+    pub path: Option<Place>,
+    /// Paths are no part of what is meant.
+    pub drops_paths: bool,
+    /// What stands for paths that are missing. With it nothing is done but said.
+    pub needs: &'static [&'static str],
+    /// Another program that does it.
+    pub instead: &'static str,
+    /// What follows the command.
+    pub then: &'static str,
+    /// Why it is not just done; empty if the command says enough.
+    pub says: Option<&'static str>,
+}
+
+/// Where a value stands among the paths.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    First,
+    Last,
+}
+
+/// A word without a value that is harmless and says nothing which is not so anyway.
+pub const fn on(typed: &'static [&'static str]) -> Habit {
+    Habit {
+        typed,
+        takes: Takes::Nothing,
+        beside: &[],
+        without: &[],
+        sub: "",
+        twice: "",
+        puts: "",
+        within: "",
+        path: None,
+        drops_paths: false,
+        needs: &[],
+        instead: "",
+        then: "",
+        says: None,
+    }
+}
+
+impl Habit {
+    pub const fn takes(mut self, kind: Kind) -> Habit {
+        self.takes = Takes::One(kind);
+        self
+    }
+
+    pub const fn before_path(mut self) -> Habit {
+        self.takes = Takes::NothingBeforePath;
+        self
+    }
+
+    pub const fn beside(mut self, others: &'static [&'static str]) -> Habit {
+        self.beside = others;
+        self
+    }
+
+    pub const fn without(mut self, others: &'static [&'static str]) -> Habit {
+        self.without = others;
+        self
+    }
+
+    pub const fn sub(mut self, name: &'static str) -> Habit {
+        self.sub = name;
+        self
+    }
+
+    pub const fn twice(mut self, name: &'static str) -> Habit {
+        self.twice = name;
+        self
+    }
+
+    pub const fn puts(mut self, words: &'static str) -> Habit {
+        self.puts = words;
+        self
+    }
+
+    pub const fn within(mut self, sub: &'static str) -> Habit {
+        self.within = sub;
+        self
+    }
+
+    pub const fn path(mut self, place: Place) -> Habit {
+        self.path = Some(place);
+        self
+    }
+
+    pub const fn drops_paths(mut self) -> Habit {
+        self.drops_paths = true;
+        self
+    }
+
+    pub const fn needs(mut self, names: &'static [&'static str]) -> Habit {
+        self.needs = names;
+        self
+    }
+
+    pub const fn instead(mut self, program: &'static str) -> Habit {
+        self.instead = program;
+        self
+    }
+
+    pub const fn then(mut self, text: &'static str) -> Habit {
+        self.then = text;
+        self
+    }
+
+    pub const fn says(mut self, why: &'static str) -> Habit {
+        self.says = Some(why);
+        self
+    }
+
+    /// Does the row hold even where the word is an option of ours? Only if it looks at more than
+    /// the word.
+    pub fn is_choosy(&self) -> bool {
+        let any = matches!(self.takes, Takes::Nothing | Takes::One(Kind::Any));
+        !any || !self.beside.is_empty() || !self.without.is_empty()
+    }
+}

@@ -1,0 +1,58 @@
+//! Lists that `bc hash` does not read but others do: told apart by their first bytes, and answered
+//! with the command that reads them.
+
+use std::ffi::OsStr;
+
+use serde_json::Value;
+
+use crate::habits::quoted;
+
+/// What reads the list called `name` that begins with `head`; None if it may be one of ours.
+pub fn advice(head: &[u8], name: &OsStr) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let first = text.lines().next().unwrap_or_default();
+    let list = quoted(name);
+    if let Ok(header) = serde_json::from_str::<Value>(first)
+        && header["tool"] == "bc integrity"
+    {
+        let root = header["root"].as_str().unwrap_or("ROOT");
+        let root = quoted(root.as_ref());
+        return Some(format!(
+            "a manifest of bc integrity; use: bc integrity verify {root} {list}"
+        ));
+    }
+    if head.starts_with(b"\x28\xb5\x2f\xfd") {
+        return Some(format!(
+            "compressed; if it is a manifest of bc integrity, use: bc integrity verify ROOT {list}"
+        ));
+    }
+    if first.starts_with("%%%% HASHDEEP") {
+        return Some(hashdeep(&text, &list));
+    }
+    let is_mtree = first.starts_with("#mtree")
+        || text
+            .lines()
+            .take(20)
+            .any(|line| line.starts_with("/set type="));
+    is_mtree.then(|| format!("a specification of mtree; use: mtree -p DIR -f {list}"))
+}
+
+/// Its paths are absolute unless it was told otherwise, and below where it was called.
+fn hashdeep(text: &str, list: &str) -> String {
+    let called = text
+        .lines()
+        .find_map(|line| line.strip_prefix("## Invoked from: "));
+    let is_absolute = text
+        .lines()
+        .filter(|line| !line.starts_with(['%', '#']))
+        .any(|line| line.contains(",/"));
+    let root = quoted(called.unwrap_or(".").as_ref());
+    let prefix = match is_absolute {
+        true => format!("--strip-prefix={root} "),
+        false => String::new(),
+    };
+    format!(
+        "a list of hashdeep; use: bc integrity import {prefix}--output=list.jsonl {list} && \
+         bc integrity verify --mode=content {root} list.jsonl"
+    )
+}

@@ -1,0 +1,59 @@
+//! The one home of colours: what they mean, and how they are switched on.
+//!
+//! A colour says what a word says already, so nothing is lost without it.
+
+use crate::args::Choice;
+
+/// What a piece of text means to the one who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Nothing in particular.
+    Plain,
+    /// Damage, a failure.
+    Bad,
+    /// An edit, a warning, what could not be read.
+    Changed,
+    /// What is there and was not before.
+    Added,
+    /// What is only there to find one's way: directories, headings of groups.
+    Dim,
+    /// Headings, and what is to be typed.
+    Strong,
+}
+
+/// Back to plain text.
+pub const OFF: &str = "\x1b[0m";
+
+impl Meaning {
+    /// What switches it on; [`OFF`] ends it.
+    pub const fn on(self) -> &'static str {
+        match self {
+            Meaning::Plain => "",
+            Meaning::Bad => "\x1b[31m",
+            Meaning::Changed => "\x1b[33m",
+            Meaning::Added => "\x1b[32m",
+            Meaning::Dim => "\x1b[2m",
+            Meaning::Strong => "\x1b[1m",
+        }
+    }
+}
+
+/// A piece of our own text in a line that is made of strings.
+pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
+    if !color || meaning == Meaning::Plain {
+        return text.to_owned();
+    }
+    format!("{}{text}{OFF}", meaning.on())
+}
+
+/// Should this stream be coloured? `NO_COLOR` and `CLICOLOR_FORCE` as their
+/// conventions say (<https://no-color.org>, <https://bixense.com/clicolors>).
+pub fn colored(choice: Choice, terminal: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+    match choice {
+        Choice::Always => true,
+        Choice::Never => false,
+        Choice::Auto if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) => false,
+        Choice::Auto => set("CLICOLOR_FORCE") || terminal,
+    }
+}
