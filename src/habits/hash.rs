@@ -34,11 +34,6 @@ pub const TABLE: &[Habit] = &[
     on(&["-a", "--algorithm"])
         .takes(Kind::OneOf(&["sha2", "sha3"]))
         .puts("--type={lower}"),
-    on(&["-a", "--algorithm", "-t"])
-        .takes(Kind::OneOf(&["bsd", "sysv", "crc", "crc32b"]))
-        .puts("-a {lower}")
-        .instead("cksum")
-        .says(NO_ALGORITHM),
     on(&["-a", "--all"])
         .puts("--type=md5,sha1,sha256,sha512")
         .says("algorithms are named"),

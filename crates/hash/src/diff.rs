@@ -237,6 +237,71 @@ mod tests {
         assert_eq!(got.same(), 1);
     }
 
+    /// A path with its digests as lines of several algorithms give them.
+    fn lines(path: &str, digests: &[(Algorithm, &str)]) -> Vec<FileDigests> {
+        let line = |(algorithm, content): &(Algorithm, &str)| FileDigests {
+            path: path.as_bytes().to_vec(),
+            digests: vec![(*algorithm, hash(*algorithm, content.as_bytes()))],
+        };
+        digests.iter().map(line).collect()
+    }
+
+    /// MD5 stands for what is equal by chance, or on purpose.
+    #[test]
+    fn a_move_needs_every_digest_that_both_sides_know() {
+        let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
+        let both = |path, content| lines(path, &[(weak, "same"), (strong, content)]);
+        let got = diff(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
+        assert_eq!(
+            all(&got),
+            [DiffEntry::Removed(b"x"), DiffEntry::Added(b"y")]
+        );
+        // The right one among several that agree in part, whatever comes first.
+        for swapped in [false, true] {
+            let mut old = both("x", "1");
+            let mut new = [both("a", "2"), both("b", "1")].concat();
+            if swapped {
+                old.reverse();
+                new.reverse();
+            }
+            let got = diff(old.into_iter(), new.into_iter()).unwrap();
+            let moved = DiffEntry::Moved {
+                from: b"x",
+                to: b"b",
+            };
+            assert_eq!(all(&got), [DiffEntry::Added(b"a"), moved]);
+        }
+        // One digest is enough where the other side knows no other.
+        let got = diff(
+            both("x", "1").into_iter(),
+            lines("y", &[(weak, "same")]).into_iter(),
+        );
+        let moved = DiffEntry::Moved {
+            from: b"x",
+            to: b"y",
+        };
+        assert_eq!(all(&got.unwrap()), [moved]);
+    }
+
+    #[test]
+    fn where_a_copy_was_does_not_depend_on_the_order_of_algorithms() {
+        let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
+        let kept = [
+            lines("a", &[(strong, "1")]),
+            lines("b", &[(weak, "1"), (strong, "1")]),
+        ];
+        for order in [[weak, strong], [strong, weak]] {
+            let gone = lines("x", &order.map(|algorithm| (algorithm, "1")));
+            let old = [kept.concat(), gone].concat();
+            let got = diff(old.into_iter(), kept.concat().into_iter()).unwrap();
+            let moved = DiffEntry::Moved {
+                from: b"x",
+                to: b"a",
+            };
+            assert_eq!(all(&got), [moved]);
+        }
+    }
+
     #[test]
     fn moves_match_many_to_many() {
         let got = differences(

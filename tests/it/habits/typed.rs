@@ -42,9 +42,9 @@ hash --algorithm sm3 f
 hash -a sha3 -l 256 f
 hash -a sha2 --length 512 f
 hash -a sha3 f => bc hash --type=sha3-256 f
-hash -a crc f => cksum -a crc f
-hash -a bsd f => cksum -a bsd f
-hash --algorithm=sysv f => cksum -a sysv f
+hash -a crc f
+hash -a bsd f
+hash --algorithm=sysv f
 hash -a sha256 --untagged f
 hash -a sha256 --debug f
 hash --check -a sha256 SUMS

@@ -1,11 +1,12 @@
 //! Which of the paths that one manifest alone has are moves.
 
-use super::Packed;
 use super::packed::{Record, Side};
+use super::{Packed, compare};
 
-/// Pairs removed and added paths of the same digest, both in path order. What finds no partner
+/// Pairs removed and added paths of the same digests, both in path order. What finds no partner
 /// there goes with the path that has its content in the other manifest; only what has none is
-/// removed or added.
+/// removed or added. Digests are the same if all are of which both manifests have the algorithm:
+/// a short one may be equal by chance.
 pub(super) fn moves(
     (old, removed): (&Side, Vec<Record>),
     (new, added): (&Side, Vec<Record>),
@@ -16,9 +17,17 @@ pub(super) fn moves(
         let contents = Contents::of(old);
         let mut queues = Queues::of(&contents, &left);
         for to in added {
-            let places = || new.places(new.records(to)).map(|place| new.digest(place));
-            let partner = places().find_map(|digest| queues.take(&contents, digest));
-            let from = partner.or_else(|| places().find_map(|digest| contents.first(digest)));
+            let digests = of(new, to);
+            let is_same = |from| is_same((old, from), (new, to));
+            let partner = digests
+                .iter()
+                .find_map(|digest| queues.take(&contents, digest, is_same));
+            let from = partner.or_else(|| {
+                let places = digests.iter();
+                places
+                    .filter_map(|digest| contents.first(digest, is_same))
+                    .min()
+            });
             changes.push(match from {
                 Some(from) => Packed::Moved { from, to },
                 None => Packed::Added(to),
@@ -31,12 +40,27 @@ pub(super) fn moves(
     }
     let contents = Contents::of(new);
     for from in left {
-        let mut digests = old.digests(old.records(from));
-        changes.push(match digests.find_map(|digest| contents.first(digest)) {
+        let is_same = |to| is_same((old, from), (new, to));
+        let digests = of(old, from);
+        let places = digests.iter();
+        let to = places.filter_map(|digest| contents.first(digest, is_same));
+        changes.push(match to.min() {
             Some(to) => Packed::Moved { from, to },
             None => Packed::Removed(from),
         });
     }
+}
+
+/// The digests of a path, in an order that does not depend on that of its lines.
+fn of(side: &Side, path: Record) -> Vec<&[u8]> {
+    let mut digests: Vec<&[u8]> = side.digests(side.records(path)).collect();
+    digests.sort_unstable();
+    digests
+}
+
+/// Have two paths the same content?
+fn is_same((old, from): (&Side, Record), (new, to): (&Side, Record)) -> bool {
+    compare((old, old.records(from)), (new, new.records(to))) == Some(true)
 }
 
 /// Where each content of a manifest is.
@@ -70,9 +94,16 @@ impl Contents<'_> {
         self.is(at, digest).then_some(at)
     }
 
-    /// The first path with this digest.
-    fn first(&self, digest: &[u8]) -> Option<Record> {
-        Some(self.all[self.begin(digest)?].1)
+    /// The paths with this digest, from the place `at` on.
+    fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = Record> {
+        let same = (at..).take_while(move |at| self.is(*at, digest));
+        same.map(|at| self.all[at].1)
+    }
+
+    /// The first path with this digest that is the right one.
+    fn first(&self, digest: &[u8], is_right: impl Fn(Record) -> bool) -> Option<Record> {
+        let mut paths = self.from(self.begin(digest)?, digest);
+        paths.find(|record| is_right(*record))
     }
 }
 
@@ -97,22 +128,23 @@ impl Queues {
         }
     }
 
-    /// The next that waits with this content.
-    fn take(&mut self, contents: &Contents<'_>, digest: &[u8]) -> Option<Record> {
+    /// The next that waits with this content, and is the right one.
+    fn take(
+        &mut self,
+        contents: &Contents<'_>,
+        digest: &[u8],
+        is_right: impl Fn(Record) -> bool,
+    ) -> Option<Record> {
         let begin = contents.begin(digest)?;
-        loop {
-            let at = begin + self.passed[begin];
-            if !contents.is(at, digest) {
-                return None;
-            }
-            self.passed[begin] += 1;
-            let record = contents.all[at].1;
-            // Under another of its digests it may have been taken already.
-            if self.waits.get(record) == Some(&true) {
-                self.waits[record] = false;
-                return Some(record);
-            }
-        }
+        let waits = |record: &Record| self.waits.get(*record) == Some(&true);
+        // Under another of its digests it may have been taken already.
+        let gone = contents.from(begin + self.passed[begin], digest);
+        let gone = gone.take_while(|record| !waits(record)).count();
+        self.passed[begin] += gone;
+        let mut left = contents.from(begin + self.passed[begin], digest);
+        let record = left.find(|record| waits(record) && is_right(*record))?;
+        self.waits[record] = false;
+        Some(record)
     }
 
     /// Was it taken?
