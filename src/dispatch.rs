@@ -33,7 +33,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     let names = Names::called(&called);
     let is_bc = base == "bc";
     let Some(first) = argv.get(1) else {
-        return nothing(is_bc);
+        return nothing(is_bc, &called);
     };
     if let Some(applet) = by_name(first) {
         let name = format!("{called} {}", applet.name);
@@ -42,13 +42,13 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     match first.to_str() {
         Some("--list") => list(),
         Some("--version" | "-V") => version(),
-        Some("--help" | "-h") => overview(),
+        Some("--help" | "-h") => overview(&called),
         Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
             Some(applet) => {
                 let name = format!("{called} {}", applet.name);
                 start(applet, &name, &names, &["--help".into()])
             }
-            None => overview(),
+            None => overview(&called),
         },
         Some("--describe") => crate::describe::print(&crate::commands::whole()),
         Some(_) if crate::generate::is_asked(Some(first)) => {
@@ -158,33 +158,37 @@ fn version() -> Exit {
     ))
 }
 
-fn overview() -> Exit {
-    report::print_help(&overview_text())
+fn overview(called: &str) -> Exit {
+    report::print_help(&overview_text(called))
 }
 
-fn overview_text() -> String {
-    let mut text = String::from(
+/// Under the name that the program was called by.
+fn overview_text(called: &str) -> String {
+    let mut text = format!(
         "bit-crafts: fast and safe file inspection\n\n\
-         Usage: bc APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
+         Usage: {called} APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
     );
     for applet in APPLETS {
         text += &format!("  {:<11}{}\n", applet.name, applet.about);
     }
     text += "\nAlso:\n  \
-         install    Make links so that bchash, bcdup ... work as commands\n  \
+         install    Make links so that bchash, bcdup ... work as commands; with --gnu,\n             \
+         sha256sum and the like\n  \
          --list     Names of the applets\n  \
          --version  Version, CPU features, readers\n  \
          --describe The whole command tree as JSON\n  \
          --generate=man|complete-bash|complete-zsh|complete-fish\n             \
          Manual pages and completions, as --generate=man --output=DIR writes them\n\n\
-         `bc hash --help` explains an applet and gives examples.\n\
-         This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n";
-    text
+";
+    text + &format!(
+        "`{called} hash --help` explains an applet and gives examples.\n\
+             This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n"
+    )
 }
 
 /// Nothing is asked for. By the calculator's name that may be somebody who wants to calculate:
 /// what comes through a pipe are expressions then, and one line is enough.
-fn nothing(is_bc: bool) -> Exit {
+fn nothing(is_bc: bool, called: &str) -> Exit {
     let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if is_bc && !is_person {
         return calculator();
@@ -193,7 +197,7 @@ fn nothing(is_bc: bool) -> Exit {
         calculator();
         report::say("\n");
     }
-    report::say(&overview_text());
+    report::say(&overview_text(called));
     Exit::Fatal
 }
 

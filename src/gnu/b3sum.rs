@@ -9,7 +9,7 @@ use bc_digest::{Algorithm, Digest};
 use bc_manifest::gnu;
 use bc_pool::dispatch::Threads;
 
-use super::family::{Hashed, Sum};
+use super::family::Hashed;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed};
 use super::order::{self, InOrder, Job, Stop};
@@ -169,11 +169,7 @@ pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early
 }
 
 fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let job = |path: &OsString| Job {
-        path: path.as_bytes().to_vec(),
-        sum: Sum::Of(Algorithm::Blake3),
-    };
-    let jobs: Vec<Job> = args.files.iter().map(job).collect();
+    let jobs = Job::each(&args.files, Algorithm::Blake3);
     let mut printer = Printer {
         args,
         jobs: &jobs,

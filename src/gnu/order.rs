@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -33,6 +34,17 @@ pub struct Job {
     pub path: Vec<u8>,
     /// What of it.
     pub sum: Sum,
+}
+
+impl Job {
+    /// The same digest of each of these files.
+    pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<Job> {
+        let job = |path: &OsString| Job {
+            path: path.as_bytes().to_vec(),
+            sum: Sum::Of(algorithm),
+        };
+        files.iter().map(job).collect()
+    }
 }
 
 /// Gets the results, one after the other.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::Algorithm;
 use bc_manifest::gnu;
 
-use super::family::{Hashed, Sum};
+use super::family::Hashed;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed};
 use super::order::{self, InOrder, Job, Stop};
@@ -151,11 +151,7 @@ pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, S
 }
 
 fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let job = |path: &OsString| Job {
-        path: path.as_bytes().to_vec(),
-        sum: Sum::Of(args.algorithm),
-    };
-    let jobs: Vec<Job> = args.files.iter().map(job).collect();
+    let jobs = Job::each(&args.files, args.algorithm);
     let mut printer = Printer {
         args,
         jobs: &jobs,
