@@ -72,6 +72,7 @@ pub fn applet_of(word: &str) -> Option<String> {
             "bc dup",
         ),
         (&["summary"], "bc dup summary"),
+        (&["dirs"], "bc dup dirs"),
         (&["prune"], "bc dup prune"),
         (&["undo"], "bc dup undo"),
         (&["manifest"], "bc integrity manifest"),

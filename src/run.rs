@@ -13,7 +13,7 @@ use bc_fs::Size;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_read::Choice as Reader;
-use bc_walk::{Listing, Metadata, OwnFile, Workers};
+use bc_walk::{Entries, Listing, Metadata, OwnFile, Workers};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, WalkArgs};
@@ -230,8 +230,12 @@ impl Session {
             self.report.note(
                 1,
                 &format!(
-                    "walk: {} files in {} directories, {:.3} s{}{skipped}",
+                    "walk: {} {} in {} directories, {:.3} s{}{skipped}",
                     listing.len(),
+                    match options.entries {
+                        Entries::Files => "files",
+                        Entries::All => "entries",
+                    },
                     listing.directories(),
                     begun.elapsed().as_secs_f64(),
                     if skipped.is_empty() {

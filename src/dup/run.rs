@@ -55,7 +55,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
 }
 
 /// Writes what was found, and says `closing`, unless a signal ended the search.
-fn end_search(
+pub fn end_search(
     session: Session,
     found: &Found,
     mut output: Output,

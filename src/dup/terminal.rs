@@ -39,12 +39,15 @@ pub fn closing(found: &Found, paths: &[OsString]) -> Option<String> {
     io::stderr().is_terminal().then(|| text(found, paths))
 }
 
-fn text(found: &Found, paths: &[OsString]) -> String {
+/// A number with its noun.
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", thousands(number))
+}
+
+/// What there is to gain, and how, in a sentence.
+pub fn text(found: &Found, paths: &[OsString]) -> String {
     let scan = &found.scan;
-    let count = |number: u64, one: &str, many: &str| {
-        let noun = if number == 1 { one } else { many };
-        format!("{} {noun}", thousands(number))
-    };
     let groups = scan.groups().len() as u64;
     if groups == 0 {
         let files = count(scan.stats.files, "file", "files");

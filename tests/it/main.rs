@@ -16,6 +16,7 @@ mod depth;
 mod distant_times;
 mod dup;
 mod dup_destination;
+mod dup_dirs;
 mod dup_layers;
 mod dup_leftovers;
 mod dup_linked_names;

@@ -1,6 +1,6 @@
-//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]) and
-//! giving the space back ([`prune`]). Nothing here prints or asks; a front end
-//! gets data, events and words.
+//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]), what they make of whole
+//! directories ([`dirs`]) and giving the space back ([`prune`]). Nothing here prints or asks; a
+//! front end gets data, events and words.
 //!
 //! # Invariants
 //! - Two files are duplicates only by digests of all their bytes. A file that
@@ -73,6 +73,7 @@
 
 mod cache;
 mod clock;
+pub mod dirs;
 mod json;
 mod path;
 pub mod prune;

@@ -38,6 +38,16 @@ pub struct Skipped {
     pub too_deep: u64,
 }
 
+/// What is missing in the listing of one directory.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Gap {
+    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because they
+    /// are what the options leave out. A directory counts as one.
+    pub filtered: u64,
+    /// Whether reading it, or asking for one of its entries, failed.
+    pub failed: bool,
+}
+
 /// Why something is left out: the counter of the reason.
 pub(crate) type Reason = fn(&mut Skipped) -> &mut u64;
 
@@ -49,6 +59,18 @@ impl Skipped {
             *counter(self) += 1;
         }
         reason.is_some()
+    }
+
+    /// What filters left out that the user asked for.
+    pub(crate) fn filtered(&self) -> u64 {
+        self.hidden
+            + self.excluded
+            + self.not_included
+            + self.too_small
+            + self.too_large
+            + self.ignored
+            + self.left_out
+            + self.too_deep
     }
 
     pub(crate) fn add(&mut self, other: &Skipped) {

@@ -59,11 +59,11 @@ mod workers;
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
-pub use filter::Skipped;
+pub use filter::{Gap, Skipped};
 pub use globs::{GlobError, Globs};
 pub use listing::{DirId, EntryId, Listing};
 pub use options::{
-    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Spellings, Symlinks,
+    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats, Spellings, Symlinks,
     WalkOptions,
 };
 pub use places::OwnFile;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, Symlinks};
+use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, Symlinks};
 
 /// A directory of a [`Listing`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -41,6 +41,8 @@ pub struct Listing {
     pub(crate) named_bytes: Option<u64>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    /// In order.
+    pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
@@ -92,12 +94,14 @@ pub(crate) struct PathPrefix {
     pub(crate) id: Option<Identity>,
 }
 
-/// The byte before a name: its kind, and whether to follow a link of that name.
+/// The byte before a name: its kind, whether to follow a link of that name, and whether the options
+/// leave a directory of that name unread.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag(pub(crate) u8);
 
 impl Tag {
     const FOLLOW: u8 = 0x80;
+    const CLOSED: u8 = 0x40;
 
     pub(crate) fn new(kind: FileKind) -> Tag {
         Tag(kind as u8)
@@ -107,8 +111,16 @@ impl Tag {
         Tag(kind as u8 | Tag::FOLLOW)
     }
 
+    pub(crate) fn closed(self) -> Tag {
+        Tag(self.0 | Tag::CLOSED)
+    }
+
     fn kind(self) -> FileKind {
-        FileKind::from_code(self.0 & !Tag::FOLLOW)
+        FileKind::from_code(self.0 & !(Tag::FOLLOW | Tag::CLOSED))
+    }
+
+    fn is_closed(self) -> bool {
+        self.0 & Tag::CLOSED != 0
     }
 
     fn follow(self) -> bool {
@@ -216,6 +228,13 @@ impl Listing {
         Tag(arena[tag]).follow()
     }
 
+    /// Whether the entry is a directory that the options leave unread: it is too deep, or all that
+    /// could be in it is excluded.
+    pub fn is_closed(&self, entry: EntryId) -> bool {
+        let (arena, tag) = self.tag_at(entry);
+        Tag(arena[tag]).is_closed()
+    }
+
     /// Appends the path as it is printed: the root as given, a slash unless it ends in one,
     /// and the path below it.
     pub fn write_path(&self, entry: EntryId, out: &mut Vec<u8>) {
@@ -255,6 +274,20 @@ impl Listing {
         let dir = &self.dirs[dir.0 as usize];
         let dev = *self.walk_root_devs.get(dir.walk_root as usize)?;
         Some(Identity { dev, ino: dir.ino })
+    }
+
+    /// Whether a mount, or a link that was followed, leads from the directory above to this one.
+    pub fn is_mounted(&self, dir: DirId) -> bool {
+        let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
+        self.parent(dir)
+            .is_some_and(|parent| walk_root(parent) != walk_root(dir))
+    }
+
+    /// The directories of which not all is listed, in order: what filters left out, and what could
+    /// not be read. Neither directories that were not entered at all, which are entries without a
+    /// [`DirId`], nor kinds that were not to be listed make a gap.
+    pub fn gaps(&self) -> &[(DirId, Gap)] {
+        &self.gaps
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
@@ -306,14 +339,16 @@ impl Listing {
             .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
     }
 
-    /// The directory that a directory is in; `None` for the directory of a prefix.
-    pub(crate) fn parent(&self, dir: DirId) -> Option<DirId> {
+    /// The directory that a directory is in; `None` for a root, and for the directory that roots
+    /// are in which are files. It comes first: ids are in the order in which a walk from the root
+    /// down meets directories, each with all below it before the next one.
+    pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
     }
 
-    /// A directory's name in the one that it is in.
-    pub(crate) fn dir_name(&self, dir: DirId) -> &[u8] {
+    /// A directory's name in the one that it is in; empty where that is not known.
+    pub fn dir_name(&self, dir: DirId) -> &[u8] {
         let dir = &self.dirs[dir.0 as usize];
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
     }

@@ -6,11 +6,13 @@ use std::ops::Range;
 
 use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
-use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag};
+use crate::listing::{
+    Dir, DirId, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
+};
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Metadata, Skipped, Symlinks};
+use crate::{Entries, Error, Gap, Metadata, Skipped, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -56,6 +58,9 @@ struct Builder<'p> {
     entries: Vec<Entry>,
     runs: Vec<Run>,
     dirs: Vec<Dir>,
+    /// By ticket.
+    gaps: HashMap<u32, Gap>,
+    found_gaps: Vec<(DirId, Gap)>,
 }
 
 /// What sorts as one piece: the tree of a root, or a file that is a root.
@@ -89,6 +94,10 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         skipped.add(&output.skipped);
         errors.append(&mut output.errors);
     }
+    let gaps: HashMap<u32, Gap> = outputs
+        .iter_mut()
+        .flat_map(|output| output.gaps.drain(..))
+        .collect();
 
     let mut units = units(&prefixes, &walk_roots, files, parts.entries);
     units.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -100,6 +109,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         entries: Vec::with_capacity(items),
         runs: Vec::new(),
         dirs: Vec::with_capacity(outputs.iter().map(|output| output.dirs.len()).sum()),
+        gaps,
+        found_gaps: Vec::new(),
         outputs: &outputs,
     };
     let mut files_dir = None;
@@ -134,6 +145,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         entries,
         runs,
         dirs,
+        found_gaps,
         ..
     } = builder;
 
@@ -162,6 +174,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         named_bytes,
         errors,
         skipped,
+        gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,
         opener: parts.opener,
@@ -297,6 +310,9 @@ impl Builder<'_> {
         dir.ino = record.ino;
         let id = self.dirs.len() as u32;
         self.dirs.push(dir);
+        if let Some(gap) = self.gaps.get(&ticket) {
+            self.found_gaps.push((DirId(id), *gap));
+        }
         Some(Frame {
             dir: id,
             output: place.output,

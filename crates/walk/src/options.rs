@@ -88,6 +88,17 @@ pub enum Spellings {
     Each,
 }
 
+/// Where all [`Entries`] are listed, names that lead to what another root lists: a directory that is
+/// a root itself, a file that was named as well.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Repeats {
+    /// Left out and counted: each is listed once.
+    #[default]
+    Skip,
+    /// Listed as entries, with nothing below them: what a directory holds is told in full.
+    List,
+}
+
 /// What to list. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
@@ -130,4 +141,6 @@ pub struct WalkOptions {
     pub leave_out: Vec<OwnFile>,
     /// What is named more than once.
     pub spellings: Spellings,
+    /// What is met again below another root.
+    pub repeats: Repeats,
 }

@@ -29,6 +29,11 @@ pub const WALKERS: &[Walker] = &[
         count: |g, line| g.metric(line, "files"),
     },
     Walker {
+        name: "dup dirs",
+        line: "dup dirs",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
         name: "dup prune",
         line: "dup prune --action=hardlink --dry-run",
         count: |g, line| g.bc(line).lines().len() as i64,
@@ -80,9 +85,10 @@ pub const CASES: &[Case] = &[
     case("one-file-system", "--one-file-system", 8, 5),
 ];
 
-/// A manifest records a tree, not a list.
+/// A manifest records a tree, not a list, and directories are compared whole.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    walker.name != "integrity manifest" || !matches!(option, "files-from" | "null")
+    let is_whole = matches!(walker.name, "integrity manifest" | "dup dirs");
+    !is_whole || !matches!(option, "files-from" | "null")
 }
 
 pub fn check(g: &Ground, walker: &Walker, case: &Case) {

@@ -37,7 +37,7 @@ struct JsonFile {
 }
 
 #[derive(Deserialize, Serialize)]
-struct JsonGroup {
+pub(crate) struct JsonGroup {
     size: u64,
     digest: String,
     algorithm: String,
@@ -46,6 +46,15 @@ struct JsonGroup {
 }
 
 fn group(report: &ScanReport<'_>, group: Group<'_>) -> JsonGroup {
+    of_names(report, group, report.names(group))
+}
+
+/// A group with these of its names.
+pub(crate) fn of_names(
+    report: &ScanReport<'_>,
+    group: Group<'_>,
+    names: Vec<EntryId>,
+) -> JsonGroup {
     let file = |id: EntryId| {
         let meta = report.listing.meta(id).expect("the scan has metadata");
         JsonFile {
@@ -65,11 +74,12 @@ fn group(report: &ScanReport<'_>, group: Group<'_>) -> JsonGroup {
         digest: group.digest.to_string(),
         algorithm: report.algorithm.name().to_owned(),
         wasted_bytes: group.wasted,
-        files: report.names(group).into_iter().map(file).collect(),
+        files: names.into_iter().map(file).collect(),
     }
 }
 
-fn head(report: &ScanReport<'_>) -> Value {
+/// What a document begins with.
+pub(crate) fn head(report: &ScanReport<'_>, command: &str) -> Value {
     let roots: Vec<JsonPath> = report
         .roots
         .iter()
@@ -77,7 +87,7 @@ fn head(report: &ScanReport<'_>) -> Value {
         .collect();
     json!({
         "schema": SCHEMA,
-        "command": "dup scan",
+        "command": command,
         "version": env!("CARGO_PKG_VERSION"),
         "started_at": report.started_at,
         "algorithm": report.algorithm.name(),
@@ -87,7 +97,7 @@ fn head(report: &ScanReport<'_>) -> Value {
 }
 
 /// The figures of the search.
-fn stats(report: &ScanReport<'_>) -> Value {
+pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
     let stats = &report.scan.stats;
     let skipped = report.listing.skipped();
     let seconds = |i: usize| stats.times[i].as_secs_f64();
@@ -115,7 +125,7 @@ fn stats(report: &ScanReport<'_>) -> Value {
 
 /// One document, a line per group.
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let head = head(report).to_string();
+    let head = head(report, "dup scan").to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
     write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
     for (i, one) in report.scan.groups().enumerate() {
@@ -127,7 +137,7 @@ pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Resu
 
 /// A header, a line per group, a summary.
 pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut first = head(report);
+    let mut first = head(report, "dup scan");
     first["type"] = json!("header");
     writeln!(out, "{first}")?;
     for one in report.scan.groups() {

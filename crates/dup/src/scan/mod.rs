@@ -216,11 +216,10 @@ pub fn scan(
     stats.backend = done.read.backend;
     stats.times = [sized - begun, first - sized, first.elapsed()];
     done.failures.sort_by_key(|(entry, _)| *entry);
-    let errors = done.failures.into_iter().map(|(_, error)| error).collect();
     if let (Some(cache), Some(recalled)) = (cache, recalled) {
         recalled.remember(cache, &context);
     }
-    let finish = groups::finish(&context, &found, errors, stats);
+    let finish = groups::finish(&context, &found, done.failures, stats);
     let Context { references, .. } = context;
     Ok(finish(candidates, references))
 }

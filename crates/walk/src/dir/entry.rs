@@ -9,7 +9,9 @@ use crate::fd::stat_at;
 use crate::listing::Tag;
 use crate::tree::{Task, WalkRoot};
 use crate::worker_output::{Found, MOST, Role};
-use crate::{BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Symlinks};
+use crate::{
+    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Repeats, Symlinks,
+};
 
 /// An entry that may be one of those to leave out.
 struct Candidate<'t> {
@@ -52,7 +54,8 @@ impl Worker<'_> {
         if self.output.skipped.count(options.filter_name(bytes)) {
             return Ok(());
         }
-        if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
+        let is_root = reading.roots.is_some_and(|roots| roots.contains(bytes));
+        if is_root && options.repeats == Repeats::Skip {
             self.output.skipped.repeated += 1;
             return Ok(());
         }
@@ -125,6 +128,9 @@ impl Worker<'_> {
         let lists = kind == FileKind::File || options.entries == Entries::All;
         if !lists && !descends {
             return Ok(());
+        }
+        if kind == FileKind::Dir && !descends {
+            tag = tag.closed();
         }
         let at = self.output.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)

@@ -2,6 +2,7 @@
 
 mod deep;
 mod filters;
+mod gaps;
 mod joining;
 mod mounts;
 mod roots;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::FileKind;
+use crate::{DirId, FileKind, Gap};
 
 /// A temporary tree; paths are relative to it.
 pub(crate) struct Tree(TempDir);
@@ -69,6 +70,7 @@ struct Seen {
     kind: FileKind,
     root: usize,
     follow: bool,
+    closed: bool,
     hint: u64,
     stat: Option<FileStat>,
 }
@@ -79,6 +81,7 @@ struct Outcome {
     entries: Vec<Seen>,
     errors: Vec<Error>,
     skipped: Skipped,
+    gaps: Vec<(DirId, Gap)>,
     directories: u64,
 }
 
@@ -92,6 +95,7 @@ fn outcome(listing: &Listing) -> Outcome {
             kind: listing.kind(id),
             root: listing.root(id),
             follow: listing.follow(id),
+            closed: listing.is_closed(id),
             hint: listing.inode_hint(id),
             stat: listing.stat(id),
         }
@@ -100,6 +104,7 @@ fn outcome(listing: &Listing) -> Outcome {
         entries: listing.ids().map(entry).collect(),
         errors: listing.errors().to_vec(),
         skipped: listing.skipped().clone(),
+        gaps: listing.gaps().to_vec(),
         directories: listing.directories(),
     }
 }
