@@ -255,7 +255,10 @@ fn a_mount_in_a_directory_keeps_it_from_being_compared() {
         let Some((out, errors)) = mounted(&t, mount, line) else {
             return;
         };
-        assert!(!out.contains("photos/\n"), "{mount}; {line}: {out}");
+        let is_told = out
+            .lines()
+            .any(|line| matches!(line, "./photos/" | "photos/"));
+        assert!(!is_told, "{mount}; {line}: {out}");
         let told = errors.contains("photos: not compared: something is mounted in it");
         assert!(told, "{mount}; {line}: {errors}");
     }

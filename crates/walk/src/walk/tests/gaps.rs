@@ -93,7 +93,9 @@ fn what_another_root_lists_may_be_listed_again() {
     let roots = [tree.root(), tree.bytes("a/b"), tree.bytes("a/g")];
     let paths = |repeats| {
         let options = WalkOptions { repeats, ..all() };
-        let listing = in_every_way(Given::Roots, &roots, &options);
+        let (tuning, cancel) = (Tuning::default(), Cancel::new());
+        let roots = roots.to_vec();
+        let listing = list(Given::Roots, roots, &options, 1.into(), &cancel, &tuning).unwrap();
         let below = |id| {
             let path = String::from_utf8(listing.path(id)).unwrap();
             path[tree.root().len()..].to_owned()
