@@ -26,7 +26,6 @@ pub const SAMPLES: &[Sample] = &[
     sample("dup scan", "r"),
     sample("dup summary", "r"),
     sample("dup dirs", "r"),
-    sample("dup dirs", "--format=jsonl r"),
     sample("dup prune", "--action=hardlink --dry-run r"),
     sample("dup prune", "--action=delete --yes --dry-run -v r"),
     sample("dup undo", "--dry-run j"),

@@ -144,6 +144,8 @@ fn without_status(bytes: &[u8]) -> Vec<u8> {
     for piece in pieces {
         rest += match piece.split_once('\r') {
             Some((status, rest)) if status.contains(" files  ") => rest,
+            // Of a phase in which nothing was to be read.
+            Some(("directories", rest)) => rest,
             _ => piece,
         };
     }

@@ -95,11 +95,13 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
 /// Makes directories of what the search found; reports what could not be read or changed.
 fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
     let progress = Arc::new(HashProgress::default());
-    let display = Display::start(&session.common, "directories", reading(&progress));
+    // Without digests nothing is read any more.
+    let start = |_| Display::start(&session.common, "directories", reading(&progress));
+    let display = options.digests.as_ref().map(start);
     let (listing, scan) = (&found.listing, &found.scan);
     let answer = bc_dup::dirs::find(listing, scan, options, &session.cancel, &progress)
         .map_err(|panic| session.defect(&panic))?;
-    display.stop();
+    drop(display);
     for error in &answer.errors {
         session.report.failure(error);
     }
