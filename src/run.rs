@@ -265,7 +265,8 @@ impl Session {
         }
     }
 
-    fn most_workers(&self) -> usize {
+    /// All threads that there may be.
+    pub fn most_workers(&self) -> usize {
         *self.most_workers.get_or_init(|| self.common.threads.most())
     }
 

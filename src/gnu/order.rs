@@ -171,9 +171,21 @@ impl Files {
     }
 }
 
-/// Files that are in hand together. Of these the huge ones come last: all threads may work on one of
-/// them, and what they had in hand before would wait for its end.
+/// Files that are in hand together where one of them is huge, or where they want several digests,
+/// which are computed one after the other. Huge ones come last: all threads may work on one of them,
+/// and what they had in hand before would wait for its end. Everything else is one run of the engine,
+/// for to begin a run and to wait for its last worker takes some milliseconds.
 const WINDOW: usize = 4096;
+
+/// The files from `from` on that are in hand together.
+fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Range<usize> {
+    let next = (from + WINDOW).min(range.end);
+    let huge = |index: &usize| files.is_huge(*index);
+    if sums.len() > 1 || (from..next).any(|index| huge(&index)) {
+        return from..next;
+    }
+    from..(next..range.end).find(huge).unwrap_or(range.end)
+}
 
 /// Hashes files of which none has to wait for its turn.
 fn segment(
@@ -204,8 +216,10 @@ fn segment(
     }
     lock(&board).advance();
     let done = flushed(&board, || -> Result<(), Stop> {
-        for from in range.clone().step_by(WINDOW) {
-            let window = from..(from + WINDOW).min(range.end);
+        let mut from = range.start;
+        while from < range.end {
+            let window = window(&range, from, files, &sums);
+            from = window.end;
             for sum in &sums {
                 let chosen = |index: &usize| jobs[*index].sum == *sum;
                 let indices: Vec<usize> = window.clone().filter(chosen).collect();
