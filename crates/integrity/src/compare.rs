@@ -6,6 +6,7 @@ mod joined;
 
 use std::io;
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
@@ -17,9 +18,8 @@ use crate::moves::{self, Candidate, Numbers, Pair, Side, any_pair, pair};
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
-use joined::{
-    ALL_RECORDED, IDENTITY, is_confirmed, moved_change, renamed_change, with, without_identity,
-};
+use crate::unread::in_unread;
+use joined::{ALL_RECORDED, is_confirmed, moved_change, renamed_change, with, without_identity};
 
 /// Which changes are reported, and when to stop.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -137,7 +137,8 @@ impl<'a> Comparison<'a> {
         match class {
             Class::Ok => {}
             Class::Unreadable => {
-                self.summary.readable_now += u64::from(new.error.is_none());
+                change.readable_now = new.error.is_none();
+                self.summary.readable_now += u64::from(change.readable_now);
                 change.reason = Some(judge::reason(old, new));
             }
             _ => change.differences = judge::differences(old, new, self.rules),
@@ -155,7 +156,7 @@ impl<'a> Comparison<'a> {
                 return Ok(class);
             }
             if self.may_be_renamed(&change, old, new, site) {
-                self.buffer.push(&with(change, old, new, IDENTITY));
+                self.buffer.push(&with(change, old, new, ALL_RECORDED));
                 return Ok(class);
             }
         }
@@ -218,18 +219,26 @@ impl<'a> Comparison<'a> {
     pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
         // The new side tells whether the number counts.
-        self.one_sided(Side::Removed, path, old, Offline)
+        self.one_sided(Class::Removed, path, old, None, Offline)
     }
 
-    /// A path of the new side only.
+    /// A path of the new side only; `above` is the directory above it that the old side could not
+    /// read, if there is one.
     pub(crate) fn added(
         &mut self,
         path: &[u8],
         new: &EntryRef<'_>,
+        above: Option<(&Failure, &[u8])>,
         site: impl Site,
     ) -> io::Result<()> {
         self.summary.new += 1;
-        self.one_sided(Side::Added, path, new, site)
+        match above {
+            None => self.one_sided(Class::Added, path, new, None, site),
+            Some(above) => {
+                let reason = format!("not recorded: {}", in_unread(above));
+                self.one_sided(Class::Unreadable, path, new, Some(reason), site)
+            }
+        }
     }
 
     /// A path of the old side that the new side could not look at.
@@ -237,13 +246,13 @@ impl<'a> Comparison<'a> {
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
-        reason: &str,
+        reason: String,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
         let mut change = Change::new(Class::Unreadable, path, old.kind);
-        change.reason = Some(reason.to_string());
+        change.reason = Some(reason);
         self.report(change)
     }
 
@@ -328,22 +337,25 @@ impl<'a> Comparison<'a> {
         self.candidates.len() > before
     }
 
+    /// A path of the new side that is `Unreadable` lies where the old side could not look.
     fn one_sided(
         &mut self,
-        side: Side,
+        class: Class,
         path: &[u8],
         entry: &EntryRef<'_>,
+        reason: Option<String>,
         mut site: impl Site,
     ) -> io::Result<()> {
-        let class = if side == Side::Added {
-            Class::Added
-        } else {
-            Class::Removed
+        let side = match class {
+            Class::Removed => Side::Removed,
+            _ => Side::Added,
         };
-        self.summary.add(class);
-        self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
-        change.reason = entry.error.map(judge::describe);
+        // What could not be read of a file that is gone says nothing of it any more.
+        let unread = entry.error.filter(|_| side == Side::Added);
+        change.reason = unread.map(judge::describe).or(reason);
+        change.readable_now = class == Class::Unreadable && entry.error.is_none();
+        self.summary.one_sided(&change);
         for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
@@ -378,7 +390,7 @@ impl<'a> Comparison<'a> {
                 self.buffer.push(&change);
                 Ok(())
             }
-            None => self.report(change),
+            None => self.report(without_identity(change, self.rules)),
         }
     }
 
@@ -454,8 +466,8 @@ impl<'a> Comparison<'a> {
             }
             if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
                 let was = buffer.get(renamed[at].removed())?;
-                self.summary.damaged(change.class);
-                (self.sink)(&renamed_change(&was, &change))?;
+                self.summary.damaged(&change);
+                (self.sink)(&renamed_change(&was, &change, self.rules))?;
                 continue;
             }
             if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
@@ -471,8 +483,8 @@ impl<'a> Comparison<'a> {
                         true => Class::Damaged,
                         false => Class::Moved,
                     };
-                    self.summary.moved(class);
                     let added = buffer.get(pair.added())?;
+                    self.summary.moved(class, &added);
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
                         moved.ctime = Some(hint(to, ctime));
