@@ -241,6 +241,14 @@ fn unlisted_files() {
     t.bc_line("hash check --unlisted --base=d d/SUMS")
         .go()
         .code(0);
+    // A file may be named as stdin is.
+    t.remove("d/SUMS").write("d/-", "x");
+    t.bc_line("hash check --quiet --unlisted -")
+        .stdin(format!("{ABC}  a\n"))
+        .current_dir(t.join("d"))
+        .go()
+        .code(1)
+        .stdout_is("./-: UNLISTED\n");
 }
 
 #[test]
