@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use bc_walk::{Identity, Metadata};
+use bc_walk::Metadata;
 
 use super::args::CheckArgs;
 use crate::args::WalkArgs;
@@ -42,12 +42,13 @@ pub fn find(
     Ok(found)
 }
 
-/// A name in a directory: the same however it is written.
-type Place = (Identity, Vec<u8>);
+/// A name in a directory without links: the same however it is written. Numbers of devices and
+/// inodes would not do: a view of two disks may show both by one.
+type Place = (Arc<Path>, Vec<u8>);
 
-/// The directories asked for so far.
+/// The directories asked for so far, as they were written.
 #[derive(Default)]
-struct Places(HashMap<Vec<u8>, Option<Identity>>);
+struct Places(HashMap<Vec<u8>, Option<Arc<Path>>>);
 
 impl Places {
     /// `None` where the directory is gone, or the path ends in none.
@@ -56,19 +57,11 @@ impl Places {
         if matches!(name, b"" | b"." | b"..") {
             return None;
         }
-        let dir = parent(path);
-        let known = match self.0.get(&dir) {
-            Some(known) => *known,
-            None => {
-                let meta = std::fs::metadata(OsStr::from_bytes(&dir)).ok();
-                let id = meta.map(|meta| Identity {
-                    dev: meta.dev(),
-                    ino: meta.ino(),
-                });
-                *self.0.entry(dir).or_insert(id)
-            }
-        };
-        Some((known?, name.to_vec()))
+        let dir = self.0.entry(parent(path)).or_insert_with_key(|dir| {
+            let real = Path::new(OsStr::from_bytes(dir)).canonicalize();
+            real.ok().map(Arc::from)
+        });
+        Some((dir.clone()?, name.to_vec()))
     }
 }
 
