@@ -314,7 +314,9 @@ pub fn behind_stdout() -> Option<OwnFile> {
     is_file.then(own).flatten()
 }
 
-/// The file that FILE replaces, so that the walk can leave it out.
+/// The file that FILE replaces, so that the walk can leave it out. `-` is none, though a file may
+/// have that name.
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
-    OwnFile::at(target?).ok()
+    let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
+    OwnFile::at(file?).ok()
 }

@@ -214,6 +214,15 @@ pub fn fatal(who: &str, text: &str) -> Exit {
     Exit::Fatal
 }
 
+/// The same to stdout, where stderr leads to a file that has to stay as it is.
+pub fn fatal_on_stdout(applet: &str, text: &str) -> Exit {
+    let who = format!("bc {applet}");
+    let text = line(style().0, false, &who, "error", text, None);
+    // Nobody is left to tell if that fails.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    Exit::Fatal
+}
+
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn usage(mut error: clap::Error) -> Exit {
     without_dashes(&mut error);

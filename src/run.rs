@@ -10,6 +10,7 @@ use std::thread::Thread;
 use std::time::Instant;
 
 use bc_fs::Size;
+use bc_fs::streams::Stream;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_read::Choice as Reader;
@@ -21,6 +22,7 @@ use crate::budget::{self, Kept};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
+use crate::overlap::Refusal;
 use crate::report::Report;
 use crate::signals;
 
@@ -105,7 +107,11 @@ impl Session {
         let config = self.common.config.as_deref().map(Path::as_os_str);
         let read: Vec<&OsStr> = read.iter().copied().chain(config).collect();
         match crate::overlap::refusal(&read, written, self.common.metrics.as_deref()) {
-            Some(text) => Err(self.fatal(&text)),
+            Some(Refusal { text, say_on }) => Err(match say_on {
+                Some(Stream::Error) => self.fatal(&text),
+                Some(_) => crate::report::fatal_on_stdout(self.report.applet(), &text),
+                None => Exit::Fatal,
+            }),
             None => Ok(()),
         }
     }

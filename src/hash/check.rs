@@ -94,6 +94,10 @@ impl Check<'_> {
         let (args, session) = (self.args, self.session);
         let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
         let mut loaded = session.while_reading(name, || load(args, session, name))?;
+        if args.unlisted {
+            let unread = loaded.unread.iter().map(|path| normal(path));
+            self.listed.extend(unread.map(<[u8]>::to_vec));
+        }
         if loaded.wanted.is_empty() {
             // GNU says so even with --status: nothing was verified at all.
             let text = format!("{shown}: no properly formatted checksum lines found");

@@ -169,6 +169,8 @@ impl Iterator for &mut Items<'_> {
                 Line::Nothing => {}
                 Line::Unread(path, reason) => {
                     self.miss(&manifest::unread(&self.name, &path, &reason));
+                    let digests = Vec::new();
+                    return Some(FileDigests { path, digests });
                 }
                 Line::CutShort => self.miss(&manifest::cut_short(&self.name)),
                 Line::Improper(_) => self.improper += 1,

@@ -19,6 +19,8 @@ pub struct Loaded {
     /// Lines of which nothing names the algorithm.
     pub guessed: Vec<usize>,
     pub improper: u64,
+    /// Paths of files without a digest.
+    pub unread: Vec<Vec<u8>>,
     /// Files without a digest, or an end that is missing: there is more than can be verified.
     pub incomplete: bool,
 }
@@ -50,6 +52,7 @@ impl Loaded {
             Line::Unread(path, reason) => {
                 self.incomplete = true;
                 report.problem(&manifest::unread(shown, &path, &reason));
+                self.unread.push(based(path, args.base.as_deref()));
             }
             Line::CutShort => {
                 self.incomplete = true;
@@ -66,11 +69,19 @@ impl Loaded {
     }
 
     fn want(&mut self, mut wanted: FileDigests, base: Option<&Path>) {
-        if let Some(base) = base {
-            let path = base.join(OsStr::from_bytes(&wanted.path));
-            wanted.path = path.into_os_string().into_vec();
-        }
+        wanted.path = based(wanted.path, base);
         self.wanted.push(wanted);
+    }
+}
+
+/// A listed path as it is looked for.
+fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
+    match base {
+        Some(base) => {
+            let path = base.join(OsStr::from_bytes(&path));
+            path.into_os_string().into_vec()
+        }
+        None => path,
     }
 }
 

@@ -337,6 +337,12 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
             thousands(summary.unseen)
         );
     }
+    if summary.unrecorded > 0 {
+        html += &format!(
+            " {} are below directories that could not be read before, so they may not be new.",
+            thousands(summary.unrecorded)
+        );
+    }
     html + "</p>\n"
 }
 

@@ -150,10 +150,12 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// What was edited is in the new manifest. What is wrong is told all the same, and what has a
-/// reason: it is new and unread, or perhaps no edit.
+/// What was edited is in the new manifest, and so is what could not be read before and can be now.
+/// What is wrong is told all the same, and what has a reason: it is new and unread, or perhaps no
+/// edit.
 fn is_wrong(change: &Change) -> bool {
-    matches!(change.class, Class::Damaged | Class::Unreadable) || change.reason.is_some()
+    let is_told = change.class == Class::Damaged || change.reason.is_some();
+    is_told && !change.readable_now
 }
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {

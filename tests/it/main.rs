@@ -87,4 +87,5 @@ mod system_calls;
 mod terminal;
 mod tour;
 mod two_devices;
+mod undo_foresees;
 mod undo_reused_inodes;

@@ -3,7 +3,7 @@
 
 use bc_testkit::TestTree;
 
-use crate::common::{ABC, BC};
+use crate::common::{ABC, BC, Bc};
 
 fn sh(t: &TestTree, script: &str) {
     t.run("sh").args(["-c", script]).env("BC", BC).go().code(0);
@@ -48,6 +48,21 @@ fn a_manifest_does_not_list_itself() {
     }
     sh(&t, "\"$BC\" integrity manifest . > sub/OUT");
     assert!(!read(&t, "sub/OUT").contains("OUT"));
+}
+
+/// `-` is stdout, whatever else is named so.
+#[test]
+fn a_file_named_as_stdout_is_a_file_of_the_tree() {
+    let t = TestTree::new();
+    t.write("-", "same").write("a", "same");
+    for (line, part) in [
+        ("hash -o - .", "  ./-\n"),
+        ("hash .", "  ./-\n"),
+        ("integrity manifest -o - .", "\"path\":\"-\""),
+        ("dup -o - .", "./-\n"),
+    ] {
+        t.bc_line(line).go().code(0).stdout_has(part);
+    }
 }
 
 #[test]

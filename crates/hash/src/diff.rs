@@ -110,6 +110,8 @@ impl Differences {
 }
 
 /// Compares two manifests. Several records of one path (as several algorithms give) count as one.
+/// Of a path that a record without a digest names nothing is said, nor of what lies below it, should
+/// it be a directory: it was there, and could not be read.
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
@@ -162,6 +164,8 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
                     Some(false) => changes.push(Packed::Modified(path)),
                 }
             }
+            (Some(was), None) if new.is_unread(old.path(was.start)) => {}
+            (None, Some(is)) if old.is_unread(new.path(is.start)) => {}
             (Some(was), None) => removed.push(was.start),
             (None, Some(is)) => added.push(is.start),
             (None, None) => {}
@@ -378,6 +382,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_neither_removed_nor_added() {
+        let unread = |path: &str| FileDigests {
+            path: path.as_bytes().to_vec(),
+            digests: Vec::new(),
+        };
+        let whole = items(&[
+            ("a", "1"),
+            ("d", "2"),
+            ("d-", "3"),
+            ("d/x", "4"),
+            ("e", "5"),
+        ]);
+        let part = [items(&[("a", "1")]), vec![unread("d"), unread("z")]].concat();
+        let told = |old: &[FileDigests], new: &[FileDigests]| {
+            let got = diff(old.iter().cloned(), new.iter().cloned()).unwrap();
+            let words = got.changes().map(|change| format!("{change:?}"));
+            (words.collect::<Vec<_>>(), got.same())
+        };
+        let removed = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Removed(path.as_bytes())));
+        assert_eq!(told(&whole, &part), (removed.to_vec(), 1));
+        let added = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Added(path.as_bytes())));
+        assert_eq!(told(&part, &whole), (added.to_vec(), 1));
+        // A record with a digest beside it says what it is.
+        let both = [items(&[("d", "2")]), vec![unread("d")]].concat();
+        assert_eq!(told(&whole[1..2], &both), (vec![], 1));
+        // Nothing but that could be read.
+        assert_eq!(told(&whole, &[unread("a")]).0.len(), 4);
+        assert_eq!(told(&whole[..1], &[unread("a")]), (vec![], 0));
+        assert_eq!(told(&[unread("a")], &[unread("a")]), (vec![], 0));
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub struct Change {
     pub reason: Option<String>,
     /// For damage.
     pub ctime: Option<Ctime>,
+    /// Of an unreadable path: the old side alone lacks something, which an update puts right.
+    pub readable_now: bool,
 }
 
 impl Change {
@@ -120,6 +122,7 @@ impl Change {
             differences: Vec::new(),
             reason: None,
             ctime: None,
+            readable_now: false,
         }
     }
 }

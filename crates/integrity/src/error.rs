@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// Why the work could not be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
     path: Option<Vec<u8>>,
@@ -67,8 +67,15 @@ impl Error {
         self
     }
 
-    /// A failed write of a result, whose path only the caller knows.
+    /// A failed write of a result, whose path only the caller knows; or what else a sink gave up
+    /// for, if it says so by an error of this type.
     pub(crate) fn output(error: &std::io::Error) -> Error {
+        let own = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
+        if let Some(own) = own {
+            return own.clone();
+        }
         Error {
             io: Some(error.kind()),
             ..Error::new(ErrorKind::Io, format!("write: {error}"))

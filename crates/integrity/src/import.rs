@@ -227,7 +227,8 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 }
 
 /// `%%%% size,md5,sha256,filename` names the columns; lines with `##` are
-/// comments; names run to the end of the line as they are.
+/// comments; names run to the end of the line as they are. Where the first line ends with a
+/// carriage return every line does, where it does not they belong to the names.
 fn hashdeep(
     what: &ImportOptions<'_>,
     mut input: impl BufRead,
@@ -236,6 +237,7 @@ fn hashdeep(
     let mut columns = 0;
     let mut lines = Lines::default();
     let mut line = Vec::new();
+    let mut returns = false;
     for number in 1.. {
         line.clear();
         let mut bounded = input.by_ref().take(MAX_LINE as u64 + 1);
@@ -246,7 +248,8 @@ fn hashdeep(
             _ => {}
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        returns |= number == 1 && text.ends_with(b"\r");
+        let text = text.strip_suffix(b"\r").filter(|_| returns).unwrap_or(text);
         if number == 1 || text.starts_with(b"##") {
             continue;
         }

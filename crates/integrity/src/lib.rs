@@ -27,7 +27,8 @@
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
-//!   right, and nothing before a suspicious root proved to be the right one.
+//!   right and its lines sound and in order, and nothing before a suspicious root
+//!   proved to be the right one.
 //! - A digest once known is only replaced by another one that was computed
 //!   from content that visibly changed, unless damage is accepted explicitly.
 //!   What cannot be read keeps its entry.
@@ -117,11 +118,13 @@ mod place;
 pub mod report;
 mod reread;
 mod runs;
+mod soundness;
 mod spill_buffer;
 mod summary;
 mod swaps;
 mod tree;
 mod unmounted;
+mod unread;
 mod update;
 mod value;
 mod verify;

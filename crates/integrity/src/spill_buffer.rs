@@ -240,6 +240,7 @@ fn pack(change: &Change, out: &mut Vec<u8>) {
     }
     put_optional(out, change.reason.as_deref().map(str::as_bytes));
     put(out, change.ctime.map_or(0, |ctime| 1 + ctime as u64));
+    put(out, u64::from(change.readable_now));
 }
 
 /// Reads back what `pack` wrote; nothing else ever gets here.
@@ -324,6 +325,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
         3 => Some(Ctime::Unknown),
         _ => Some(Ctime::Mute),
     };
+    let readable_now = input.number() == 1;
     Change {
         class,
         path,
@@ -332,6 +334,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
         differences,
         reason,
         ctime,
+        readable_now,
     }
 }
 
@@ -374,9 +377,10 @@ mod tests {
                     Some(Ctime::Mute),
                 ][..],
             ),
+            any::<bool>(),
         )
             .prop_map(
-                |(class, path, to, kind, differences, reason, ctime)| Change {
+                |(class, path, to, kind, differences, reason, ctime, readable_now)| Change {
                     class,
                     path,
                     to,
@@ -384,6 +388,7 @@ mod tests {
                     differences,
                     reason,
                     ctime,
+                    readable_now,
                 },
             )
     }

@@ -14,6 +14,7 @@ use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::mounts::{Mount, Mounts};
 use crate::options::{TreeOptions, Work};
+use crate::unread::UnreadDirs;
 
 /// What a symbolic link has to do with an entry, where links are followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,9 +47,8 @@ pub(crate) struct Tree {
     failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat.
     unlisted: Vec<Unlisted>,
-    /// What may be a directory and could not be read, each with a closing
-    /// slash: everything below is unknown.
-    unread_dirs: Vec<(Vec<u8>, Failure)>,
+    /// What may be a directory and could not be read: everything below is unknown.
+    unread_dirs: UnreadDirs,
 }
 
 /// What is mounted somewhere, and which file or directory that is, if it is known.
@@ -95,7 +95,7 @@ impl Tree {
         let mut tree = Tree {
             failures: BTreeMap::new(),
             unlisted: Vec::new(),
-            unread_dirs: Vec::new(),
+            unread_dirs: UnreadDirs::default(),
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: Mounts::read(),
@@ -318,9 +318,7 @@ impl Tree {
                 self.listing.write_relative(EntryId(at), &mut path);
             }
             let failure = failure(error);
-            let mut below = relative.to_vec();
-            below.push(b'/');
-            self.unread_dirs.push((below, failure.clone()));
+            self.unread_dirs.add(relative, &failure);
             if path == relative {
                 self.failures.entry(EntryId(at)).or_insert(failure);
             } else if self
@@ -337,7 +335,6 @@ impl Tree {
         }
         self.unlisted.sort_by(|a, b| path_order(&a.path, &b.path));
         self.unlisted.dedup_by(|a, b| a.path == b.path);
-        self.unread_dirs.sort_by(|a, b| a.0.cmp(&b.0));
     }
 
     /// The paths of a range of entries, unlisted ones before each included; those
@@ -401,9 +398,7 @@ impl Tree {
     /// Why nothing can be said about a path that is not in the listing: the
     /// directory above it that could not be read.
     pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
-        let above = |(below, _): &&(Vec<u8>, Failure)| below == b"./" || path.starts_with(below);
-        let (below, failure) = self.unread_dirs.iter().find(above)?;
-        Some((failure, &below[..below.len() - 1]))
+        self.unread_dirs.above(path)
     }
 
     /// The root's own stat, if the root is a directory.

@@ -38,6 +38,7 @@ use crate::reread::{Reread, choose};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
+use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
 use merge::Merge;
@@ -301,6 +302,7 @@ impl Updater<'_> {
             devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
+            unread: UnreadDirs::default(),
         };
         let mut old = self.manifest.again(what.trust)?;
         let mut loader = EntryLoader::new(

@@ -76,6 +76,7 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
     number("old_entries", summary.old);
     number("new_entries", summary.new);
     number("unseen", summary.unseen);
+    number("unrecorded", summary.unrecorded);
     number("damaged_added", summary.damaged_added);
     number("undecided", summary.undecided);
     number("files_read", summary.files_read);

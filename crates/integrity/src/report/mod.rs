@@ -230,6 +230,18 @@ mod tests {
                 r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"other"}"#,
             ),
             (
+                // The name in it is escaped, the reason of a manifest perhaps not.
+                Change {
+                    reason: Some("in d\\n\\\\: open: no\u{9b}".into()),
+                    ..change(Class::Unreadable, "d\n\\/a")
+                },
+                "?? d\\n\\\\/a: in d\\n\\\\: open: no\\u{9b}\n",
+                concat!(
+                    r#"{"type":"change","class":"unreadable","path":"d\n\\/a","kind":"file","#,
+                    "\"reason\":\"in d\\\\n\\\\\\\\: open: no\u{9b}\"}"
+                ),
+            ),
+            (
                 Change {
                     reason: Some("open: no".into()),
                     ..change(Class::Unreadable, "a")

@@ -125,6 +125,10 @@ impl Journal {
             let Some(index) = read::indexed(&journal.file, path, cancel)? else {
                 return Err(JournalError::new(path, "read", "interrupted"));
             };
+            if !index.is_ours {
+                let why = "not surely a journal of bc dup, so it is not written over";
+                return Err(JournalError::new(path, "read", why));
+            }
             if index.complete < length {
                 // Half a line of a run that was cut off: never to be completed.
                 journal.length = index.complete;
