@@ -59,7 +59,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let references = Arc::new(plan.references);
     let mut options = plan.scan;
     let width = Batch::new(&[options.algorithm], options.cpu).width();
-    let state = Kept::Arrays(bc_dup::scan::memory(&listing));
+    let state = Kept::Arrays(bc_dup::scan::scan_memory(&listing));
     options.workers = session.workers(listing.len(), width, state);
     options.read = session.read_options(options.workers, width, state)?;
     options.references = Arc::clone(&references);

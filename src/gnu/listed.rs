@@ -54,7 +54,7 @@ pub fn read(
         };
         let wanted = record.and_then(|record| {
             let (name, digest) = record.digests.first()?;
-            let digest = Digest::new(digest.as_bytes());
+            let digest = *digest;
             let algorithm = match name {
                 Some(name) => name.parse().ok().filter(|named| tagged(*named))?,
                 None => plain(digest.as_bytes().len())?,

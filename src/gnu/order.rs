@@ -369,7 +369,7 @@ fn in_lanes(
     if order.is_empty() {
         return Ok(());
     }
-    let state = bc_hash::memory(&files.listing, &[algorithm]);
+    let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);
     let sink = |_| Collector {

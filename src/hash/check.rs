@@ -207,7 +207,7 @@ fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
     let cpu = CpuFeatures::detect();
     let widths = algorithms.iter().map(|a| Batch::new(&[*a], cpu).width());
     let width = widths.max().unwrap_or(1);
-    let memory = Kept::Pieces(bc_hash::check::memory(wanted));
+    let memory = Kept::Pieces(bc_hash::check::check_memory(wanted));
     let workers = session.workers(wanted.len(), width, memory);
     Ok(HashOptions {
         algorithms: Vec::new(),

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor};
 
-use bc_digest::{Algorithm, Digest};
+use bc_digest::Algorithm;
 use bc_hash::FileDigests;
 use bc_manifest::{Item, Reader, Separator, gnu};
 use bc_pool::Cancel;
@@ -170,16 +170,16 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     }
     let mut digests = Vec::with_capacity(record.digests.len());
     for (name, digest) in &record.digests {
-        let bytes = digest.as_bytes();
+        let len = digest.as_bytes().len();
         let algorithm: Option<Algorithm> = match name {
             Some(name) => name
                 .parse()
                 .ok()
-                .filter(|a: &Algorithm| a.digest_len() == bytes.len()),
-            None => hint.resolve(bytes.len()),
+                .filter(|a: &Algorithm| a.digest_len() == len),
+            None => hint.resolve(len),
         };
         match algorithm {
-            Some(algorithm) => digests.push((algorithm, Digest::new(bytes))),
+            Some(algorithm) => digests.push((algorithm, *digest)),
             None => return Line::Improper(record.line),
         }
     }

@@ -92,7 +92,9 @@ fn hash(
     let bytes = listing.filter(|_| display.is_shown());
     let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
     display.phase("hash", files as u64, bytes);
-    let memory = listing.map_or(0, |listing| bc_hash::memory(listing, plan.algorithms));
+    let memory = listing.map_or(0, |listing| {
+        bc_hash::hashing_memory(listing, plan.algorithms)
+    });
     let (width, state) = (plan.width(), Kept::Arrays(memory));
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;

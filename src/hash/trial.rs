@@ -126,7 +126,7 @@ fn matching(
         cpu: CpuFeatures::detect(),
         // The whole list fits, so the few tried of it do.
         read: session
-            .fit(1, width, Kept::Pieces(bc_hash::check::memory(&tries)))
+            .fit(1, width, Kept::Pieces(bc_hash::check::check_memory(&tries)))
             .unwrap_or_default(),
         workers: 1,
         start: bc_pool::dispatch::Start::default(),

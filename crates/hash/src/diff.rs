@@ -115,7 +115,7 @@ impl Differences {
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
-pub fn diff(
+pub fn differences(
     old: impl Iterator<Item = FileDigests>,
     new: impl Iterator<Item = FileDigests>,
 ) -> Result<Differences, Incomparable> {
@@ -202,12 +202,12 @@ mod tests {
         lines.iter().map(item).collect()
     }
 
-    fn differences(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
+    fn compared(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
         let (mut old, mut new) = (items(old), items(new));
-        let sorted = diff(old.clone().into_iter(), new.clone().into_iter()).unwrap();
+        let sorted = differences(old.clone().into_iter(), new.clone().into_iter()).unwrap();
         old.reverse();
         new.reverse();
-        let reversed = diff(old.into_iter(), new.into_iter()).unwrap();
+        let reversed = differences(old.into_iter(), new.into_iter()).unwrap();
         assert!(
             sorted.changes().eq(reversed.changes()),
             "order must not matter"
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_change() {
-        let got = differences(
+        let got = compared(
             &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")],
             &[("a", "1"), ("b", "x"), ("e", "3"), ("f", "new")],
         );
@@ -255,7 +255,7 @@ mod tests {
     fn a_move_needs_every_digest_that_both_sides_know() {
         let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
         let both = |path, content| lines(path, &[(weak, "same"), (strong, content)]);
-        let got = diff(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
+        let got = differences(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
         assert_eq!(
             all(&got),
             [DiffEntry::Removed(b"x"), DiffEntry::Added(b"y")]
@@ -268,7 +268,7 @@ mod tests {
                 old.reverse();
                 new.reverse();
             }
-            let got = diff(old.into_iter(), new.into_iter()).unwrap();
+            let got = differences(old.into_iter(), new.into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"b",
@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(all(&got), [DiffEntry::Added(b"a"), moved]);
         }
         // One digest is enough where the other side knows no other.
-        let got = diff(
+        let got = differences(
             both("x", "1").into_iter(),
             lines("y", &[(weak, "same")]).into_iter(),
         );
@@ -297,7 +297,7 @@ mod tests {
         for order in [[weak, strong], [strong, weak]] {
             let gone = lines("x", &order.map(|algorithm| (algorithm, "1")));
             let old = [kept.concat(), gone].concat();
-            let got = diff(old.into_iter(), kept.concat().into_iter()).unwrap();
+            let got = differences(old.into_iter(), kept.concat().into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"a",
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn moves_match_many_to_many() {
-        let got = differences(
+        let got = compared(
             &[("a1", "x"), ("a2", "x"), ("a3", "x")],
             &[("b1", "x"), ("b2", "x")],
         );
@@ -355,7 +355,7 @@ mod tests {
         };
         for old in &trees {
             for new in &trees {
-                let got = differences(old, new);
+                let got = compared(old, new);
                 for change in all(&got) {
                     match change {
                         DiffEntry::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
@@ -425,18 +425,18 @@ mod tests {
         };
         let old = [record(Algorithm::Md5), record(Algorithm::Sha256)];
         let new = [record(Algorithm::Sha256)];
-        let got = diff(old.into_iter(), new.into_iter()).unwrap();
+        let got = differences(old.into_iter(), new.into_iter()).unwrap();
         assert_eq!((got.changes().len(), got.same()), (0, 1));
         let old = [record(Algorithm::Md5)];
         let new = [record(Algorithm::Sha256)];
-        let error = diff(old.into_iter(), new.into_iter()).unwrap_err();
+        let error = differences(old.into_iter(), new.into_iter()).unwrap_err();
         assert_eq!(error.path, b"p");
         // Without a path in common nothing would be known of any content either.
         let other = FileDigests {
             path: b"q".to_vec(),
             ..record(Algorithm::Sha256)
         };
-        let error = diff([record(Algorithm::Md5)].into_iter(), [other].into_iter());
+        let error = differences([record(Algorithm::Md5)].into_iter(), [other].into_iter());
         assert_eq!(error.unwrap_err().path, b"p");
     }
 }

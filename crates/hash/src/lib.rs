@@ -48,4 +48,4 @@ pub use file_digests::FileDigests;
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;
 pub use options::{DigestSink, HashOptions, HashProgress, Totals};
-pub use results::{EntryOutcome, Hashes, memory};
+pub use results::{EntryOutcome, Hashes, hashing_memory};

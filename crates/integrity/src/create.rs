@@ -153,5 +153,5 @@ pub(crate) fn writing(error: bc_manifest::Error) -> Error {
 
 /// Whether an entry of this kind is read.
 pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
-    crate::tree::kind(tree.listing.kind(id)) == Kind::File
+    crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
 }

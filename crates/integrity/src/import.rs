@@ -6,10 +6,10 @@ mod packed;
 
 use std::io::{BufRead, Read, Write};
 
-use bc_digest::Algorithm;
+use bc_digest::{Algorithm, Digest};
 use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path};
 use bc_manifest::time::format_rfc3339;
-use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
+use bc_manifest::{Failure, Item, MAX_LINE, Options, Reader};
 use bc_walk::Entries;
 
 use crate::create::writing;
@@ -73,7 +73,7 @@ pub fn import<W: Write>(
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     for Line { path, digest, size } in lines.iter() {
         let mut entry = Entry::new(path.to_vec(), Kind::File);
-        (entry.digest, entry.size_alone) = (Digest::new(digest), size);
+        (entry.digest, entry.size_alone) = (Digest::from_slice(digest), size);
         let message = match size {
             Some(_) => "the imported file holds no metadata but sizes",
             None => "the imported file holds no metadata",

@@ -216,7 +216,7 @@ pub fn update(
 /// What was read again before a time limit was over, in order of entries.
 #[derive(Default)]
 struct Scrubbed {
-    results: Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>,
+    results: Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>,
     totals: Totals,
 }
 
@@ -353,7 +353,7 @@ impl Updater<'_> {
 }
 
 /// A worker's results.
-struct Collect(Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>);
+struct Collect(Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>);
 
 impl bc_hash::DigestSink for Collect {
     fn file(
@@ -363,15 +363,10 @@ impl bc_hash::DigestSink for Collect {
     ) {
         let result = match result {
             // One algorithm was asked for.
-            Ok((_, digests)) => {
-                match digests
-                    .first()
-                    .and_then(|d| bc_manifest::Digest::new(d.as_bytes()))
-                {
-                    Some(digest) => Ok(digest),
-                    None => return,
-                }
-            }
+            Ok((_, digests)) => match digests.first() {
+                Some(digest) => Ok(*digest),
+                None => return,
+            },
             Err(error) => Err(error),
         };
         self.0.push((entry, result));

@@ -30,7 +30,6 @@ pub mod bsd;
 #[cfg(feature = "zstd")]
 pub mod compress;
 pub mod csv;
-mod digest;
 mod error;
 pub mod gnu;
 pub mod integrity;
@@ -44,7 +43,7 @@ pub mod sum;
 pub mod time;
 
 pub use algorithm::Name;
-pub use digest::{Digest, MAX_LEN};
+pub use bc_digest::Digest;
 pub use error::{Error, ErrorKind};
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};

@@ -160,7 +160,7 @@ pub struct ScanStats {
 }
 
 /// Bytes of memory that a search takes for the listing and the state of its files, at most.
-pub fn memory(listing: &Listing) -> u64 {
+pub fn scan_memory(listing: &Listing) -> u64 {
     // As candidates, if all share their size.
     const STATE: usize = 40;
     listing.memory() + (listing.len() * STATE) as u64

@@ -232,7 +232,7 @@ impl Merge<'_, '_> {
 }
 
 impl Scrubbed {
-    fn get(&self, id: EntryId) -> Option<&Result<bc_manifest::Digest, bc_walk::Error>> {
+    fn get(&self, id: EntryId) -> Option<&Result<bc_digest::Digest, bc_walk::Error>> {
         let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(&self.results[found].1)
     }

@@ -120,7 +120,7 @@ fn integrity_lines() {
             mtime_ns: -1,
             ..Meta::default()
         });
-        entry.digest = Digest::new(&[1; 32]).filter(|_| kind == Kind::File);
+        entry.digest = Digest::from_slice(&[1; 32]).filter(|_| kind == Kind::File);
         entry.target = (kind == Kind::Symlink).then(|| b"\xfe".to_vec());
         entry.rdev = (kind == Kind::Block).then_some(7);
         entry.xattrs = (kind == Kind::Dir).then(|| {
