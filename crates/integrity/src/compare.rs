@@ -6,6 +6,7 @@ mod joined;
 
 use std::io;
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
@@ -139,6 +140,7 @@ impl<'a> Comparison<'a> {
             Class::Unreadable => {
                 self.summary.readable_now += u64::from(new.error.is_none());
                 change.reason = Some(judge::reason(old, new));
+                change.fail(path, new.error);
             }
             _ => change.differences = judge::differences(old, new, self.rules),
         }
@@ -232,18 +234,20 @@ impl<'a> Comparison<'a> {
         self.one_sided(Side::Added, path, new, site)
     }
 
-    /// A path of the old side that the new side could not look at.
+    /// A path of the old side that the new side could not look at: a directory above failed.
     pub(crate) fn unseen(
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
-        reason: &str,
+        (failure, above): (&Failure, &[u8]),
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
         let mut change = Change::new(Class::Unreadable, path, old.kind);
-        change.reason = Some(reason.to_string());
+        change.fail(above, Some(failure));
+        let why = judge::describe(failure);
+        change.reason = Some(format!("in {}: {why}", bc_fs::escape(above)));
         self.report(change)
     }
 
@@ -344,6 +348,7 @@ impl<'a> Comparison<'a> {
         self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
         change.reason = entry.error.map(judge::describe);
+        change.fail(path, entry.error.filter(|_| side == Side::Added));
         for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
                 (Value::None, _) => {}

@@ -17,7 +17,6 @@ use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
-use crate::judge::describe;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::passing::Run;
@@ -317,11 +316,7 @@ fn gone(
 ) -> Result<(), Error> {
     let view = EntryRef::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
-        Some((failure, above)) => {
-            let above = bc_fs::escape(above);
-            let reason = format!("in {above}: {}", describe(failure));
-            comparison.unseen(&entry.path, &view, &reason)
-        }
+        Some(why) => comparison.unseen(&entry.path, &view, why),
         None => match unmounted.see(entry, None) {
             Lost::No if tree.is_left_out(&entry.path) => {
                 comparison.left_out(&entry.path, entry.kind)

@@ -32,6 +32,7 @@ pub mod compress;
 pub mod csv;
 mod digest;
 mod error;
+mod error_record;
 pub mod gnu;
 pub mod integrity;
 mod json;
@@ -46,6 +47,7 @@ pub mod time;
 pub use algorithm::Name;
 pub use digest::{Digest, MAX_LEN};
 pub use error::{Error, ErrorKind};
+pub use error_record::ErrorRecord;
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.

@@ -13,7 +13,7 @@ use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::EntryRef;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::judge::{describe, is_undecided};
+use crate::judge::is_undecided;
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
@@ -193,9 +193,8 @@ impl Merge<'_, '_> {
     /// not be looked for.
     pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
         let view = EntryRef::from(entry);
-        let reported = if let Some((failure, above)) = self.tree.why_unseen(&entry.path) {
-            let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
-            self.comparison.unseen(&entry.path, &view, &reason)
+        let reported = if let Some(why) = self.tree.why_unseen(&entry.path) {
+            self.comparison.unseen(&entry.path, &view, why)
         } else {
             match self.unmounted.see(entry, None) {
                 Lost::No if self.tree.is_left_out(&entry.path) => {
