@@ -55,6 +55,7 @@ mod html_browser;
 mod html_integrity;
 mod injected_errors;
 mod inode_flags;
+mod install;
 mod integrity;
 mod integrity_foreign;
 mod integrity_inputs;
