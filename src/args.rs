@@ -97,7 +97,10 @@ pub struct Common {
     /// Print only results and errors
     #[arg(add = Configurable, short, long)]
     pub quiet: bool,
-    /// Say more: phases with counts and times (-v), details (-vv)
+    /// Say more: phases with counts and times (-v), decisions with their reasons (-vv)
+    ///
+    /// -vv adds where settings come from, which instruction sets and readers are used, why so many threads
+    /// and no more, what each file system is taken for, and each path that was left out with the reason.
     #[arg(add = Configurable, short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Messages on stderr as text, or as json: one object a line

@@ -12,6 +12,8 @@ mod budget;
 mod commands;
 mod config;
 mod describe;
+mod details;
+mod diagnostic;
 mod dirs;
 mod dispatch;
 mod dup;

@@ -337,7 +337,7 @@ fn figures(report: &ScanReport<'_>, groups: usize, errors: usize) -> String {
 
 /// What could not be judged, a line each.
 fn errors(report: &ScanReport<'_>) -> Vec<String> {
-    let all = report.listing.errors().iter().chain(&report.scan.errors);
+    let all = report.errors().into_iter();
     all.map(|error| {
         format!(
             "{}: {}: {}",
@@ -351,7 +351,7 @@ fn errors(report: &ScanReport<'_>) -> Vec<String> {
 
 /// What options and kinds of files left out, in one paragraph.
 fn left_out(report: &ScanReport<'_>) -> String {
-    let told: Vec<String> = crate::run::passed_over(report.listing.skipped())
+    let told: Vec<String> = crate::details::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
     if told.is_empty() {

@@ -114,7 +114,7 @@ impl CacheFile {
 
     pub fn open(&self, session: &Session) -> Outcome<Cache> {
         Cache::open(&self.path, self.location)
-            .map_err(|refused| session.fatal(&format!("--cache: {refused}; it is left as it is")))
+            .map_err(|refused| session.fatal(format!("--cache: {refused}; it is left as it is")))
     }
 }
 
@@ -132,7 +132,7 @@ impl PrunePlan {
         let asks = mode == RunMode::Execute && args.action.needs_confirmation() && !args.yes;
         // Where the question would not be seen, nobody can answer it.
         if asks && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Err(session.fatal(&format!(
+            return Err(session.fatal(format!(
                 "--action={} asks on a terminal first; without one it needs --yes",
                 args.action.name()
             )));
@@ -140,7 +140,7 @@ impl PrunePlan {
         let keep = args.keep.iter().map(|rule| rule.parse());
         let keep: Vec<Keep> = keep
             .collect::<Result<_, _>>()
-            .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
+            .map_err(|error| session.fatal(format!("--keep: {error}")))?;
         if args.from.is_some() && !args.paths.is_empty() {
             return Err(session.fatal("--from names the files; give no PATH beside it"));
         }

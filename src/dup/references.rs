@@ -9,6 +9,7 @@ use bc_dup::{Files, Subtrees};
 use bc_walk::{Identity, Symlinks};
 
 use crate::args::WalkArgs;
+use crate::diagnostic::Diagnostic;
 use crate::run::{Outcome, Session};
 
 /// The paths as the engine takes them.
@@ -25,7 +26,8 @@ pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
         } else {
             ""
         };
-        session.fatal(&format!("--reference={error}{hint}"))
+        let text = format!("--reference={error}{hint}");
+        session.fatal(Diagnostic::from(&error).worded(text))
     })
 }
 
@@ -89,11 +91,11 @@ pub fn check_destination(session: &Session, action: &Action, references: &Subtre
         return Ok(());
     };
     let refused =
-        |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
+        |text: &str| Err(session.fatal(format!("--action=move:{}: {text}", bc_fs::escape(dir))));
     let below = bc_dup::prune::lies_below(dir, references, &session.cancel);
     let above = bc_dup::prune::lies_above(dir, references);
     match (below, above) {
-        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),
+        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error)),
         (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
         (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
         _ => Ok(()),

@@ -90,6 +90,11 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     options.earlier = journals::earlier(args.journal.as_deref());
+    session.report.detail(|| {
+        let (count, action) = (groups.len(), args.action.name());
+        let earlier = options.earlier.len();
+        format!("prune: {action} in {count} groups; {earlier} journals are looked at for steps that were cut off")
+    });
     if asks && !confirmed(&session, &groups, &options) {
         if !session.cancel.is_cancelled() {
             session.report.summary("nothing was changed");
@@ -174,7 +179,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
         output::undo_event(event, &mut printed);
     });
-    let summary = undone.map_err(|error| session.fatal(&error.to_string()))?;
+    let summary = undone.map_err(|error| session.fatal(&error))?;
     printed.finish();
     output::undo_totals(&session, &summary, mode, &journal);
     let exit = session.report.exit();

@@ -11,6 +11,7 @@ use bc_dup::{Cache, Subtrees};
 use bc_walk::Listing;
 
 use crate::budget::Kept;
+use crate::diagnostic::Diagnostic;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
@@ -51,9 +52,10 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let mut cache = plan.cache.as_ref().map(open).transpose()?;
     references::survey(session, &mut plan.references, plan.walk)?;
     let listing = session.listing(&plan.roots, plan.walk, &plan.walk_options)?;
-    plan.references
-        .check()
-        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+    plan.references.check().map_err(|error| {
+        let text = format!("--reference={error}");
+        session.fatal(Diagnostic::from(&error).worded(text))
+    })?;
     display.phase("first bytes", 0, 0);
 
     let references = Arc::new(plan.references);

@@ -17,6 +17,7 @@ use super::trial::{self, Known};
 use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
 use crate::budget::Kept;
+use crate::details;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -147,6 +148,11 @@ impl Check<'_> {
                 totals.read.bytes,
                 totals.workers,
             ),
+        );
+        details::read(&session.report, &totals.read);
+        details::file_systems(
+            &session.report,
+            wanted.iter().map(|wanted| wanted.path.as_slice()),
         );
         Ok(verdicts)
     }

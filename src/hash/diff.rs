@@ -86,7 +86,7 @@ fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
     new.verdict(session)?;
     compared.map_err(|error| {
         let path = bc_fs::escape(&error.path).into_owned();
-        session.fatal(&format!(
+        session.fatal(format!(
             "{path}: the two manifests have no algorithm in common"
         ))
     })
@@ -129,8 +129,17 @@ impl<'a> Items<'a> {
 
     /// Called at the end: an unreadable manifest or one without a proper line is fatal.
     fn verdict(&self, session: &Session) -> Outcome<()> {
+        session.report.detail(|| {
+            let Items {
+                name,
+                good,
+                improper,
+                ..
+            } = self;
+            format!("{name}: {good} digests, {improper} lines that are none")
+        });
         if let Some(error) = &self.error {
-            return Err(session.fatal(&format!("{}: {error}", self.name)));
+            return Err(session.fatal(format!("{}: {error}", self.name)));
         }
         for text in self.missing.lines() {
             session.report.problem(text);

@@ -9,6 +9,7 @@ use bc_hash::FileDigests;
 use super::args::CheckArgs;
 use super::guess::Hint;
 use super::manifest::{self, Line};
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::run::{Outcome, Session};
 
@@ -31,9 +32,9 @@ pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded
     let hint = Hint::new(args.algorithm, Path::new(name));
     let mut loaded = Loaded::default();
     let lines =
-        manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
+        manifest::open(name, args.zero, &session.cancel).map_err(|what| fail(session, what))?;
     for line in lines {
-        let line = line.map_err(|text| fail(session, &format!("{shown}: {text}")))?;
+        let line = line.map_err(|text| fail(session, format!("{shown}: {text}")))?;
         loaded.add(manifest::resolve(line, hint), args, session, &shown);
     }
     Ok(loaded)
@@ -51,12 +52,12 @@ impl Loaded {
             Line::Nothing => {}
             Line::Unread(path, reason) => {
                 self.incomplete = true;
-                report.problem(&manifest::unread(shown, &path, &reason));
+                report.problem(manifest::unread(shown, &path, &reason));
                 self.unread.push(based(path, args.base.as_deref()));
             }
             Line::CutShort => {
                 self.incomplete = true;
-                report.problem(&manifest::cut_short(shown));
+                report.problem(manifest::cut_short(shown));
             }
             Line::Improper(number) => {
                 self.improper += 1;
@@ -86,10 +87,10 @@ fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
 }
 
 /// An unreadable manifest is unusable input, but the other manifests are still done.
-fn fail(session: &Session, text: &str) -> Exit {
+fn fail(session: &Session, what: impl Into<Diagnostic>) -> Exit {
     if session.cancel.is_cancelled() {
-        return session.fatal(text);
+        return session.fatal(what);
     }
-    session.report.problem(text);
+    session.report.problem(what);
     Exit::Fatal
 }

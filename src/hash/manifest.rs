@@ -11,6 +11,7 @@ use bc_pool::Cancel;
 use serde_json::Value;
 
 use super::guess::Hint;
+use crate::diagnostic::Diagnostic;
 use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
@@ -54,20 +55,20 @@ pub enum Line {
 }
 
 /// Opens a manifest; `-` is standard input.
-pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> {
+pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnostic> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
     let input = Input::open(name, cancel)?;
     let mut input = BufReader::with_capacity(256 << 10, input);
     if !zero {
         let head = input
             .fill_buf()
-            .map_err(|error| format!("{shown}: read: {error}"))?;
+            .map_err(|error| Diagnostic::failed(name, "read", &error))?;
         // A JSON document opens with a line of its own; JSON lines never do.
         if head.starts_with(b"{\n") || head.starts_with(b"{\r\n") {
-            return document(input).map_err(|text| format!("{shown}: {text}"));
+            return document(input).map_err(|text| format!("{shown}: {text}").into());
         }
         if let Some(advice) = super::foreign::advice(head, name) {
-            return Err(format!("{shown}: {advice}"));
+            return Err(format!("{shown}: {advice}").into());
         }
     }
     let options = bc_manifest::Options {

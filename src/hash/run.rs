@@ -12,6 +12,7 @@ use super::output::{self, Hashed};
 use super::plan::Plan;
 use super::stdin;
 use crate::budget::Kept;
+use crate::details;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -128,6 +129,7 @@ fn report(hashes: &Hashes, session: &mut Session) {
             session.elapsed(),
         ),
     );
+    details::read(&session.report, read);
     let metrics = &mut session.metrics;
     metrics.set("files", "Files hashed.", read.files as f64);
     metrics.set("read_bytes", "Bytes read.", read.bytes as f64);

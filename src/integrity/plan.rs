@@ -96,7 +96,7 @@ pub fn update<'a>(
     let reread = match &args.reread {
         Some(text) => text
             .parse::<Reread>()
-            .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
+            .map_err(|error| session.fatal(format!("--reread: {error}")))?,
         None => Reread::None,
     };
     Ok(UpdateOptions {
@@ -131,7 +131,7 @@ fn rules(mode: CompareMode, ignore: &[String], session: &Session) -> Outcome<Com
         [] => Ok(Fields::NOT_RESTORED),
         names => names.join(",").parse(),
     };
-    let ignore = ignore.map_err(|error| session.fatal(&format!("--ignore: {error}")))?;
+    let ignore = ignore.map_err(|error| session.fatal(format!("--ignore: {error}")))?;
     Ok(CompareRules { mode, ignore })
 }
 

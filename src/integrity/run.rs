@@ -7,6 +7,7 @@ use std::path::Path;
 
 use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
+use bc_integrity::fields::CompareRules;
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
 
@@ -15,6 +16,8 @@ use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cance
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
 use crate::args::Common;
+use crate::details;
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::output::{Output, Written};
@@ -30,9 +33,10 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let created = working(&session, Some(plan.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
             let path = crate::run::below(plan.root, path);
-            let (path, op) = (bc_fs::escape(&path), &failure.op);
-            let text = format!("{path}: {op}: {}", failure.message);
-            session.report.problem(&text);
+            let (op, reason) = (&failure.op, &failure.message);
+            let text = format!("{}: {op}: {reason}", bc_fs::escape(&path));
+            let what = Diagnostic::from(text).about(&path, op, failure.errno, reason);
+            session.report.problem(what);
         };
         write_manifest(&mut output, file, |to| {
             Ok(bc_integrity::create(&plan, work, to, on_failure)?.1)
@@ -56,6 +60,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let manifest = open(&session, &args.manifest)?;
     let mut plan = plan::verify(args, &session, &manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
+    tell_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
     let own = own_files(file, &output);
     plan.leave_out = &own;
@@ -89,6 +94,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
     let plan = plan::diff(args, &session, &old, &new)?;
     let algorithm = algorithm_of(&session, &new)?;
+    tell_rules(&session, &[&old, &new], plan.rules);
     let mut output = args.format.of(opened(&session, args.output.as_deref())?);
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&old, &new]);
@@ -165,10 +171,10 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     let mut output = opened(&session, args.output.as_deref())?;
     let trust = plan::trust(args.force);
     let mut inexpressible = |path: &[u8]| {
-        let path = bc_fs::escape(path);
-        session.report.problem(&format!(
-            "{path}: export: the format has no way to write this name"
-        ));
+        let reason = "the format has no way to write this name";
+        let text = format!("{}: export: {reason}", bc_fs::escape(path));
+        let what = Diagnostic::from(text).about(path, "export", None, reason);
+        session.report.problem(what);
     };
     let exported = bc_integrity::export(
         &manifest,
@@ -231,6 +237,34 @@ fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
     Ok(output.colors(session.common.color))
 }
 
+/// What is compared, and with what.
+fn tell_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRules) {
+    if !session.report.shows(2) {
+        return;
+    }
+    for manifest in manifests {
+        let Ok(header) = manifest.header() else {
+            continue;
+        };
+        let known = |what: &Option<String>| what.clone().unwrap_or_else(|| "?".to_owned());
+        let text = format!(
+            "{}: {} digests, made {} on {}",
+            bc_fs::escape(manifest.name()),
+            header.algorithm,
+            known(&header.created_at),
+            known(&header.host),
+        );
+        session.report.note(2, &text);
+    }
+    let ignored: Vec<&str> = rules.ignore.iter().map(|field| field.name()).collect();
+    let text = format!(
+        "compare: mode {}, ignored: {}",
+        rules.mode.name(),
+        ignored.join(", ")
+    );
+    session.report.note(2, &text);
+}
+
 fn warn(session: &Session, problems: &[String]) {
     for problem in problems {
         session.report.warning(problem);
@@ -239,6 +273,7 @@ fn warn(session: &Session, problems: &[String]) {
 
 fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
     let (files, bytes) = (totals.read.files as f64, totals.read.bytes as f64);
+    details::read(&session.report, &totals.read);
     session.metrics.set("files", help, files);
     session.metrics.set("read_bytes", "Bytes read.", bytes);
 }
@@ -282,6 +317,6 @@ fn tell_exported(session: &Session, exported: &Exported) {
     warn(session, &exported.problems);
     if exported.without_digest > 0 {
         let count = exported.without_digest;
-        report.problem(&format!("{count} files have no digest in the manifest"));
+        report.problem(format!("{count} files have no digest in the manifest"));
     }
 }

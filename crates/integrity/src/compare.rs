@@ -140,6 +140,7 @@ impl<'a> Comparison<'a> {
                 change.readable_now = new.error.is_none();
                 self.summary.readable_now += u64::from(change.readable_now);
                 change.reason = Some(judge::reason(old, new));
+                change.fail(path, new.error);
             }
             _ => change.differences = judge::differences(old, new, self.rules),
         }
@@ -263,6 +264,7 @@ impl<'a> Comparison<'a> {
         let mut change = Change::new(class, path, entry.kind);
         // What could not be read of a file that is gone says nothing of it any more.
         let unread = entry.error.filter(|_| side == Side::Added);
+        change.fail(path, unread);
         change.reason = unread.map(judge::describe).or(reason);
         change.readable_now = class == Class::Unreadable && entry.error.is_none();
         self.summary.one_sided(&change);

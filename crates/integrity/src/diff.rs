@@ -10,7 +10,7 @@ use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::Prefetch;
 use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
-use crate::unread::{UnreadDirs, in_unread};
+use crate::unread::UnreadDirs;
 use crate::verify::report_failed;
 
 /// What to compare.
@@ -98,7 +98,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
             (Some(before), None) => {
                 let old = EntryRef::from(before);
                 match unread_new.above(&before.path) {
-                    Some(above) => comparison.unseen(&before.path, &old, in_unread(above)),
+                    Some(above) => comparison.unseen(&before.path, &old, above),
                     None => comparison.removed(&before.path, &old),
                 }
             }

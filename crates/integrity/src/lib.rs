@@ -59,6 +59,7 @@
 //!     cancel: &cancel,
 //!     shows_bytes: false,
 //!     progress: &progress,
+//!     observer: None,
 //! };
 //! let what = CreateOptions {
 //!     root: root.as_os_str(),
@@ -135,7 +136,7 @@ pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::{ManifestFile, Trust};
-pub use options::{Job, Reading, RootCheck, TreeOptions, Work, XattrPolicy};
+pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
 pub use summary::{ComparisonSummary, Conclusion};

@@ -101,6 +101,7 @@ impl TreeOptions {
             entries: self.entries,
             leave_out: Vec::new(),
             spellings: bc_walk::Spellings::Once,
+            skipped: bc_walk::SkippedDetail::Counts,
         })
     }
 
@@ -237,6 +238,17 @@ pub struct Work<'a> {
     pub shows_bytes: bool,
     /// Counts files and bytes as they are read.
     pub progress: &'a bc_hash::HashProgress,
+    /// Who wants to know what the walk found.
+    pub observer: Option<WalkObserver<'a>>,
+}
+
+/// Looks at a finished walk, before anything is read.
+#[derive(Clone, Copy)]
+pub struct WalkObserver<'a> {
+    /// What the walk keeps of what it leaves out.
+    pub skipped: bc_walk::SkippedDetail,
+    /// Called with what the walk found.
+    pub walked: &'a dyn Fn(&bc_walk::Listing),
 }
 
 #[cfg(test)]

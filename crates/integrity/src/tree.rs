@@ -64,13 +64,16 @@ impl Tree {
         let mut walk = options.to_walk()?;
         walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
+        walk.skipped = work.observer.map_or_else(Default::default, |o| o.skipped);
         let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
         if work.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
         if let (true, [error, ..]) = (listing.is_empty(), listing.errors()) {
-            let message = format!("{}: {}", error.op(), error.message());
-            return Err(Error::at(ErrorKind::Refused, error.path(), message));
+            return Err(Error::of_root(error));
+        }
+        if let Some(observer) = work.observer {
+            (observer.walked)(&listing);
         }
         let mut tree = Tree {
             listing,

@@ -26,7 +26,7 @@ use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::{self, Lost, Unmounted};
-use crate::unread::{UnreadDirs, in_unread};
+use crate::unread::UnreadDirs;
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
@@ -336,7 +336,7 @@ fn gone(
 ) -> Result<(), Error> {
     let view = EntryRef::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
-        Some(above) => comparison.unseen(&entry.path, &view, in_unread(above)),
+        Some(why) => comparison.unseen(&entry.path, &view, why),
         None => match unmounted.see(entry, None) {
             Lost::No if tree.is_left_out(&entry.path) => {
                 comparison.left_out(&entry.path, entry.kind)

@@ -31,6 +31,7 @@ pub mod bsd;
 pub mod compress;
 pub mod csv;
 mod error;
+mod error_record;
 pub mod gnu;
 pub mod integrity;
 mod json;
@@ -45,6 +46,7 @@ pub mod time;
 pub use algorithm::Name;
 pub use bc_digest::Digest;
 pub use error::{Error, ErrorKind};
+pub use error_record::ErrorRecord;
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.

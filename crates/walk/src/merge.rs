@@ -10,7 +10,7 @@ use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, Path
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Metadata, Skipped, Symlinks};
+use crate::{Entries, Error, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -26,6 +26,7 @@ pub(crate) struct Parts {
     pub(crate) outputs: Vec<WorkerOutput>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
 /// Where a directory is: output and index in it.
@@ -72,6 +73,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut outputs,
         mut errors,
         mut skipped,
+        mut skipped_paths,
         shared,
         ..
     } = parts;
@@ -87,6 +89,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
     for output in &mut outputs {
         skipped.add(&output.skipped);
+        skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
 
@@ -146,6 +149,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         arenas.push(names);
         columns.push(output.columns);
     }
+    skipped_paths.sort();
     errors.sort_by(|a, b| a.path().cmp(b.path()).then(a.op().cmp(b.op())));
     let mut listing = Listing {
         entries,
@@ -162,6 +166,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         named_bytes,
         errors,
         skipped,
+        skipped_paths,
         directories,
         symlinks: parts.symlinks,
         opener: parts.opener,

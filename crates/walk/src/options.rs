@@ -88,6 +88,16 @@ pub enum Spellings {
     Each,
 }
 
+/// What is kept of what is left out.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SkippedDetail {
+    /// How many there are of each reason.
+    #[default]
+    Counts,
+    /// The path of each, too: [`Listing::skipped_paths`](crate::Listing::skipped_paths).
+    Paths,
+}
+
 /// What to list. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
@@ -130,4 +140,6 @@ pub struct WalkOptions {
     pub leave_out: Vec<OwnFile>,
     /// What is named more than once.
     pub spellings: Spellings,
+    /// What is kept of what is left out.
+    pub skipped: SkippedDetail,
 }

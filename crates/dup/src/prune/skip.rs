@@ -150,6 +150,18 @@ impl Skip {
         )
     }
 
+    /// What the system refused and the number of its reason, if that is why.
+    pub fn system(&self) -> Option<(&'static str, i32)> {
+        match self {
+            Skip::System { op, errno } => Some((op, *errno)),
+            Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
+            Skip::Journal(errno) => Some(("write journal", *errno)),
+            Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
+            Skip::CopyStays { why, .. } | Skip::Rest { why, .. } => why.system(),
+            _ => None,
+        }
+    }
+
     /// The reason in two or three words, the same for all files: a key for counts.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -1,7 +1,8 @@
 //! The JSON document and lines, and reading the document back.
 //!
 //! `{"schema":1,"command":"dup scan","version","started_at","algorithm",
-//! "roots":[…],"reference_roots":[index…],"stats":{…},"groups":[{"size","digest","algorithm","wasted_bytes",
+//! "roots":[…],"reference_roots":[index…],"stats":{…},"errors":[{"applet","path","operation",
+//! "errno","reason"}],"groups":[{"size","digest","algorithm","wasted_bytes",
 //! "files":[{"path","root","reference","dev","ino","nlink","size","mtime_ns",
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
@@ -10,6 +11,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest};
+use bc_manifest::ErrorRecord;
 use bc_walk::{EntryId, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -99,7 +101,7 @@ fn stats(report: &ScanReport<'_>) -> Value {
         "groups": report.scan.groups().len(),
         "duplicates": report.scan.duplicates(),
         "wasted_bytes": report.scan.wasted(),
-        "errors": report.scan.errors.len() + report.listing.errors().len(),
+        "errors": report.errors().len(),
         "skipped": {
             "hidden": skipped.hidden, "excluded": skipped.excluded,
             "not_included": skipped.not_included, "too_small": skipped.too_small,
@@ -117,7 +119,14 @@ fn stats(report: &ScanReport<'_>) -> Value {
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let head = head(report).to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
+    write!(out, "{head},\n\"stats\":{},\n\"errors\":[", stats(report))?;
+    let mut text = Vec::new();
+    for (i, error) in report.errors().into_iter().enumerate() {
+        text.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
+        record(error, &error.message()).write(&mut text);
+    }
+    out.write_all(&text)?;
+    out.write_all(b"\n],\n\"groups\":[")?;
     for (i, one) in report.scan.groups().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &group(report, one))?;
@@ -125,7 +134,18 @@ pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Resu
     out.write_all(b"\n]}\n")
 }
 
-/// A header, a line per group, a summary.
+/// A failure as every applet has it in JSON; `reason` is its message.
+fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
+    ErrorRecord {
+        applet: "dup",
+        path: error.path(),
+        operation: error.op(),
+        errno: error.errno(),
+        reason,
+    }
+}
+
+/// A header, a line per group, a line per failure, a summary.
 pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut first = head(report);
     first["type"] = json!("header");
@@ -138,6 +158,11 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
             text.strip_prefix('{').unwrap_or(&text)
         )?;
     }
+    let mut text = Vec::new();
+    for error in report.errors() {
+        record(error, &error.message()).write_line(&mut text);
+    }
+    out.write_all(&text)?;
     let mut last = stats(report);
     last["type"] = json!("summary");
     writeln!(out, "{last}")

@@ -26,7 +26,7 @@ pub enum ReportFormat {
     Text,
     /// One document with everything that prune checks again.
     Json,
-    /// A header, a line per group, a summary.
+    /// A header, a line per group, a line per failure, a summary.
     Jsonl,
     /// A record per file.
     Csv,
@@ -121,6 +121,14 @@ impl ScanReport<'_> {
             Names::Exact => path,
             Names::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
         }
+    }
+
+    /// All that failed, in path order: what the walk could not look at, what could not be judged.
+    pub fn errors(&self) -> Vec<&bc_walk::Error> {
+        let all = self.listing.errors().iter().chain(&self.scan.errors);
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|error| (error.path(), error.op()));
+        all
     }
 
     /// All names of a group: reference files first, then in path order.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
@@ -9,6 +10,7 @@ use super::{Comparison, Detail, Here, Site};
 use crate::change::{Change, Class};
 use crate::entry_ref::EntryRef;
 use crate::judge;
+use crate::unread::in_unread;
 
 impl Comparison<'_> {
     /// A path of both sides that is unchanged but was found wrong when its content was last tried.
@@ -50,18 +52,19 @@ impl Comparison<'_> {
         self.report(change)
     }
 
-    /// A path of the old side that the new side could not look at.
+    /// A path of the old side that the new side could not look at: a directory above failed.
     pub(crate) fn unseen(
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
-        reason: String,
+        (failure, above): (&Failure, &[u8]),
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
         let mut change = Change::new(Class::Unreadable, path, old.kind);
-        change.reason = Some(reason);
+        change.fail(above, Some(failure));
+        change.reason = Some(in_unread((failure, above)));
         self.report(change)
     }
 

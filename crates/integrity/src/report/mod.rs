@@ -102,7 +102,7 @@ impl<W: Write> ChangeReport<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Class, Ctime, Difference, Value};
+    use crate::change::{Class, Ctime, Difference, FailedAt, Value};
     use crate::fields::Field;
     use bc_manifest::integrity::Kind;
 
@@ -244,12 +244,21 @@ mod tests {
             (
                 Change {
                     reason: Some("open: no".into()),
+                    failed: Some(FailedAt {
+                        path: b"\xfe".to_vec(),
+                        failure: bc_manifest::Failure {
+                            op: "open".into(),
+                            errno: Some(13),
+                            message: "no".into(),
+                        },
+                    }),
                     ..change(Class::Unreadable, "a")
                 },
                 "?? a: open: no\n",
                 concat!(
                     r#"{"type":"change","class":"unreadable","path":"a","kind":"file","#,
-                    r#""reason":"open: no"}"#
+                    r#""reason":"open: no","error":{"applet":"integrity","path":"�","#,
+                    r#""path_b64":"/g==","operation":"open","errno":13,"reason":"no"}}"#
                 ),
             ),
             (

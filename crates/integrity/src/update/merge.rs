@@ -17,7 +17,7 @@ use crate::judge::is_undecided;
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
-use crate::unread::{UnreadDirs, in_unread};
+use crate::unread::UnreadDirs;
 use crate::verify::{lose, report_failed};
 
 pub(super) struct Merge<'a, 's> {
@@ -198,8 +198,8 @@ impl Merge<'_, '_> {
     pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
         self.unread.see(entry);
         let view = EntryRef::from(entry);
-        let reported = if let Some(above) = self.tree.why_unseen(&entry.path) {
-            self.comparison.unseen(&entry.path, &view, in_unread(above))
+        let reported = if let Some(why) = self.tree.why_unseen(&entry.path) {
+            self.comparison.unseen(&entry.path, &view, why)
         } else {
             match self.unmounted.see(entry, None) {
                 Lost::No if self.tree.is_left_out(&entry.path) => {

@@ -79,6 +79,7 @@ struct Outcome {
     entries: Vec<Seen>,
     errors: Vec<Error>,
     skipped: Skipped,
+    skipped_paths: Vec<SkippedPath>,
     directories: u64,
 }
 
@@ -100,6 +101,7 @@ fn outcome(listing: &Listing) -> Outcome {
         entries: listing.ids().map(entry).collect(),
         errors: listing.errors().to_vec(),
         skipped: listing.skipped().clone(),
+        skipped_paths: listing.skipped_paths().to_vec(),
         directories: listing.directories(),
     }
 }

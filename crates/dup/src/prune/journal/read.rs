@@ -331,7 +331,7 @@ pub(super) fn indexed(
         Ok(index) => Ok(Some(index)),
         Err(Stop::Cancelled) => Ok(None),
         Err(Stop::Io(error)) => Err(JournalError::new(path, "read", error)),
-        Err(Stop::Refused(message)) => Err(JournalError::new(path, "read", message)),
+        Err(Stop::Refused(message)) => Err(JournalError::refused(path, "read", message)),
     }
 }
 

@@ -3,7 +3,6 @@
 //! Everything is asked of the open file, never of its name.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -30,7 +29,7 @@ pub(super) const FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 /// Refuses what is no regular file, belongs to somebody else or may be written
 /// by others. (The group's bits are the mask of an access control list.)
 pub(super) fn check(file: &File, path: &Path) -> Result<(), JournalError> {
-    let refuse = |why: &str| Err(JournalError::new(path, "open", why));
+    let refuse = |why: &str| Err(JournalError::refused(path, "open", why));
     let meta = file
         .metadata()
         .map_err(|error| JournalError::new(path, "stat", error))?;
@@ -80,8 +79,8 @@ pub(super) fn lock(file: File, path: &Path, mode: RunMode) -> Result<Locked, Jou
     };
     match rustix::fs::flock(&file, how) {
         Err(Errno::WOULDBLOCK) => {
-            let busy = io::Error::other("another run is at work with it");
-            Err(JournalError::new(path, "lock", busy))
+            let busy = "another run is at work with it";
+            Err(JournalError::refused(path, "lock", busy))
         }
         _ => Ok(Locked(file)),
     }
