@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::{Item, Options, Reader, Separator};
 
+use super::board::Job;
 use super::family::Sum;
-use super::order::Job;
 use super::turn;
 
 /// What a file of lines asks for.

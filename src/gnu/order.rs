@@ -7,14 +7,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashProgress};
@@ -22,38 +19,11 @@ use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
+use super::board::{Board, InOrder, Job};
 use super::family::{Hashed, Sum};
 use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
-
-/// A file to hash.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// As it was named; `-` is standard input.
-    pub path: Vec<u8>,
-    /// What of it.
-    pub sum: Sum,
-}
-
-impl Job {
-    /// The same digest of each of these files.
-    pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<Job> {
-        let job = |path: &OsString| Job {
-            path: path.as_bytes().to_vec(),
-            sum: Sum::Of(algorithm),
-        };
-        files.iter().map(job).collect()
-    }
-}
-
-/// Gets the results, one after the other.
-pub trait InOrder: Send {
-    /// What came of the job with this index.
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost>;
-    /// The next one may take its time: nothing may wait for it.
-    fn pause(&mut self) -> Result<(), Lost>;
-}
 
 /// Why not all results were given.
 #[derive(Debug)]
@@ -195,27 +165,17 @@ fn segment(
     setup: &Setup,
     to: &mut dyn InOrder,
 ) -> Result<(), Stop> {
-    let slots = files.of_jobs[range.clone()].iter().map(|kind| match kind {
-        Kind::Regular(_) => Slot::Waiting,
-        _ => Slot::Turn,
-    });
-    let board = Mutex::new(Board {
-        jobs,
-        setup,
-        to,
-        slots: slots.collect(),
-        first: range.start,
-        next: range.start,
-        lost: false,
-    });
+    let kinds = files.of_jobs[range.clone()].iter();
+    let later = kinds.map(|kind| !matches!(kind, Kind::Regular(_)));
+    let board = Board::new(jobs, setup, to, range.start, later);
     let mut sums: Vec<Sum> = Vec::new();
     for job in &jobs[range.clone()] {
         if !sums.contains(&job.sum) {
             sums.push(job.sum);
         }
     }
-    lock(&board).advance();
-    let done = flushed(&board, || -> Result<(), Stop> {
+    board.advance();
+    let done = board.flushed(|| -> Result<(), Stop> {
         let mut from = range.start;
         while from < range.end {
             let window = window(&range, from, files, &sums);
@@ -236,115 +196,13 @@ fn segment(
         }
         Ok(())
     });
-    let board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
     done?;
-    if board.lost {
-        return Err(Stop::Lost);
-    }
+    let to = board.into_taker()?;
     if let Some(text) = crate::budget::failure() {
         return Err(Stop::Fatal(text));
     }
-    board.to.pause()?;
+    to.pause()?;
     Ok(())
-}
-
-/// One result in the making.
-#[derive(Debug)]
-enum Slot {
-    /// Somebody will put it here.
-    Waiting,
-    /// To be had when its turn comes.
-    Turn,
-    Ready(Hashed),
-    Given,
-}
-
-/// Results that wait for those before them.
-struct Board<'a> {
-    jobs: &'a [Job],
-    setup: &'a Setup,
-    to: &'a mut dyn InOrder,
-    slots: Vec<Slot>,
-    /// The job of the first slot.
-    first: usize,
-    /// The job whose result is given next.
-    next: usize,
-    lost: bool,
-}
-
-impl Board<'_> {
-    fn put(&mut self, index: usize, slot: Slot) {
-        self.slots[index - self.first] = slot;
-    }
-
-    /// Gives all results whose turn has come.
-    fn advance(&mut self) {
-        while !self.lost && self.next < self.first + self.slots.len() {
-            let result = match &mut self.slots[self.next - self.first] {
-                Slot::Waiting => return,
-                slot => match std::mem::replace(slot, Slot::Given) {
-                    Slot::Ready(hashed) => Ok(hashed),
-                    _ => {
-                        // It may take its time.
-                        if self.to.pause().is_err() {
-                            return self.lose();
-                        }
-                        let job = &self.jobs[self.next];
-                        turn::hash(&job.path, job.sum, self.setup.cpu)
-                    }
-                },
-            };
-            if self.to.result(self.next, result).is_err() {
-                self.lose();
-            }
-            self.next += 1;
-        }
-    }
-
-    /// Nobody takes results any more.
-    fn lose(&mut self) {
-        self.lost = true;
-        self.setup.cancel.cancel(1);
-    }
-}
-
-fn lock<'b, 'a>(board: &'b Mutex<Board<'a>>) -> MutexGuard<'b, Board<'a>> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How long a line waits for others that go out with it.
-const TOGETHER: Duration = Duration::from_millis(5);
-
-/// Runs `work` while somebody sees to it that no result waits for long.
-fn flushed<T>(board: &Mutex<Board<'_>>, work: impl FnOnce() -> T) -> T {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let flush = || {
-            while !over.load(Ordering::Relaxed) {
-                std::thread::park_timeout(TOGETHER);
-                let mut board = lock(board);
-                if board.to.pause().is_err() {
-                    board.lose();
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().spawn_scoped(scope, flush);
-        // Without a thread to spare lines wait until there are enough of them.
-        let _over = Over(&over, thread.as_ref().ok().map(|thread| thread.thread()));
-        work()
-    })
-}
-
-/// Sends the one who flushes home, also when the work panics.
-struct Over<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.1 {
-            thread.unpark();
-        }
-    }
 }
 
 /// By the engine of `bc hash`.
@@ -353,7 +211,7 @@ fn in_lanes(
     files: &Files,
     algorithm: Algorithm,
     setup: &Setup,
-    board: &Mutex<Board<'_>>,
+    board: &Board<'_>,
 ) -> Result<(), Stop> {
     let mut jobs_of: HashMap<EntryId, Vec<usize>> = HashMap::new();
     let mut order = Vec::new();
@@ -391,7 +249,7 @@ fn in_lanes(
 
 /// A worker's way to the board.
 struct Collector<'c, 'b> {
-    board: &'c Mutex<Board<'b>>,
+    board: &'c Board<'b>,
     jobs_of: &'c HashMap<EntryId, Vec<usize>>,
 }
 
@@ -404,11 +262,10 @@ impl DigestSink for Collector<'_, '_> {
             }),
             Err(_) => None,
         };
-        let mut board = lock(self.board);
         for index in self.jobs_of.get(&entry).into_iter().flatten() {
-            board.put(*index, hashed.map_or(Slot::Turn, Slot::Ready));
+            self.board.put(*index, hashed);
         }
-        board.advance();
+        self.board.advance();
     }
 }
 
@@ -417,11 +274,11 @@ fn one_by_one(
     indices: &[usize],
     files: &Files,
     setup: &Setup,
-    board: &Mutex<Board<'_>>,
+    board: &Board<'_>,
 ) -> Result<(), Stop> {
     let regular = |index: &&usize| matches!(files.of_jobs[**index], Kind::Regular(_));
     let indices: Vec<usize> = indices.iter().filter(regular).copied().collect();
-    let jobs = lock(board).jobs;
+    let jobs = board.jobs();
     let next = AtomicUsize::new(0);
     let workers = setup.workers(indices.len(), files.listing.named_bytes());
     bc_pool::run(workers, |_| {
@@ -434,8 +291,7 @@ fn one_by_one(
                 let file = file.ok_or(io::ErrorKind::Unsupported)?;
                 turn::hash_file(file, job.sum, setup.cpu)
             });
-            let mut board = lock(board);
-            board.put(index, hashed.map_or(Slot::Turn, Slot::Ready));
+            board.put(index, hashed.ok());
             board.advance();
         }
     })
