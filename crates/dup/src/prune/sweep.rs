@@ -148,6 +148,7 @@ impl Run<'_> {
         Ok(found)
     }
 
+    /// Clears up where the copy of a killed move lies, or says that it would.
     fn sweep_beside(&mut self, copy: &OpenFile) {
         if let Ok(stat) = sys::stat(&copy.dir) {
             self.sweep(&copy.dir, &stat.id, &copy.path);
