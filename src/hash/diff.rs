@@ -81,7 +81,7 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
 fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
     let mut old = Items::open(args, session, &args.old)?;
     let mut new = Items::open(args, session, &args.new)?;
-    let compared = bc_hash::diff::differences(&mut old, &mut new);
+    let compared = bc_hash::diff::diff_digests(&mut old, &mut new);
     old.verdict(session)?;
     new.verdict(session)?;
     compared.map_err(|error| {

@@ -48,8 +48,8 @@ cargo xtask COMMAND
   api [--baseline REV]
       the libraries' public API: no types of other crates, each name in one of ours
       (cargo-public-api); compared with that of a commit (cargo-semver-checks)
-  package [--no-test] [--allow-dirty]
-      packs every crate and builds and tests the packages outside the workspace
+  package [--no-test] [--allow-dirty] [PACKAGE...]
+      packs every crate and builds and tests the packages, or those named, outside the workspace
 
 programs that bench and correctness start themselves:
   floor read|dup|link ROOT LIST THREADS | floor walk|statx ROOT THREADS

@@ -69,6 +69,11 @@ impl Digest {
         Digest::from_digits(hex, Case::Lower)
     }
 
+    /// Would [`from_lower_hex`](Digest::from_lower_hex) take this?
+    pub fn is_lower_hex(hex: &[u8]) -> bool {
+        hex.len() <= 2 * Digest::MAX_LEN && hex::is_lower_hex(hex)
+    }
+
     fn from_digits(hex: &[u8], case: Case) -> Option<Digest> {
         let bytes = hex::decode(hex, case)?;
         let len = (hex.len() / 2) as u8;

@@ -1,6 +1,4 @@
-//! Digests as hexadecimal digits, sixteen bytes at a time.
-
-use crate::Digest;
+//! Bytes as hexadecimal digits, sixteen at a time.
 
 /// Which letters count as digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,25 +21,23 @@ pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Would [`Digest::from_lower_hex`] take this?
-pub fn is_lower_hex(hex: &[u8]) -> bool {
+/// Are these the lower-case digits of any bytes?
+pub(crate) fn is_lower_hex(hex: &[u8]) -> bool {
     let is_digit = |byte: u8| byte.wrapping_sub(b'0') < 10 || byte.wrapping_sub(b'a') < 6;
     // Without an early exit, which makes it a few vector instructions.
     let all = hex.iter().fold(true, |all, &byte| all & is_digit(byte));
-    all && is_length(hex)
-}
-
-fn is_length(hex: &[u8]) -> bool {
-    !hex.is_empty() && hex.len().is_multiple_of(2) && hex.len() <= 2 * Digest::MAX_LEN
+    all && !hex.is_empty() && hex.len().is_multiple_of(2)
 }
 
 /// The bytes that the digits make, zero behind the last; `None` if that is not what they are, or
 /// if there are none, an odd number of them or too many.
-pub(crate) fn decode(hex: &[u8], case: Case) -> Option<[u8; Digest::MAX_LEN]> {
-    if !is_length(hex) {
+pub(crate) fn decode<const MAX: usize>(hex: &[u8], case: Case) -> Option<[u8; MAX]> {
+    // Whole blocks: what is left of the last one has room.
+    const { assert!(MAX.is_multiple_of(BLOCK)) };
+    if hex.is_empty() || !hex.len().is_multiple_of(2) || hex.len() > 2 * MAX {
         return None;
     }
-    let mut out = [0; Digest::MAX_LEN];
+    let mut out = [0; MAX];
     let mut right = true;
     let mut blocks = hex.chunks_exact(2 * BLOCK);
     let mut bytes = out.chunks_exact_mut(BLOCK);
@@ -91,7 +87,7 @@ fn decode_block(digits: &[u8], case: Case, bytes: &mut [u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Digest, is_lower_hex};
+    use crate::Digest;
 
     #[test]
     fn hex_both_ways() {
@@ -127,7 +123,7 @@ mod tests {
                     assert_eq!(Digest::from_hex(&hex), expected, "{}", hex.escape_ascii());
                     let lower = expected.filter(|_| !byte.is_ascii_uppercase());
                     assert_eq!(Digest::from_lower_hex(&hex), lower);
-                    assert_eq!(is_lower_hex(&hex), lower.is_some());
+                    assert_eq!(Digest::is_lower_hex(&hex), lower.is_some());
                 }
             }
         }
@@ -137,7 +133,7 @@ mod tests {
     fn refuses_what_is_no_hex() {
         for bad in [&b""[..], b"a", b"0g", b"g0", b"0x", b" 0", &[b'0'; 130]] {
             assert_eq!(Digest::from_hex(bad), None, "{}", bad.escape_ascii());
-            assert!(!is_lower_hex(bad), "{}", bad.escape_ascii());
+            assert!(!Digest::is_lower_hex(bad), "{}", bad.escape_ascii());
         }
     }
 }

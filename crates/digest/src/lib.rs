@@ -67,6 +67,6 @@ pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
 pub use digest::Digest;
 pub use hasher::{Hasher, hash};
-pub use hex::{is_lower_hex, push_hex};
+pub use hex::push_hex;
 #[doc(hidden)]
 pub use lanes::raw;

@@ -115,7 +115,7 @@ impl Differences {
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
-pub fn differences(
+pub fn diff_digests(
     old: impl Iterator<Item = FileDigests>,
     new: impl Iterator<Item = FileDigests>,
 ) -> Result<Differences, Incomparable> {
@@ -204,10 +204,10 @@ mod tests {
 
     fn compared(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
         let (mut old, mut new) = (items(old), items(new));
-        let sorted = differences(old.clone().into_iter(), new.clone().into_iter()).unwrap();
+        let sorted = diff_digests(old.clone().into_iter(), new.clone().into_iter()).unwrap();
         old.reverse();
         new.reverse();
-        let reversed = differences(old.into_iter(), new.into_iter()).unwrap();
+        let reversed = diff_digests(old.into_iter(), new.into_iter()).unwrap();
         assert!(
             sorted.changes().eq(reversed.changes()),
             "order must not matter"
@@ -255,7 +255,7 @@ mod tests {
     fn a_move_needs_every_digest_that_both_sides_know() {
         let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
         let both = |path, content| lines(path, &[(weak, "same"), (strong, content)]);
-        let got = differences(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
+        let got = diff_digests(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
         assert_eq!(
             all(&got),
             [DiffEntry::Removed(b"x"), DiffEntry::Added(b"y")]
@@ -268,7 +268,7 @@ mod tests {
                 old.reverse();
                 new.reverse();
             }
-            let got = differences(old.into_iter(), new.into_iter()).unwrap();
+            let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"b",
@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(all(&got), [DiffEntry::Added(b"a"), moved]);
         }
         // One digest is enough where the other side knows no other.
-        let got = differences(
+        let got = diff_digests(
             both("x", "1").into_iter(),
             lines("y", &[(weak, "same")]).into_iter(),
         );
@@ -297,7 +297,7 @@ mod tests {
         for order in [[weak, strong], [strong, weak]] {
             let gone = lines("x", &order.map(|algorithm| (algorithm, "1")));
             let old = [kept.concat(), gone].concat();
-            let got = differences(old.into_iter(), kept.concat().into_iter()).unwrap();
+            let got = diff_digests(old.into_iter(), kept.concat().into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"a",
@@ -425,18 +425,18 @@ mod tests {
         };
         let old = [record(Algorithm::Md5), record(Algorithm::Sha256)];
         let new = [record(Algorithm::Sha256)];
-        let got = differences(old.into_iter(), new.into_iter()).unwrap();
+        let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
         assert_eq!((got.changes().len(), got.same()), (0, 1));
         let old = [record(Algorithm::Md5)];
         let new = [record(Algorithm::Sha256)];
-        let error = differences(old.into_iter(), new.into_iter()).unwrap_err();
+        let error = diff_digests(old.into_iter(), new.into_iter()).unwrap_err();
         assert_eq!(error.path, b"p");
         // Without a path in common nothing would be known of any content either.
         let other = FileDigests {
             path: b"q".to_vec(),
             ..record(Algorithm::Sha256)
         };
-        let error = differences([record(Algorithm::Md5)].into_iter(), [other].into_iter());
+        let error = diff_digests([record(Algorithm::Md5)].into_iter(), [other].into_iter());
         assert_eq!(error.unwrap_err().path, b"p");
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a line says of a file or a directory just what is known of it. Nearly all do where a
 //! tree is held against its manifest, and to find that out takes less than to take a line apart.
 
-use bc_digest::is_lower_hex;
+use bc_digest::Digest;
 
 use super::entry::{Kind, Meta};
 use super::header::Header;
@@ -123,7 +123,7 @@ impl Matcher {
             }
             if expected.kind == Kind::File {
                 rest.literal(b",\"digest\":")?;
-                is_lower_hex(rest.digits_of_digest(self.digest_len)?).then_some(())?;
+                Digest::is_lower_hex(rest.digits_of_digest(self.digest_len)?).then_some(())?;
             }
             if rest.begins(b",\"verified_at\":") {
                 self.time(&mut rest)?;
@@ -184,7 +184,6 @@ mod tests {
     use super::super::entry::Entry;
     use super::super::parse::{Parsed, parse};
     use super::*;
-    use bc_digest::Digest;
     use proptest::prelude::*;
 
     fn matcher() -> Matcher {
