@@ -245,9 +245,8 @@ impl<'a> Comparison<'a> {
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
         let mut change = Change::new(Class::Unreadable, path, old.kind);
+        change.reason = Some(judge::describe_above(failure, above));
         change.fail(above, Some(failure));
-        let why = judge::describe(failure);
-        change.reason = Some(format!("in {}: {why}", bc_fs::escape(above)));
         self.report(change)
     }
 

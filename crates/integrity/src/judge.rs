@@ -126,6 +126,11 @@ pub(crate) fn describe(error: &Failure) -> String {
     format!("{}: {}", error.op, error.message)
 }
 
+/// The same of a directory above the path it is said of.
+pub(crate) fn describe_above(error: &Failure, above: &[u8]) -> String {
+    format!("in {}: {}", bc_fs::escape(above), describe(error))
+}
+
 /// What the ctimes of a damaged file say.
 pub(crate) fn ctime_hint(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Ctime {
     match (old.ctime_ns, new.ctime_ns) {
