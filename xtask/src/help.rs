@@ -27,7 +27,8 @@ cargo xtask COMMAND
   filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
       bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
   tidy
-      licences, layout, dependency direction, circles, file length, unsafe, leftovers
+      licences (ours, and whether those of others go with them), layout, dependency direction,
+      circles, file length, unsafe, leftovers
   circles
       the files of a package that lean on each other in a circle, with the lines that close it
   sanitize [address|thread]
@@ -42,9 +43,11 @@ cargo xtask COMMAND
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
-  dist [--dir D] [--static]
-      the release binary, manual pages and shell completions; a Debian package where cargo-deb
-      is installed; --static: a binary without shared libraries, too
+  dist [--dir D] [--static] [--symbols] [--tag vN.N.N]
+      what a release is made of: the program, manual pages and completions; a tarball, a Debian
+      package where dpkg-deb is installed (checked by lintian where that is), and SHA256SUMS.
+      --static: build the tarball's program even where a plain build is not static;
+      --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
   api [--baseline REV]
       the libraries' public API: no types of other crates, each name in one of ours
       (cargo-public-api); compared with that of a commit (cargo-semver-checks)

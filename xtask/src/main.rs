@@ -15,6 +15,7 @@ mod floor;
 mod gnu;
 mod help;
 mod isa;
+mod licences;
 mod median;
 mod package;
 mod perf_mode;

@@ -399,7 +399,7 @@ mod tests {
         ]);
         let part = [items(&[("a", "1")]), vec![unread("d"), unread("z")]].concat();
         let told = |old: &[FileDigests], new: &[FileDigests]| {
-            let got = diff(old.iter().cloned(), new.iter().cloned()).unwrap();
+            let got = diff_digests(old.iter().cloned(), new.iter().cloned()).unwrap();
             let words = got.changes().map(|change| format!("{change:?}"));
             (words.collect::<Vec<_>>(), got.same())
         };
