@@ -36,6 +36,7 @@ mod report;
 mod run;
 mod signals;
 mod style;
+mod usage;
 
 use std::process::ExitCode;
 
