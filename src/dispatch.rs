@@ -188,8 +188,8 @@ fn overview_text(called: &str) -> String {
          --list      Names of the applets\n  \
          --version   Version, CPU features, readers\n  \
          --describe  The whole command tree as JSON\n  \
-         --generate=man|complete-bash|complete-zsh|complete-fish\n              \
-         Manual pages or completions; with --output=DIR, into DIR\n\n";
+         --generate=WHAT\n              \
+         Manual pages (man) or completions (complete-bash, -zsh, -fish)\n\n";
     text + &format!("`{called} hash --help` explains an applet and gives examples.\n")
 }
 

@@ -1,5 +1,6 @@
 //! Help and wrong usage, as a terminal shows them.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -70,6 +71,7 @@ fn without_dashes(error: &mut clap::Error) {
 /// Prints a help text to stderr.
 pub fn say_help(text: &str) {
     let (_, color) = style();
+    let text = fitted(text, std::io::stderr().is_terminal());
     let shown = text.lines().map(|line| {
         let (indent, strong, plain) = help_line(line);
         format!(
@@ -80,43 +82,64 @@ pub fn say_help(text: &str) {
     write_stderr(&shown.collect::<String>());
 }
 
+/// The text as it is; for a terminal, in lines that it has room for.
+fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
+    match terminal {
+        true => wrapped(text, 0, crate::progress::width()).into(),
+        false => text.into(),
+    }
+}
+
 /// The text in lines of at most `width` columns, broken at blanks; its first line begins in column
 /// `begun`.
 fn wrapped(text: &str, begun: usize, width: usize) -> String {
     let mut wrapped = String::new();
     for (nth, line) in text.lines().enumerate() {
         let mut column = if nth == 0 { begun } else { 0 };
+        let (further, mut blank) = (hang(line, width), true);
         for (nth, word) in line.split(' ').enumerate() {
             let length = word.chars().count();
-            let breaks = nth > 0 && column + 1 + length > width;
-            wrapped.push_str(match (nth, breaks) {
-                (0, _) => "",
-                (_, true) => "\n  ",
-                (_, false) => " ",
-            });
+            let breaks = !blank && length > 0 && column + 1 + length > width;
+            if breaks {
+                wrapped.truncate(wrapped.trim_end_matches(' ').len());
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', further));
+                column = further;
+            } else if nth > 0 {
+                wrapped.push(' ');
+                column += 1;
+            }
             wrapped.push_str(word);
-            column = length
-                + match (nth, breaks) {
-                    (_, true) => 2,
-                    (0, _) => column,
-                    _ => column + 1,
-                };
+            column += length;
+            blank &= length == 0;
         }
         wrapped.push('\n');
     }
     wrapped
 }
 
+/// Where a line goes on that has no room: below the explanation, if it has one in a column.
+fn hang(line: &str, width: usize) -> usize {
+    let indent = line.len() - line.trim_start().len();
+    let name = line[indent..].find("  ").map(|at| indent + at);
+    match name.filter(|_| indent > 0) {
+        Some(name) if name < width / 2 => line.len() - line[name..].trim_start().len(),
+        _ => indent.max(2),
+    }
+}
+
 /// Prints a help text to stdout, what can be typed in another weight than what explains it.
 pub fn print_help(text: &str) -> Exit {
     print_by(|out| {
-        text.lines().try_for_each(|line| {
-            let (indent, strong, plain) = help_line(line);
-            out.write_all(indent.as_bytes())?;
-            out.paint(Meaning::Strong, strong.as_bytes())?;
-            out.write_all(plain.as_bytes())?;
-            out.write_all(b"\n")
-        })
+        fitted(text, out.is_terminal())
+            .lines()
+            .try_for_each(|line| {
+                let (indent, strong, plain) = help_line(line);
+                out.write_all(indent.as_bytes())?;
+                out.paint(Meaning::Strong, strong.as_bytes())?;
+                out.write_all(plain.as_bytes())?;
+                out.write_all(b"\n")
+            })
     })
 }
 
@@ -138,4 +161,22 @@ fn help_line(line: &str) -> (&str, &str, &str) {
     };
     let (strong, plain) = rest.split_at(strong);
     (&line[..indent], strong, plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_go_on_below_what_they_explain() {
+        let text =
+            "Names:\n  a     one two three\n  --a-very-long-name  what it does\nfour five six\n";
+        let shown = "Names:\n  a     one two\n        three\n  --a-very-long-name\n  what it does\n\
+                     four five six\n";
+        assert_eq!(wrapped(text, 0, 18), shown);
+        assert_eq!(
+            wrapped("six words in a short line", 7, 16),
+            "six words\n  in a short\n  line\n"
+        );
+    }
 }

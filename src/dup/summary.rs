@@ -26,7 +26,7 @@ pub fn text(found: &Found) -> String {
     );
     let seconds = stats.times.map(|time| time.as_secs_f64());
     text += &format!(
-        "time               {:>12}  sizes {:.3}, first bytes {:.3}, whole files {:.3}\n",
+        "time               {:>12}  sizes {:.3}, first bytes {:.3}, whole {:.3}\n",
         format!("{:.3} s", seconds.iter().sum::<f64>()),
         seconds[0],
         seconds[1],

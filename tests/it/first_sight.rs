@@ -36,6 +36,22 @@ fn the_overview_fits_and_says_once_what_it_is_not() {
 }
 
 #[test]
+fn a_narrow_terminal_tears_no_word_apart() {
+    let t = TestTree::new();
+    let text = shown(&t, 50, "--help");
+    let mut lines = text.lines();
+    assert!(lines.all(|line| line.chars().count() < 50), "{text}");
+    for word in ["manifests", "calculator", "completions", "integrity"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    // What a name stands for goes on in its column.
+    assert!(
+        text.contains("\n              their space safely\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_there_is_to_choose_from_is_no_error() {
     let t = TestTree::new();
     let out = t

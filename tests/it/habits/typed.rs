@@ -232,7 +232,7 @@ dup group --no-ignore --hidden dir
 dup group f g --depth 0
 dup group . --name *.jpg *.png
 dup group --stdin --depth 0
-dup group . -L --path /home/** => bc dup --follow-symlinks '--include=/home/**' .
+dup group . -L --path /srv/** => bc dup --follow-symlinks '--include=/srv/**' .
 dup group . --exclude /dev/** /proc/**
 dup group dir orig --match-links
 dup group --cache dir orig
