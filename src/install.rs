@@ -15,6 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::report;
+use crate::usage;
 
 /// Make links named bchash, bcdup ... to this binary
 ///
@@ -24,9 +25,11 @@ use crate::report;
     name = "install",
     bin_name = "bc install",
     max_term_width = 100,
-    after_help = "Examples:\n  bc install --mkdir ~/.local/bin\n  bc install --hard /usr/local/bin\n  \
-                  bc install --gnu ~/.local/bin       sha256sum, cksum, b3sum ... are bit-crafts from here on\n  \
-                  bc install --remove ~/.local/bin"
+    after_help = "Examples:\n  \
+                  bc install --mkdir ~/.local/bin   bchash, bcdup and the others\n  \
+                  bc install --hard /usr/local/bin  hard links to this program\n  \
+                  bc install --gnu ~/.local/bin     sha256sum, cksum, b3sum and so on\n  \
+                  bc install --remove ~/.local/bin  none of them any more"
 )]
 struct Args {
     /// Symbolic links (the default)
@@ -72,7 +75,7 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
         .and_then(|matches| Args::from_arg_matches(&matches));
     let args = match parsed {
         Ok(args) => args,
-        Err(error) => return report::usage(error),
+        Err(error) => return usage::print(error),
     };
     let binary = match std::env::current_exe() {
         Ok(path) => path,

@@ -38,6 +38,7 @@ mod report;
 mod run;
 mod signals;
 mod style;
+mod usage;
 
 use std::process::ExitCode;
 

@@ -4,12 +4,10 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::safe;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Choice, Common, LogFormat};
 use crate::diagnostic::Diagnostic;
@@ -186,7 +184,8 @@ fn set_style(format: LogFormat, color: Choice) {
     }
 }
 
-fn style() -> (LogFormat, bool) {
+/// Format and colour of what is said before there is a [`Report`].
+pub fn style() -> (LogFormat, bool) {
     let style = FATAL.lock();
     let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);
     (format, colored(color, std::io::stderr().is_terminal()))
@@ -205,49 +204,6 @@ pub fn fatal_on_stdout(applet: &str, what: impl Into<Diagnostic>) -> Exit {
     // Nobody is left to tell if that fails.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Exit::Fatal
-}
-
-/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
-pub fn usage(mut error: clap::Error) -> Exit {
-    without_dashes(&mut error);
-    let mut text = error.render().to_string();
-    if !error.use_stderr() {
-        // Between options clap puts lines of blanks.
-        let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
-        return print_help(&lines.collect::<String>());
-    }
-    // The message has lines of its own; those in an argument must not look like them.
-    for (_, value) in error.context() {
-        let arguments = match value {
-            ContextValue::String(argument) => std::slice::from_ref(argument),
-            ContextValue::Strings(arguments) => arguments,
-            _ => &[],
-        };
-        for argument in arguments.iter().filter(|a| a.contains('\n')) {
-            text = text.replace(argument, &safe::line(argument));
-        }
-    }
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let (format, color) = style();
-    if format == LogFormat::Json {
-        return fatal("bc", text.trim_end());
-    }
-    let error = painted(color, Meaning::Bad, "error:");
-    write_stderr(&format!("{error} {}", safe::lines(text)));
-    Exit::Fatal
-}
-
-/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
-/// before it is only good where there is such a path.
-fn without_dashes(error: &mut clap::Error) {
-    let path = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(argument)) => Path::new(argument),
-        _ => return,
-    };
-    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-    if is_unknown && path.symlink_metadata().is_err() {
-        error.remove(ContextKind::Suggested);
-    }
 }
 
 /// Prints a warning outside of a [`Report`].
@@ -275,34 +231,8 @@ pub fn print(text: &str) -> Exit {
     print_by(|out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a help text to stdout, what can be typed in another weight than what explains it.
-pub fn print_help(text: &str) -> Exit {
-    print_by(|out| text.lines().try_for_each(|line| help_line(out, line)))
-}
-
-fn help_line(out: &mut Output, line: &str) -> std::io::Result<()> {
-    let indent = line.len() - line.trim_start().len();
-    let rest = &line[indent..];
-    let is_heading = indent == 0 && rest.ends_with(':');
-    // An explanation stands in its own column, or on a line of its own.
-    let is_typed = rest.starts_with('-') || (indent == 2 && rest.contains("  "));
-    let strong = if is_heading {
-        rest.len()
-    } else if line.starts_with("Usage:") {
-        "Usage:".len()
-    } else if is_typed && (2..10).contains(&indent) {
-        rest.find("  ").unwrap_or(rest.len())
-    } else {
-        0
-    };
-    let (strong, plain) = rest.split_at(strong);
-    out.write_all(&line.as_bytes()[..indent])?;
-    out.paint(Meaning::Strong, strong.as_bytes())?;
-    out.write_all(plain.as_bytes())?;
-    out.write_all(b"\n")
-}
-
-fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
+/// Prints to stdout by what `write` does.
+pub fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
     let color = FATAL.lock().map_or(Choice::Never, |style| style.1);
     let mut out = match Output::open(None) {
         Ok(out) => out.colors(color),
@@ -317,6 +247,6 @@ fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
 
 /// One write per line, so that lines of several processes do not mix; nobody
 /// is left to tell if stderr itself is broken.
-fn write_stderr(line: &str) {
+pub fn write_stderr(line: &str) {
     let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

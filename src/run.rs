@@ -231,7 +231,10 @@ impl Session {
                 bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
-                return Err(self.fatal("no PATH given; see --help, or try '.' for this directory"));
+                let applet = self.report.applet();
+                return Err(self.fatal(&format!(
+                    "no PATH given; see --help, or for this directory use: bc {applet} ."
+                )));
             }
             // To ask for the CPUs and quotas costs more than to look at a few plain files.
             None => bc_walk::walk_with(roots, options, || self.walk_workers(), &self.cancel),

@@ -39,7 +39,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::report::usage(error),
+        Err(error) => return crate::usage::print(error),
     };
     let exit = match &cli.command {
         DupCommand::Scan(args) => run::scan(args),

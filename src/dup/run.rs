@@ -21,6 +21,10 @@ use super::{html, journals, question, references, saved, summary, terminal};
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.search.cache.as_deref());
+    // Among many paths the file that is written is left out; alone it was meant to be read.
+    if let [only] = &*args.paths {
+        read.push(only);
+    }
     let target = args.output.as_deref();
     let session = Session::start("dup", "scan", &args.common, &read, target)?;
     let output = Output::open(target).map_err(|text| session.fatal(&text))?;
@@ -31,10 +35,11 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
     let found = search(&session, plan)?;
     let closing = terminal::closing(&found, &args.paths);
+    let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
         match args.format {
             Format::Report(ReportFormat::Text) if output.is_terminal() => {
-                terminal::groups(&found, output)
+                terminal::groups(&found, output, is_more_said)
             }
             Format::Report(format) => output::report(&found.report(), format, output),
             Format::Html => html::page(&found.report()).write(output),
@@ -49,7 +54,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
-    end_search(session, &found, output, None, |output| {
+    end_search(session, &found, output, Vec::new(), |output| {
         output.write_all(summary::text(&found).as_bytes())
     })
 }
@@ -59,7 +64,7 @@ fn end_search(
     session: Session,
     found: &Found,
     mut output: Output,
-    closing: Option<String>,
+    closing: Vec<String>,
     write: impl FnOnce(&mut Output) -> std::io::Result<()>,
 ) -> Outcome<Exit> {
     if session.cancel.is_cancelled() {
@@ -70,8 +75,8 @@ fn end_search(
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
     };
-    if let Some(text) = closing {
-        session.report.summary(&text);
+    for line in closing {
+        session.report.summary(&line);
     }
     Ok(output::end_search(session, &found.scan, exit))
 }

@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::names::Names;
 use crate::output::Output;
 use crate::report;
+use crate::usage;
 
 /// Is this argument the option?
 pub fn is_asked(first: Option<&OsString>) -> bool {
@@ -45,7 +46,7 @@ pub fn run(names: &Names, args: &[OsString]) -> Exit {
     let argv = std::iter::once(names.program().into()).chain(args.iter().cloned());
     let args = match Args::try_parse_from(argv) {
         Ok(args) => args,
-        Err(error) => return report::usage(error),
+        Err(error) => return usage::print(error),
     };
     let done = match args.generate {
         What::Man => return pages(names, &args),

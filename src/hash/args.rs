@@ -115,7 +115,7 @@ pub struct HashArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Files and directories; '-' is standard input, and so is a pipe or a file behind it if none is named
+    /// Files and directories; '-' is standard input, which is also read if none is named and it is no terminal
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub struct CheckArgs {
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Manifests; '-' is standard input, and so is a pipe or a file behind it if none is named
+    /// Manifests; '-' is standard input, which is also read if none is named and it is no terminal
     #[arg(value_name = "MANIFEST")]
     pub manifests: Vec<OsString>,
     #[command(flatten)]

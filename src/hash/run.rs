@@ -19,7 +19,11 @@ use crate::progress::Display;
 use crate::run::{Outcome, Session};
 
 pub fn run(args: &HashArgs) -> Outcome<Exit> {
-    let read = args.walk.inputs();
+    let mut read = args.walk.inputs();
+    // Among many paths the file that is written is left out; alone it was meant to be read.
+    if let [only] = &*args.paths {
+        read.push(only);
+    }
     let mut session = Session::start("hash", "hash", &args.common, &read, args.output.as_deref())?;
     let plan = Plan::new(args).map_err(|text| session.fatal(&text))?;
     let mut output = open(args, &plan, &session)?;

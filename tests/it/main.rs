@@ -33,6 +33,7 @@ mod equal_numbers;
 mod every_option;
 mod examples;
 mod file_systems;
+mod first_sight;
 mod foreign_files;
 mod freed_space;
 mod fresh;

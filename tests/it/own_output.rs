@@ -83,7 +83,7 @@ fn a_search_does_not_find_its_own_report() {
         );
     }
     sh(&t, "\"$BC\" dup summary --min-size=0 . > sub/OUT");
-    assert!(read(&t, "sub/OUT").contains("\nfiles                     2 "));
+    assert!(read(&t, "sub/OUT").contains("\nfiles searched                2 "));
     sh(
         &t,
         "\"$BC\" hash a empty > sums; \"$BC\" hash check --unlisted --base=. sums > sub/OUT",

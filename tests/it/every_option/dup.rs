@@ -53,7 +53,7 @@ pub const CASES: &[Case] = &[
         g.bc("dup summary --algorithm=md5 d").code(2);
         g.bc("dup summary --algorithm=blake3 d")
             .code(0)
-            .stdout_has("duplicates                5");
+            .stdout_has("duplicates                    5");
     }),
     ("dup summary", "verify-bytes", |g| {
         let read = |options| g.metric(&format!("dup summary {options} d"), "read_bytes");
