@@ -232,7 +232,7 @@ impl Session {
             }
             None if roots.is_empty() => {
                 let applet = self.report.applet();
-                return Err(self.fatal(&format!(
+                return Err(self.fatal(format!(
                     "no PATH given; see --help, or for this directory use: bc {applet} ."
                 )));
             }
