@@ -100,8 +100,12 @@ struct Files {
 
 impl Files {
     fn look_up(jobs: &[Job], setup: &Setup) -> Result<Files, Stop> {
-        let named = jobs.iter().map(|job| job.path.clone());
-        let paths = named.filter(|path| path != b"-").collect();
+        let is_stdin = |index: &usize| jobs[*index].path == b"-";
+        let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
+        let paths = named
+            .iter()
+            .map(|index| jobs[*index].path.clone())
+            .collect();
         let options = bc_walk::WalkOptions {
             metadata: bc_walk::Metadata::Basic,
             spellings: bc_walk::Spellings::Each,
@@ -109,26 +113,16 @@ impl Files {
         };
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
             .map_err(|panic| Stop::Fatal(panic.to_string()))?;
-        let mut kinds: HashMap<&[u8], Kind> = HashMap::with_capacity(jobs.len());
-        let paths = jobs.iter().map(|job| (job.path.as_slice(), Kind::Failing));
-        kinds.extend(paths);
-        kinds.insert(b"-", Kind::Special);
-        let mut path = Vec::new();
+        let mut of_jobs = vec![Kind::Failing; jobs.len()];
+        for index in stdin {
+            of_jobs[index] = Kind::Special;
+        }
         for entry in listing.ids() {
-            path.clear();
-            listing.write_path(entry, &mut path);
-            if let Some(kind) = kinds.get_mut(path.as_slice()) {
-                *kind = Kind::Regular(entry);
-            }
+            of_jobs[named[listing.root(entry)]] = Kind::Regular(entry);
         }
-        for error in listing.errors() {
-            if error.kind() == ErrorKind::NotRegular
-                && let Some(kind) = kinds.get_mut(error.path())
-            {
-                *kind = Kind::Special;
-            }
-        }
-        let of_jobs = jobs.iter().map(|job| kinds[job.path.as_slice()]).collect();
+        let left = |index: &usize| of_jobs[*index] == Kind::Failing;
+        let left: Vec<usize> = named.into_iter().filter(left).collect();
+        repeated_or_special(jobs, &listing, &left, &mut of_jobs);
         Ok(Files { listing, of_jobs })
     }
 
@@ -138,6 +132,33 @@ impl Files {
             Kind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
             _ => false,
         }
+    }
+}
+
+/// Finds out about those that are `left`: what is listed under the first job that names it, and what
+/// is not listed because it is no regular file.
+fn repeated_or_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
+    if left.is_empty() {
+        return;
+    }
+    let path = |index: &usize| jobs[*index].path.as_slice();
+    let mut kinds: HashMap<&[u8], Kind> = left.iter().map(|at| (path(at), Kind::Failing)).collect();
+    for error in listing.errors() {
+        if error.kind() == ErrorKind::NotRegular
+            && let Some(kind) = kinds.get_mut(error.path())
+        {
+            *kind = Kind::Special;
+        }
+    }
+    for (job, found) in jobs.iter().zip(of_jobs.iter()) {
+        if let Kind::Regular(_) = found
+            && let Some(kind) = kinds.get_mut(job.path.as_slice())
+        {
+            *kind = *found;
+        }
+    }
+    for index in left {
+        of_jobs[*index] = kinds[path(index)];
     }
 }
 
@@ -213,15 +234,20 @@ fn in_lanes(
     setup: &Setup,
     board: &Board<'_>,
 ) -> Result<(), Stop> {
-    let mut jobs_of: HashMap<EntryId, Vec<usize>> = HashMap::new();
-    let mut order = Vec::new();
+    let mut jobs_of = JobsOf {
+        first: vec![None; files.listing.len()],
+        others: HashMap::new(),
+    };
+    let mut order = Vec::with_capacity(indices.len());
     for index in indices {
         if let Kind::Regular(entry) = files.of_jobs[index] {
-            let same = jobs_of.entry(entry).or_default();
-            if same.is_empty() {
-                order.push(entry);
+            match &mut jobs_of.first[entry.0 as usize] {
+                Some(_) => jobs_of.others.entry(entry).or_default().push(index),
+                none => {
+                    *none = Some(index as u32);
+                    order.push(entry);
+                }
             }
-            same.push(index);
         }
     }
     if order.is_empty() {
@@ -247,10 +273,17 @@ fn in_lanes(
     Ok(())
 }
 
+/// The jobs in hand that want a file's digest: nearly always there is one.
+struct JobsOf {
+    /// By entry, of which there are fewer than 2^32, and of jobs too.
+    first: Vec<Option<u32>>,
+    others: HashMap<EntryId, Vec<usize>>,
+}
+
 /// A worker's way to the board.
 struct Collector<'c, 'b> {
     board: &'c Board<'b>,
-    jobs_of: &'c HashMap<EntryId, Vec<usize>>,
+    jobs_of: &'c JobsOf,
 }
 
 impl DigestSink for Collector<'_, '_> {
@@ -262,8 +295,10 @@ impl DigestSink for Collector<'_, '_> {
             }),
             Err(_) => None,
         };
-        for index in self.jobs_of.get(&entry).into_iter().flatten() {
-            self.board.put(*index, hashed);
+        let first = self.jobs_of.first[entry.0 as usize].map(|index| index as usize);
+        let others = self.jobs_of.others.get(&entry).into_iter().flatten();
+        for index in first.into_iter().chain(others.copied()) {
+            self.board.put(index, hashed);
         }
         self.board.advance();
     }
