@@ -33,6 +33,7 @@ mod panics;
 mod patient;
 mod progress;
 mod report;
+mod resume;
 mod run;
 mod signals;
 mod style;
