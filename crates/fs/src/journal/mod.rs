@@ -15,6 +15,7 @@
 //!   record, since each has a checksum.
 //! - A file that is not a journal of this user's is neither changed nor renamed nor removed.
 
+mod file;
 mod key;
 mod owner;
 mod record;
@@ -23,9 +24,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::place::Place;
@@ -34,6 +35,7 @@ pub use key::Key;
 pub use owner::{FLAGS, Locked, NotOurs, check};
 pub use record::{LONGEST, Record, Records, View, push};
 
+use file::Look;
 use record::{HEAD, MAGIC, Seed};
 
 /// How many journals may have been set aside beside each other.
@@ -67,15 +69,13 @@ impl Journal {
     /// # Errors
     /// Of reading it.
     pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
-        let file = match held(place)? {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(Found::Nothing),
-            Err(found) => return Ok(found),
+        let file = match file::look(place)? {
+            Look::File(file) => file,
+            Look::Nothing | Look::Stub(_) => return Ok(Found::Nothing),
+            Look::Busy => return Ok(Found::Busy),
+            Look::Foreign(why) => return Ok(Found::Foreign(why)),
         };
         let foreign = |why: &str| Ok(Found::Foreign(why.to_owned()));
-        if is_stub(&file)? {
-            return Ok(Found::Nothing);
-        }
         let length = file.metadata()?.len();
         let mut head = [0; HEAD as usize];
         if length < HEAD {
@@ -111,13 +111,11 @@ impl Journal {
     /// made would not be this user's alone, as on file systems without owners; others of creating,
     /// writing and syncing, after which the name is free again.
     pub fn create(place: Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
-        let file = match held(&place)? {
-            Ok(Some(file)) if is_stub(&file)? => file,
-            Ok(None) => new_file(&place)?,
-            Ok(Some(_)) | Err(Found::Foreign(_)) => {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            Err(_) => return Err(io::ErrorKind::WouldBlock.into()),
+        let file = match file::look(&place)? {
+            Look::Nothing => file::create(&place)?,
+            Look::Stub(file) => file,
+            Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
+            Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
         };
         let nonce = key::random()?;
         let mut journal = Journal {
@@ -242,67 +240,6 @@ impl View {
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fdatasync(self.file.as_fd())?)
     }
-}
-
-/// The file at `place`, held, if it is this user's alone; `Ok(None)` if there is none.
-fn held(place: &Place) -> io::Result<Result<Option<Locked>, Found>> {
-    let foreign = |why: String| Ok(Err(Found::Foreign(why)));
-    // Before it is opened: for a device that alone can be an order.
-    match place.existing() {
-        Ok(None) => return Ok(Ok(None)),
-        Ok(Some(stat)) => match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {}
-            FileType::Symlink => return foreign("a symbolic link".to_owned()),
-            _ => return foreign(NotOurs::NotRegular.to_string()),
-        },
-        Err(error) => return foreign(error.to_string()),
-    }
-    let file = match place.open(place.name(), OFlags::RDWR | FLAGS) {
-        Ok(file) => File::from(file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
-        Err(error) => return foreign(format!("open: {error}")),
-    };
-    if let Err(why) = check(&file)? {
-        return foreign(why.to_string());
-    }
-    if file.metadata()?.nlink() != 1 {
-        return foreign("has several names".to_owned());
-    }
-    match Locked::new(file, false) {
-        // Between the look and the lock its writer may have ended and removed it.
-        Ok(file) if place.means(&file) => Ok(Ok(Some(file))),
-        Ok(_) => Ok(Err(Found::Busy)),
-        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => Ok(Err(Found::Busy)),
-        Err((error, _)) => foreign(format!("lock: {error}")),
-    }
-}
-
-/// A new file at `place`, held.
-fn new_file(place: &Place) -> io::Result<Locked> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o600);
-    let file = rustix::fs::openat(place.directory(), place.name(), flags, mode).map(File::from)?;
-    let unlink = || {
-        let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
-    };
-    if let Err(why) = check(&file)? {
-        unlink();
-        let text = why.to_string();
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-    }
-    Locked::new(file, false).map_err(|(error, _)| {
-        if error.kind() != io::ErrorKind::WouldBlock {
-            unlink();
-        }
-        error
-    })
-}
-
-/// What a run left that was killed between the making of its journal and the first byte. Others
-/// make no empty files that only their owner may read.
-fn is_stub(file: &File) -> io::Result<bool> {
-    let meta = file.metadata()?;
-    Ok(meta.len() == 0 && meta.mode() & 0o7777 == 0o600)
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl<'a> Records<'a> {
     ///
     /// # Errors
     /// Of reading the file.
-    pub fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+    pub fn next_record(&mut self) -> io::Result<Option<Record<'_>>> {
         if self.seed.whole(&self.buffer[self.used..]).is_none() {
             self.fill()?;
         }

@@ -1,10 +1,11 @@
 //! Whose a journal is, and what of it is believed.
 
 use super::*;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use rustix::fs::{FileType, Mode};
 use tempfile::TempDir;
 
 struct Ground {
@@ -75,7 +76,7 @@ fn piece(bodies: &[&[u8]]) -> Vec<u8> {
 fn bodies(journal: &Journal) -> (Vec<Vec<u8>>, u64) {
     let mut records = journal.records();
     let mut all = Vec::new();
-    while let Some(record) = records.next().unwrap() {
+    while let Some(record) = records.next_record().unwrap() {
         all.push(record.body.to_vec());
     }
     (all, records.end())

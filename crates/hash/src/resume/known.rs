@@ -68,12 +68,12 @@ pub(super) fn load(
         boot,
     };
     let mut records = journal.records();
-    let first = records.next()?.filter(|record| record.kind == JOB);
+    let first = records.next_record()?.filter(|record| record.kind == JOB);
     let Some((created_at, job)) = first.and_then(|first| record::job(first.body)) else {
         return Ok(None);
     };
     let mut count = 0_u64;
-    while let Some(record) = records.next()? {
+    while let Some(record) = records.next_record()? {
         known.add(&record);
         count += 1;
         if count.is_multiple_of(STEP) && cancel.is_cancelled() {

@@ -160,7 +160,10 @@ impl Log {
                 early.extend_from_slice(piece);
                 let begun = site.begin(&early).map(Open::new);
                 let begun = begun.map(|open| *state = State::Open(open));
-                begun.map_err(|error| format!("create: {error}"))
+                begun.map_err(|error| match error.kind() {
+                    io::ErrorKind::WouldBlock => "another run is writing it".to_owned(),
+                    _ => format!("create: {error}"),
+                })
             }
             State::Open(mut open) => {
                 let written = open.journal.append(piece);

@@ -18,16 +18,12 @@ mod job;
 mod keeper;
 mod known;
 mod log;
+mod options;
 mod record;
 
-use std::ffi::OsString;
-use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use bc_digest::Algorithm;
 use bc_fs::journal::{Found, Journal, LONGEST};
-use bc_fs::place::Place;
 use bc_pool::Cancel;
 use bc_walk::OwnFile;
 
@@ -38,112 +34,7 @@ use log::{Log, Site};
 pub use job::Job;
 pub(crate) use keeper::Keeper;
 pub use log::Tell;
-
-/// What is to become of the journal of an earlier run.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Earlier {
-    /// It gets another name.
-    #[default]
-    SetAside,
-    /// This run goes on from it, and is refused if it cannot.
-    GoOn,
-}
-
-/// How eagerly a run is recorded.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// A run that takes less time leaves no journal. One that is to go on from an earlier one, be
-    /// there one or not, is recorded from its beginning.
-    pub after: Duration,
-    /// How long a worker that finishes files keeps their records to itself: as much is lost if the
-    /// process is killed.
-    pub every: Duration,
-    /// Bytes of records that a worker keeps to itself at most, but for one.
-    pub piece: usize,
-    /// Bytes of records of the time before `after`; the files beyond are read again.
-    pub early: usize,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace {
-            after: Duration::from_secs(10),
-            every: Duration::from_secs(1),
-            piece: 64 << 10,
-            early: 4 << 20,
-        }
-    }
-}
-
-/// What it takes to record a run.
-pub struct ResumeOptions {
-    /// Where the journal is, or will be.
-    pub place: Place,
-    /// The directory of the user's [key](bc_fs::journal::Key); `None` if the user has none, and then there are no
-    /// journals.
-    pub state: Option<PathBuf>,
-    /// What the run is about.
-    pub job: Job,
-    /// Digests of each file.
-    pub algorithms: Vec<Algorithm>,
-    /// What is to become of an earlier journal.
-    pub earlier: Earlier,
-    /// How eagerly.
-    pub pace: Pace,
-    /// The time now, in nanoseconds since 1970.
-    pub now: i64,
-    /// Told if no more can be recorded; the run goes on.
-    pub tell: Tell,
-}
-
-/// How a recorded run begins.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Beginning {
-    /// There is no earlier journal.
-    New,
-    /// There was one, which has this name now.
-    SetAside(OsString),
-    /// What lies there cannot be set aside, and why; this run is not recorded.
-    Without(String),
-    /// With what an earlier run has read.
-    GoesOn {
-        /// Files, in the states in which they were then.
-        files: u64,
-        /// Bytes at the end that are no whole records, of a run that was killed or of a damaged
-        /// file.
-        lost: u64,
-    },
-}
-
-/// Why a run cannot go on from the journal that is there.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused(String);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// Files that were not read, because an earlier run has read them.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Taken {
-    /// So many; of several names of one file the first.
-    pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Taken {
-    /// Adds another's.
-    pub fn merge(&mut self, other: Taken) {
-        self.files += other.files;
-        self.bytes += other.bytes;
-    }
-}
+pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
 
 /// A run that is recorded, and what an earlier one has recorded.
 #[derive(Debug)]
@@ -177,7 +68,7 @@ impl Resume {
                 let log = options.new_log();
                 return Ok((resume(log, None, now), Beginning::New));
             }
-            Err(why) if going_on => return Err(Refused(why)),
+            Err(why) if going_on => return Err(Refused::new(why)),
             Err(why) => {
                 let log = Log::off(None, options.tell);
                 return Ok((resume(log, None, now), Beginning::Without(why)));
@@ -196,13 +87,13 @@ impl Resume {
         let boot = Boot::this();
         let lengths = options.algorithms.iter().map(|a| a.digest_len()).collect();
         let loaded = known::load(&journal, lengths, boot, cancel);
-        let loaded = loaded.map_err(|error| Refused(format!("read: {error}")))?;
+        let loaded = loaded.map_err(|error| Refused::new(format!("read: {error}")))?;
         let Some(loaded) = loaded else {
             // A cancelled run ends before it could do anything with it.
             let nothing = Beginning::GoesOn { files: 0, lost: 0 };
             return match cancel.is_cancelled() {
                 true => Ok((resume(Log::off(None, options.tell), None, now), nothing)),
-                false => Err(Refused("damaged: its first record is not whole".to_owned())),
+                false => Err(Refused::new("damaged: its first record is not whole")),
             };
         };
         let Loaded {
@@ -212,7 +103,7 @@ impl Resume {
             end,
         } = loaded;
         if let Some(difference) = options.job.difference(&job) {
-            return Err(Refused(format!(
+            return Err(Refused::new(format!(
                 "of another run than this one: {difference}"
             )));
         }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use bc_digest::Digest;
+use bc_digest::{Algorithm, Digest};
 use bc_fs::journal::push;
+use bc_fs::place::Place;
 use bc_read::Plan;
 use bc_testkit::{Rng, TestTree, full_disk, left_out};
 use bc_walk::{EntryId, Error, FileStat, Listing};
@@ -86,11 +87,11 @@ impl Ground {
     }
 
     fn hash_options(&self, resume: Option<&Arc<Resume>>, workers: usize) -> HashOptions {
-        HashOptions {
-            resume: resume.cloned(),
-            workers,
-            ..HashOptions::new(self.algorithms.clone())
-        }
+        let mut options = HashOptions::new(self.algorithms.clone());
+        (options.resume, options.workers) = (resume.cloned(), workers);
+        // Whatever was written just now would be read more than once.
+        options.read.changed = bc_read::Changed::Allow;
+        options
     }
 
     /// All digests, and what of them was not read.
