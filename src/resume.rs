@@ -93,7 +93,8 @@ impl Recorded {
     }
 }
 
-/// Of a small budget only a small part is for records that are kept back.
+/// Of a small budget only a small part is for records that are kept back: too little to count, or
+/// the least budget would depend on what it is compared with.
 fn pace(session: &Session) -> Pace {
     let mut pace = Pace::default();
     if let Some(Size(budget)) = session.common.memory_budget {

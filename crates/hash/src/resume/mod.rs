@@ -120,10 +120,10 @@ impl Resume {
         self.created_at
     }
 
-    /// Bytes of memory beside the listing.
+    /// Bytes of memory for what an earlier run has recorded. The records of this one that are kept
+    /// back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each worker.
     pub fn memory(&self) -> u64 {
-        let known = self.known.as_ref().map_or(0, Known::memory);
-        known + self.pace.early as u64
+        self.known.as_ref().map_or(0, Known::memory)
     }
 
     /// The journal, for the walk to leave it out, if it is there before the walk.

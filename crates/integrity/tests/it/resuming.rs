@@ -97,8 +97,8 @@ fn whatever_changed_meanwhile_it_is_that_of_the_tree_as_it_is() {
         t.hard_link("d1/01", "name").symlink("d1", "link");
         let (first, beginning) = begin(&t);
         assert!(matches!(beginning, Beginning::New));
-        // Full before the first window is written down.
-        assert!(recorded(&t, &first, Full(200)).is_err());
+        // Full when a part of it is written down.
+        assert!(recorded(&t, &first, Full(4000)).is_err());
         let created_at = first.created_at();
         drop(first);
         for n in 0..80 {
