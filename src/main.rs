@@ -35,6 +35,7 @@ mod panics;
 mod patient;
 mod progress;
 mod report;
+mod resume;
 mod run;
 mod signals;
 mod style;

@@ -104,6 +104,18 @@ impl Output {
         self.own.clone()
     }
 
+    /// Where the journal of a run that writes a file is, beside that file: `FILE.partial`. `None` for
+    /// what is written as it comes.
+    pub fn partial(&self) -> Option<io::Result<Place>> {
+        let pending = self.pending.as_ref()?;
+        Some(pending.place().beside(".partial"))
+    }
+
+    /// The name of that, as it is shown.
+    pub fn partial_name(&self) -> String {
+        format!("{}.partial", self.name)
+    }
+
     /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it
     /// goes to.
     #[must_use]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
 use bc_fs::streams::Stream;
@@ -392,6 +392,14 @@ impl Session {
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
+}
+
+/// Nanoseconds since 1970.
+pub fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Runs `f` while somebody watches for signals, who ends the process for one.

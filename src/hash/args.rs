@@ -115,6 +115,13 @@ pub struct HashArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Go on where an interrupted run with the same --output stopped
+    ///
+    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
+    /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
+    /// again. Paths and options have to be the same. Without --resume such a journal gets another name.
+    #[arg(long, requires = "output")]
+    pub resume: bool,
     /// Files and directories; '-' is standard input, which is also read if none is named and it is no terminal
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,

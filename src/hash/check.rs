@@ -221,5 +221,6 @@ fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
         read: session.read_options(workers, width, memory)?,
         workers,
         start: session.common.threads.start(),
+        resume: None,
     })
 }

@@ -226,7 +226,8 @@ impl Writer<'_> {
         let summary = jsonl::Summary {
             files: totals.read.files + extra.map_or(0, |_| 1),
             errors: errors.len() as u64,
-            bytes: totals.read.bytes + extra.map_or(0, |s| s.size),
+            // As if nothing had been read before this run.
+            bytes: totals.read.bytes + totals.taken.bytes + extra.map_or(0, |s| s.size),
             wall_ns: (self.hashed.elapsed * 1e9) as u64,
             threads: totals.workers.max(1) as u64,
             reader: totals.read.backend.name().to_owned(),

@@ -130,6 +130,7 @@ fn matching(
             .unwrap_or_default(),
         workers: 1,
         start: bc_pool::dispatch::Start::default(),
+        resume: None,
     };
     let (verdicts, _) =
         bc_hash::check::check(&tries, &options, &session.cancel, &HashProgress::default())

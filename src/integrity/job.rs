@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::HashProgress;
@@ -146,14 +146,6 @@ pub fn until_cancelled<'a>(
 pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
     let algorithm = manifest.algorithm();
     algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
-}
-
-/// Nanoseconds since 1970.
-pub fn now() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Who writes a manifest: the host's name and the machine's id (machine-id(5)), which tells apart

@@ -12,8 +12,8 @@ use bc_integrity::{
 use bc_walk::{Entries, Metadata};
 
 use super::args::{DiffArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
-use super::job::{now, origin};
-use crate::run::{Outcome, Session};
+use super::job::origin;
+use crate::run::{Outcome, Session, now};
 
 pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
     Ok(CreateOptions {

@@ -21,6 +21,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::output::{Output, Written};
+use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
@@ -29,7 +30,11 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut plan = plan::manifest(args, &session)?;
     // The trailer's digest is that of the bytes as they are written.
     let mut output = opened(&session, file)?.fixed_json();
+    let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
+    let resume = recorded.as_ref().map(|recorded| &recorded.resume);
+    let journal = resume.and_then(|resume| resume.own_file());
+    plan.leave_out.extend(journal);
     let created = working(&session, Some(plan.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
             let path = crate::run::below(plan.root, path);
@@ -39,19 +44,32 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
             session.report.problem(what);
         };
         write_manifest(&mut output, file, |to| {
-            Ok(bc_integrity::create(&plan, work, to, on_failure)?.1)
+            let created = bc_integrity::create_recorded(&plan, resume, work, to, on_failure)?;
+            Ok(created.1)
         })
-    })?;
-    let Some(created) = created else {
+    });
+    let left = || recorded.iter().for_each(|recorded| recorded.left(&session));
+    let Some(created) = created.inspect_err(|_| left())? else {
+        left();
         return Ok(session.end(Exit::Done));
     };
     if let Err(text) = output.finish(Ok(())) {
         let exit = session.fatal(&text);
+        left();
         return Ok(session.end(exit));
     }
+    resume.into_iter().for_each(|resume| resume.done());
     tell_created(&mut session, &created);
     let exit = session.report.exit();
     Ok(session.end(exit))
+}
+
+/// Begins the journal of a run that may be interrupted, or goes on from one.
+fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Option<Recorded>> {
+    let (algorithms, roots) = ([args.algorithm], [args.root.clone()]);
+    let job = resume::job("integrity manifest", &algorithms, &roots, &args.walk);
+    let job = resume::flag(job, "--xattrs", args.xattrs);
+    resume::begin(session, output, args.resume, job, &algorithms)
 }
 
 pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {

@@ -81,6 +81,7 @@ mod outputs;
 mod own_output;
 mod prune_journals;
 mod readme_integrity;
+mod resume;
 mod servers;
 mod shapes;
 mod shapes_agree;

@@ -1,6 +1,7 @@
 //! What every command needs of files, once.
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
 //! - [`mount`] knows what each file system can be trusted with.
@@ -28,6 +29,7 @@
 pub mod atomic;
 mod escape;
 mod inode_flags;
+pub mod journal;
 pub mod lease;
 pub mod mount;
 pub mod place;

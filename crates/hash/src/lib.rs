@@ -8,6 +8,8 @@
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
 //! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
 //!
+//! A run that is recorded can be gone on from: see [`resume`].
+//!
 //! Invariants:
 //! - a file has digests or an error, never neither and never an empty digest
 //!   (unless the run was cancelled);
@@ -42,6 +44,7 @@ mod large;
 mod links;
 mod options;
 mod results;
+pub mod resume;
 
 pub use engine::{hash_listing, hash_with};
 pub use file_digests::FileDigests;

@@ -2,7 +2,8 @@
 //! compare manifests, bring one up to date. Options in, results and events
 //! out; it never prints.
 //!
-//! - [`create()`] writes the manifest of a tree to any writer.
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
+//!   an earlier run was interrupted.
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
@@ -130,7 +131,7 @@ mod update;
 mod value;
 mod verify;
 
-pub use create::{CreateOptions, Created, OnFailure, create};
+pub use create::{CreateOptions, Created, OnFailure, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
