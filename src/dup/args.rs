@@ -11,12 +11,14 @@ use bc_fs::Size;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+use super::unique::UniqueArgs;
 use crate::args::{Common, Configurable, WalkArgs};
 
 const AFTER: &str = "\
 Examples:
   bc dup DIR                                         groups of equal files, largest waste first
   bc dup summary DIR                                 how much could be freed
+  bc dup unique /media/card --reference=/srv/photos  may I wipe this card?
   bc dup prune --action=hardlink --dry-run DIR       what would be done
   bc dup prune --action=hardlink DIR                 do it
   bc dup scan --format=json --output=r.json DIR && bc dup prune --action=delete --from r.json
@@ -44,6 +46,8 @@ pub enum DupCommand {
     Scan(Box<ScanArgs>),
     /// Print counts, wasted bytes and the largest groups
     Summary(Box<SummaryArgs>),
+    /// Print what is nowhere else: may I wipe this card?
+    Unique(Box<UniqueArgs>),
     /// Replace, move or delete duplicates
     Prune(Box<PruneArgs>),
     /// Take back the steps of a journal

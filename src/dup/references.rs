@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 
+use bc_dup::manifests::Manifest;
 use bc_dup::prune::Action;
 use bc_dup::{Files, Subtrees};
 use bc_walk::{Identity, Symlinks};
@@ -27,6 +28,43 @@ pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
         };
         session.fatal(&format!("--reference={error}{hint}"))
     })
+}
+
+/// References by what they are.
+#[derive(Default)]
+pub struct Named {
+    /// Directories, and which of the references each is.
+    pub directories: Vec<OsString>,
+    pub directory_numbers: Vec<usize>,
+    /// The same, open.
+    pub opened: Subtrees,
+    /// Manifests, and which of the references each is.
+    pub manifests: Vec<Manifest>,
+    pub manifest_numbers: Vec<usize>,
+}
+
+/// Opens directories and manifests; anything else is an error.
+pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
+    let mut named = Named::default();
+    for (number, reference) in references.iter().enumerate() {
+        if std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
+            let path = reference.as_encoded_bytes();
+            let manifest = Manifest::open(path, &session.cancel)
+                .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+            let Some(manifest) = manifest else {
+                let path = bc_fs::escape(path);
+                let text = format!("--reference={path}: neither a directory nor a manifest");
+                return Err(session.fatal(&text));
+            };
+            named.manifests.push(manifest);
+            named.manifest_numbers.push(number);
+        } else {
+            named.directories.push(reference.clone());
+            named.directory_numbers.push(number);
+        }
+    }
+    named.opened = open(session, &bytes(&named.directories))?;
+    Ok(named)
 }
 
 /// Adds the references to the roots of a search, except those that are there by whatever name;

@@ -189,10 +189,7 @@ pub const TABLE: &[Habit] = &[
     on(&["--sameline"])
         .puts("--format=jsonl")
         .says("lines of several names are JSON here"),
-    on(&["-u", "--unique", "--printunique", "--print-unique"])
-        .instead("bc hash")
-        .then(" | sort | uniq --unique --check-chars=64")
-        .says("what there is once is no duplicate"),
+    on(&["-u", "--unique", "--printunique", "--print-unique"]).sub("unique"),
     on(&["-f"])
         .takes(Kind::OneOf(&["fdupes", "json", "csv"]))
         .puts("--format={lower}"),

@@ -160,7 +160,7 @@ impl Tree {
                 continue;
             };
             let mounted = known
-                .entry(mount.id())
+                .entry(mount.id)
                 .or_insert_with(|| mount.recorded(mount.uuid(identity.dev)));
             let identity = Some(identity);
             let mounted = mounted.clone();

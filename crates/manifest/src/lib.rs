@@ -33,6 +33,7 @@ pub mod csv;
 mod digest;
 mod error;
 pub mod gnu;
+pub mod hashdeep;
 pub mod integrity;
 mod json;
 pub mod jsonl;
