@@ -3,6 +3,7 @@
 mod args;
 mod html;
 mod journals;
+mod offline;
 mod output;
 mod plan;
 mod question;

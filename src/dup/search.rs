@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch};
+use bc_dup::manifests::Manifest;
 use bc_dup::report::ScanReport;
-use bc_dup::scan::{Scan, ScanProgress, scan};
+use bc_dup::scan::{Scan, ScanOptions, ScanProgress, scan};
+use bc_dup::unique::{Offline, offline};
 use bc_dup::{Cache, Subtrees};
+use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
 
 use crate::budget::Kept;
@@ -22,10 +25,18 @@ pub struct Found {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
+    /// What manifests know, if any were asked.
+    pub drawer: Option<Drawer>,
     algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
     started_at: String,
+}
+
+/// Manifests, and what they know.
+pub struct Drawer {
+    pub manifests: Vec<Manifest>,
+    pub offline: Offline,
 }
 
 impl Found {
@@ -71,6 +82,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         &progress,
     )
     .map_err(|panic| session.defect(&panic))?;
+    let drawer = ask(session, &listing, &scan, &options, plan.manifests)?;
     display.stop();
     output::search(
         session,
@@ -82,11 +94,42 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         listing,
         scan,
         references,
+        drawer,
         algorithm: options.algorithm,
         roots: roots.collect(),
         reference_roots: plan.reference_roots,
         started_at,
     })
+}
+
+/// Asks manifests about what was found.
+fn ask(
+    session: &Session,
+    listing: &Listing,
+    scan: &Scan,
+    options: &ScanOptions,
+    mut manifests: Vec<Manifest>,
+) -> Outcome<Option<Drawer>> {
+    if manifests.is_empty() || session.cancel.is_cancelled() {
+        return Ok(None);
+    }
+    let hash = HashOptions {
+        algorithms: Vec::new(),
+        cpu: options.cpu,
+        read: options.read.clone(),
+        workers: options.workers,
+        start: options.start,
+    };
+    let (cancel, progress) = (&session.cancel, HashProgress::default());
+    let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
+    let offline = offline.map_err(|why| super::offline::unanswered(session, why))?;
+    for error in &offline.errors {
+        session.report.failure(error);
+    }
+    if let Some(text) = super::offline::rests_on(&offline) {
+        session.report.always(&text);
+    }
+    Ok(Some(Drawer { manifests, offline }))
 }
 
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {

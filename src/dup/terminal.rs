@@ -36,7 +36,8 @@ pub fn groups(found: &Found, output: &mut Output) -> io::Result<()> {
 
 /// One line for a terminal: what there is to gain, and how.
 pub fn closing(found: &Found, paths: &[OsString]) -> Option<String> {
-    io::stderr().is_terminal().then(|| text(found, paths))
+    let told = io::stderr().is_terminal() && found.drawer.is_none();
+    told.then(|| text(found, paths))
 }
 
 fn text(found: &Found, paths: &[OsString]) -> String {

@@ -184,7 +184,7 @@ fn entries_that_failed_are_no_witnesses() {
     let since = before.duration_since(std::time::UNIX_EPOCH).unwrap();
     t.write("archive/a", "a phoTo");
     t.mtime("archive/a", since.as_secs() as i64, since.subsec_nanos());
-    t.bc_line("integrity update --reread=all archive m")
+    t.bc_line("integrity update --reread=100% archive m")
         .go()
         .code(3);
     ask(&t, "m")

@@ -10,7 +10,7 @@ use bc_testkit::{Rng, TestTree};
 
 use crate::common::Bc;
 
-const EVERYDAY: u64 = 10;
+const EVERYDAY: u64 = 2;
 
 /// How the archive is asked: what makes the reference, and how it is given.
 const ASKED: [(&str, &str); 11] = [

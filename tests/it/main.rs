@@ -19,6 +19,7 @@ mod dup_destination;
 mod dup_layers;
 mod dup_leftovers;
 mod dup_linked_names;
+mod dup_manifests;
 mod dup_moved_originals;
 mod dup_odd_names;
 mod dup_question;

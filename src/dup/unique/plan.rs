@@ -6,7 +6,7 @@ use bc_dup::Subtrees;
 use bc_dup::manifests::Manifest;
 use bc_dup::scan::{Equality, ScanOptions};
 use bc_dup::unique::UniqueOptions;
-use bc_walk::{Entries, Metadata, WalkOptions};
+use bc_walk::{Entries, Globs, Metadata, WalkOptions};
 
 use super::args::UniqueArgs;
 use crate::dup::references;
@@ -45,14 +45,16 @@ impl UniquePlan {
             .map_err(|error| session.fatal(&error.to_string()))?;
         let named = references::split(session, &args.reference)?;
         let mut manifests = named.manifests;
-        for manifest in &mut manifests {
-            let roots = paths.iter().map(Vec::as_slice);
-            manifest
-                .compare_home(roots)
-                .map_err(|error| session.fatal(&format!("--reference={error}")))?;
-        }
+        references::compare_homes(session, &mut manifests, &args.paths)?;
         let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
-        let of_references = of_paths.clone();
+        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
+        let of_references = WalkOptions {
+            include: Globs::default(),
+            max_depth: None,
+            min_size: 0,
+            max_size: None,
+            ..of_paths.clone()
+        };
         of_paths.entries = Entries::All;
         let mut options = UniqueOptions::new();
         options.scan = ScanOptions {

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Batch;
 use bc_dup::Files;
-use bc_dup::manifests::Unanswered;
 use bc_dup::scan::ScanProgress;
 use bc_dup::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
@@ -109,11 +108,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     };
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
     display.stop();
-    let found = found.map_err(|why| match why {
-        Unanswered::Manifest(error) => session.fatal(&format!("--reference={error}")),
-        Unanswered::Panic(panic) => session.defect(&panic),
-        _ => Exit::Fatal,
-    })?;
+    let found = found.map_err(|why| crate::dup::offline::unanswered(session, why))?;
     for error in &found.errors {
         session.report.failure(error);
     }

@@ -165,7 +165,7 @@ dup --order=time dir => bc dup dir
 dup -p dir => bc dup --verify-bytes dir
 dup -Q dir
 dup -T dir => bc dup dir
-dup -u dir => bc hash dir | sort | uniq --unique --check-chars=64
+dup -u dir => bc dup unique dir
 dup -M dir
 dup -G 1 dir
 dup --minsize=1 dir
@@ -186,7 +186,7 @@ dup group . --threads 2 --cache=c
 dup group . --depth 1
 dup group . -d 1
 dup group . --match-links --follow-links
-dup group . --unique => bc hash . | sort | uniq
+dup group . --unique => bc dup unique .
 dup group . --transform cat => bc dup . cat
 dup group --stdin
 dup remove => bc dup prune --action=delete --from=report.json
