@@ -28,7 +28,7 @@ Before a file is touched, both files are opened, checked against the scan and co
 byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
-error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+error (unique: or is nowhere else), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]

@@ -1,6 +1,7 @@
 //! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
 
 mod args;
+mod drawer;
 mod html;
 mod journals;
 mod offline;

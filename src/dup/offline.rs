@@ -1,16 +1,13 @@
-//! Disks in drawers: what their manifests know of the files that were searched.
+//! The groups of a search beside what manifests know of disks that are not here.
 
 use std::io::{self, Write};
 
-use bc_dup::manifests::{Unanswered, is_weak, tag};
-use bc_dup::unique::{KnownContent, Offline};
+use bc_dup::unique::KnownContent;
 use bc_walk::EntryId;
 
-use super::search::{Drawer, Found};
-use crate::exit::Exit;
+use super::drawer::Drawer;
+use super::search::Found;
 use crate::output::Output;
-use crate::progress::thousands;
-use crate::run::Session;
 
 /// The groups as ever, but what a manifest knows has a first line for it, `MANIFEST: PATH`; behind
 /// them come contents that one file here has and a manifest knows.
@@ -64,32 +61,4 @@ fn write_group(
         line(&found.listing.path(*name))?;
     }
     Ok(())
-}
-
-/// `of 3 contents this rests on MD5, fine against accidents only`.
-pub fn rests_on(offline: &Offline) -> Option<String> {
-    let weak = offline
-        .contents
-        .iter()
-        .map(|content| content.answer.algorithm);
-    let weak: Vec<_> = weak.filter(|algorithm| is_weak(*algorithm)).collect();
-    let mut names: Vec<&str> = weak.iter().map(|algorithm| tag(*algorithm)).collect();
-    names.sort_unstable();
-    names.dedup();
-    (!weak.is_empty()).then(|| {
-        format!(
-            "of {} contents that manifests know this rests on {}, fine against accidents only",
-            thousands(weak.len() as u64),
-            names.join(" and ")
-        )
-    })
-}
-
-/// Why manifests did not answer.
-pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
-    match why {
-        Unanswered::Manifest(error) => session.fatal(&format!("--reference={error}")),
-        Unanswered::Panic(panic) => session.defect(&panic),
-        _ => Exit::Fatal,
-    }
 }

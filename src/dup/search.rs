@@ -8,7 +8,7 @@ use bc_digest::{Algorithm, Batch};
 use bc_dup::manifests::Manifest;
 use bc_dup::report::ScanReport;
 use bc_dup::scan::{Scan, ScanOptions, ScanProgress, scan};
-use bc_dup::unique::{Offline, offline};
+use bc_dup::unique::offline;
 use bc_dup::{Cache, Subtrees};
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
@@ -17,6 +17,7 @@ use crate::budget::Kept;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
+use super::drawer::{self, Drawer};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
 
@@ -31,12 +32,6 @@ pub struct Found {
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
     started_at: String,
-}
-
-/// Manifests, and what they know.
-pub struct Drawer {
-    pub manifests: Vec<Manifest>,
-    pub offline: Offline,
 }
 
 impl Found {
@@ -122,11 +117,11 @@ fn ask(
     };
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
-    let offline = offline.map_err(|why| super::offline::unanswered(session, why))?;
+    let offline = offline.map_err(|why| drawer::unanswered(session, why))?;
     for error in &offline.errors {
         session.report.failure(error);
     }
-    if let Some(text) = super::offline::rests_on(&offline) {
+    if let Some(text) = drawer::rests_on(&offline) {
         session.report.always(&text);
     }
     Ok(Some(Drawer { manifests, offline }))

@@ -189,7 +189,9 @@ pub const TABLE: &[Habit] = &[
     on(&["--sameline"])
         .puts("--format=jsonl")
         .says("lines of several names are JSON here"),
-    on(&["-u", "--unique", "--printunique", "--print-unique"]).sub("unique"),
+    on(&["-u", "--unique", "--printunique", "--print-unique"])
+        .instead("bc dup unique")
+        .says("what there is once is no duplicate"),
     on(&["-f"])
         .takes(Kind::OneOf(&["fdupes", "json", "csv"]))
         .puts("--format={lower}"),

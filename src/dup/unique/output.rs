@@ -10,6 +10,16 @@ use serde_json::{Map, Value, json};
 use super::args::{Format, UniqueArgs};
 use crate::output::Output;
 
+/// What the walk of the PATHs passed over, but what was met again, is no file, or was left out by the
+/// user's own pattern.
+pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
+    let mut skipped = found.unseen.clone();
+    skipped.repeated = 0;
+    skipped.excluded = 0;
+    let passed_over: Vec<_> = crate::run::passed_over(&skipped).collect();
+    passed_over.into_iter()
+}
+
 /// Version of the JSON.
 const SCHEMA: u64 = 1;
 
@@ -164,7 +174,7 @@ fn head(asked: &Asked<'_>) -> Value {
 
 /// The figures.
 fn stats(found: &Unique, complete: bool) -> Value {
-    let unseen: Map<String, Value> = super::report::unseen(found)
+    let unseen: Map<String, Value> = unseen(found)
         .map(|(count, what)| (what.to_owned(), count.into()))
         .collect();
     let not_files = &found.not_files;

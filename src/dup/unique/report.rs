@@ -3,7 +3,7 @@
 use bc_dup::manifests::{is_weak, tag};
 use bc_dup::unique::{NotFiles, Standing, Unique};
 
-use super::output::Asked;
+use super::output::{Asked, unseen};
 use crate::exit::Exit;
 use crate::progress::{size, thousands};
 use crate::run::Session;
@@ -35,16 +35,6 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
         }
     }
     unseen.is_empty() && hidden.is_empty()
-}
-
-/// What the walk of the PATHs passed over, but what was met again, is no file, or was left out by the
-/// user's own pattern.
-pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
-    let mut skipped = found.unseen.clone();
-    skipped.repeated = 0;
-    skipped.excluded = 0;
-    let passed_over: Vec<_> = crate::run::passed_over(&skipped).collect();
-    passed_over.into_iter()
 }
 
 /// Says how much there is, and on what the answer rests.

@@ -108,7 +108,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     };
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
     display.stop();
-    let found = found.map_err(|why| crate::dup::offline::unanswered(session, why))?;
+    let found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
     for error in &found.errors {
         session.report.failure(error);
     }

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
+use bc_hash::{HashOptions, HashProgress};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::Plan;
-use bc_walk::{EntryId, Error, FileKind, FileStat, Identity, Listing};
+use bc_walk::{EntryId, Error, FileStat, Identity, Listing};
 
+use super::digests::{self, Sizes, Table};
 use super::entries::{Found, Witness};
 use super::{Manifest, ManifestError, Tally, strength};
 
@@ -98,7 +98,7 @@ pub fn ask(
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<Answers, Unanswered> {
-    let mut sizes = Sizes::of(question);
+    let mut sizes = Sizes::of(question.listing, question.entries);
     let mut algorithms = Vec::new();
     for manifest in &mut *manifests {
         let tally = manifest.survey(question, &mut sizes, cancel)?;
@@ -125,16 +125,16 @@ pub fn ask(
         return Ok(answers);
     }
     algorithms.sort_unstable();
-    let tables = read(
-        question,
-        &sizes,
-        &algorithms,
-        &mut answers,
-        cancel,
-        progress,
-    )?;
+    let options = HashOptions {
+        algorithms,
+        ..question.hash.clone()
+    };
+    let files = (question.listing, question.entries);
+    let hashed = digests::read(files, &sizes, &options, cancel, progress)?;
+    answers.bytes_read = hashed.bytes_read;
+    answers.errors = hashed.errors;
     for (nth, manifest) in manifests.iter().enumerate() {
-        manifest.look_up(nth, question, &tables, &mut answers, cancel)?;
+        manifest.look_up(nth, question, &hashed.tables, &mut answers, cancel)?;
     }
     Ok(answers)
 }
@@ -269,154 +269,4 @@ impl Manifest {
 /// Less is better.
 fn rank(algorithm: Algorithm) -> (bool, Algorithm) {
     (strength::is_weak(algorithm), algorithm)
-}
-
-/// The sizes of files that are asked about, and which of them a manifest has.
-struct Sizes {
-    all: Vec<u64>,
-    wanted: Vec<bool>,
-    /// A manifest does not tell sizes.
-    any: bool,
-}
-
-impl Sizes {
-    fn of(question: &Question<'_>) -> Sizes {
-        let sizes = question.entries.iter();
-        let mut all: Vec<u64> = sizes
-            .filter_map(|entry| question.listing.size(*entry))
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        Sizes {
-            wanted: vec![false; all.len()],
-            all,
-            any: false,
-        }
-    }
-
-    fn note(&mut self, size: Option<u64>) {
-        match size {
-            None => self.any = true,
-            Some(size) => {
-                if let Ok(at) = self.all.binary_search(&size) {
-                    self.wanted[at] = true;
-                }
-            }
-        }
-    }
-
-    fn wants(&self, size: Option<u64>) -> bool {
-        let found = size.and_then(|size| self.all.binary_search(&size).ok());
-        self.any || found.is_some_and(|at| self.wanted[at])
-    }
-}
-
-/// Digests of one algorithm, to be looked up: 20 bytes each beside the digest.
-struct Table {
-    algorithm: Algorithm,
-    /// The beginning of each digest and its number, in order.
-    order: Vec<([u8; 16], u32)>,
-    digests: Vec<u8>,
-    /// Of each digest, which of the entries that were asked about has it.
-    entries: Vec<u32>,
-}
-
-impl Table {
-    fn new(algorithm: Algorithm) -> Table {
-        Table {
-            algorithm,
-            order: Vec::new(),
-            digests: Vec::new(),
-            entries: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, at: u32, digest: &Digest) {
-        self.order
-            .push((head(digest.as_bytes()), self.entries.len() as u32));
-        self.digests.extend_from_slice(digest.as_bytes());
-        self.entries.push(at);
-    }
-
-    /// Those that were asked about and have this digest.
-    fn find<'t>(&'t self, digest: &'t [u8]) -> impl Iterator<Item = usize> + 't {
-        let len = self.algorithm.digest_len();
-        let first = head(digest);
-        let from = self.order.partition_point(|(other, _)| *other < first);
-        let alike = self.order[from..]
-            .iter()
-            .take_while(move |(other, _)| *other == first);
-        let whole = move |number: u32| &self.digests[number as usize * len..][..len];
-        alike
-            .filter(move |(_, number)| digest.len() == len && whole(*number) == digest)
-            .map(|(_, number)| self.entries[*number as usize] as usize)
-    }
-}
-
-/// The first bytes of a digest, which has at least as many.
-fn head(digest: &[u8]) -> [u8; 16] {
-    let mut head = [0; 16];
-    let len = digest.len().min(16);
-    head[..len].copy_from_slice(&digest[..len]);
-    head
-}
-
-/// Hashes the files of wanted sizes.
-fn read(
-    question: &Question<'_>,
-    sizes: &Sizes,
-    algorithms: &[Algorithm],
-    answers: &mut Answers,
-    cancel: &Cancel,
-    progress: &HashProgress,
-) -> Result<Vec<Table>, WorkerPanic> {
-    let listing = question.listing;
-    let wanted = question.entries.iter().copied();
-    let mut wanted: Vec<EntryId> = wanted
-        .filter(|entry| listing.kind(*entry) == FileKind::File)
-        .filter(|entry| sizes.wants(listing.size(*entry)))
-        .collect();
-    bc_read::order::for_disk(listing, &mut wanted);
-    let plan = Plan::new(wanted, question.hash.workers);
-    let options = HashOptions {
-        algorithms: algorithms.to_vec(),
-        ..question.hash.clone()
-    };
-    let sink = |_| Collect::default();
-    let (sinks, totals) = hash_with(listing, &plan, &options, cancel, progress, sink)?;
-    answers.bytes_read = totals.read.bytes;
-    let mut tables: Vec<Table> = algorithms.iter().map(|one| Table::new(*one)).collect();
-    for sink in sinks {
-        answers.errors.extend(sink.errors);
-        for (entry, digests) in sink.files {
-            // In path order, as they were given.
-            let Ok(at) = question.entries.binary_search(&entry) else {
-                continue;
-            };
-            for (table, digest) in tables.iter_mut().zip(&digests) {
-                table.push(at as u32, digest);
-            }
-        }
-    }
-    for table in &mut tables {
-        table.order.sort_unstable();
-    }
-    answers.errors.sort_by_key(|(entry, _)| *entry);
-    Ok(tables)
-}
-
-/// What one worker read.
-#[derive(Default)]
-struct Collect {
-    files: Vec<(EntryId, Box<[Digest]>)>,
-    errors: Vec<(EntryId, Error)>,
-}
-
-impl DigestSink for Collect {
-    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
-        match result {
-            Ok((_, digests)) => self.files.push((entry, digests.into())),
-            Err(error) => self.errors.push((entry, error)),
-        }
-    }
 }

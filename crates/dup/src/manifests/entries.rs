@@ -59,10 +59,8 @@ impl Manifest {
         let algorithms = [algorithm];
         let mut entry = Entry::new(Vec::new(), Kind::File);
         while reader.read_into(&mut entry).map_err(refused)? {
-            if entry.path == b"." {
-                if let Some(meta) = &entry.meta {
-                    found(Found::Root(meta.ino));
-                }
+            if let (b".", Some(meta)) = (&entry.path[..], &entry.meta) {
+                found(Found::Root(meta.ino));
             }
             if entry.kind != Kind::File {
                 continue;

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,16 @@ impl Home {
         let was = Place::recorded(header, &mounts);
         let mut home = Home::default();
         for root in roots {
-            // What cannot be found is reported by whoever searches it.
-            let Some(place) = Place::of(Path::new(OsStr::from_bytes(root)), &mounts) else {
-                continue;
+            let path = Path::new(OsStr::from_bytes(root));
+            let Some(place) = Place::of(path, &mounts) else {
+                // What is not there is reported by whoever searches it.
+                match path.symlink_metadata() {
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    _ => {
+                        let root = bc_fs::escape(root);
+                        return Err(format!("may be of {root}, whose place cannot be found"));
+                    }
+                }
             };
             let Some((on_one, lies)) = was.to(&place) else {
                 continue;

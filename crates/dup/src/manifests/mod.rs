@@ -10,6 +10,7 @@
 
 mod answers;
 mod bytes;
+mod digests;
 mod entries;
 mod home;
 mod strength;

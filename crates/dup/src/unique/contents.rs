@@ -2,11 +2,34 @@
 
 use std::collections::HashMap;
 
+use bc_digest::Algorithm;
 use bc_walk::{EntryId, FileKind, Identity, Listing};
 
-use super::standing::Standing;
 use crate::manifests::Answers;
 use crate::scan::Scan;
+
+/// Where a content of the trees is beside them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// Nowhere, as far as anybody can tell.
+    Nowhere,
+    /// In a file of this reference, a directory.
+    Directory {
+        /// Which of the references.
+        reference: usize,
+    },
+    /// In this reference, a manifest, by a digest of this algorithm.
+    Manifest {
+        /// Which of the references.
+        reference: usize,
+        /// What the answer rests on.
+        algorithm: Algorithm,
+    },
+    /// Without references: in another file of the trees.
+    Another,
+    /// It could not be read, so nobody knows.
+    Unread,
+}
 
 /// A content and its names in the trees.
 #[derive(Clone, Copy, Debug)]

@@ -27,10 +27,10 @@ use crate::subtrees::{Files, Marks, Subtrees};
 use contents::Contents;
 use witness::Witnesses;
 
-pub use contents::Content;
+pub use contents::{Content, Standing};
 pub use covered::covered;
 pub use offline::{KnownContent, Offline, offline};
-pub use standing::{NotFiles, Standing};
+pub use standing::NotFiles;
 
 /// Two sides and what is known of them.
 pub struct Sides<'a> {

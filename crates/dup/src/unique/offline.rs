@@ -4,8 +4,7 @@ use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Error, Listing};
 
-use super::contents::Contents;
-use super::standing::Standing;
+use super::contents::{Contents, Standing};
 use crate::manifests::{Answer, Detail, Manifest, Question, Unanswered, ask};
 use crate::scan::Scan;
 use crate::subtrees::{Files, Subtrees};

@@ -2,38 +2,14 @@
 
 use std::collections::HashSet;
 
-use bc_digest::Algorithm;
 use bc_fs::mount::{Answer, Mounts};
 use bc_read::Opener;
 use bc_walk::{DirId, EntryId, Error, FileKind, Listing};
 
-use super::contents::Contents;
+use super::contents::{Contents, Standing};
 use super::witness::Witnesses;
 use crate::prune::sys;
 use crate::scan::Scan;
-
-/// Where a content of the trees is beside them.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Standing {
-    /// Nowhere, as far as anybody can tell.
-    Nowhere,
-    /// In a file of this reference, a directory.
-    Directory {
-        /// Which of the references.
-        reference: usize,
-    },
-    /// In this reference, a manifest, by a digest of this algorithm.
-    Manifest {
-        /// Which of the references.
-        reference: usize,
-        /// What the answer rests on.
-        algorithm: Algorithm,
-    },
-    /// Without references: in another file of the trees.
-    Another,
-    /// It could not be read, so nobody knows.
-    Unread,
-}
 
 /// What the trees have beside files.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
