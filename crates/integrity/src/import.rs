@@ -224,28 +224,34 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 
 /// The strongest digest that is asked for of each line.
 fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
-    let wanted = what.algorithm.map(Algorithm::name);
-    let mut column: Option<(usize, Algorithm)> = None;
     let mut lines = Lines::default();
     let mut reader = hashdeep::Reader::new(input);
     let refused = |error: &bc_manifest::Error| match error.io_error() {
         Some(error) => Error::io(what.name, "read", error),
         None => bad(what, error.to_string()),
     };
+    let unknown = |line: u64| at_line(what, line, "no column of a known algorithm");
     while let Some(record) = reader.read().map_err(|error| refused(&error))? {
-        let known = |name: &str| reader.columns().iter().position(|column| column == name);
-        column = ["sha256", "sha1", "md5"]
-            .into_iter()
-            .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
-            .find_map(|name| Some((known(name)?, name.parse().ok()?)));
-        let Some((at, _)) = column else {
-            return Err(at_line(what, record.line, "no column of a known algorithm"));
-        };
+        let column = strongest(reader.columns(), what.algorithm);
+        let (at, _) = column.ok_or_else(|| unknown(record.line))?;
         let digest = &record.digests[at].1;
         lines.push(path(what, record.line, &record.path)?, digest, record.size);
     }
-    match column {
+    match strongest(reader.columns(), what.algorithm) {
         Some((_, algorithm)) if !lines.is_empty() => Ok((algorithm, lines)),
+        None if !reader.columns().is_empty() => Err(unknown(reader.line())),
         _ => Err(bad(what, "no digest lines")),
     }
+}
+
+/// Of these columns the one to take, and its algorithm.
+fn strongest(
+    columns: &[bc_manifest::Name],
+    wanted: Option<Algorithm>,
+) -> Option<(usize, Algorithm)> {
+    let known = |name: &str| columns.iter().position(|column| column == name);
+    ["sha256", "sha1", "md5"]
+        .into_iter()
+        .filter(|name| wanted.is_none_or(|wanted| wanted.name() == *name))
+        .find_map(|name| Some((known(name)?, name.parse().ok()?)))
 }
