@@ -16,9 +16,16 @@ pub struct Configurable;
 
 impl ArgExt for Configurable {}
 
-/// Does the option carry the mark?
+/// The mark of an option that one subcommand takes from the command line alone, although others let
+/// it be set.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandLineOnly;
+
+impl ArgExt for CommandLineOnly {}
+
+/// May a file or the environment set the option?
 pub fn is_configurable(arg: &Arg) -> bool {
-    arg.get::<Configurable>().is_some()
+    arg.get::<Configurable>().is_some() && arg.get::<CommandLineOnly>().is_none()
 }
 
 /// A three-way switch whose `auto` looks at the terminal.

@@ -18,9 +18,9 @@ use crate::applet::Applet;
 use line::Line;
 pub use meaning::quoted;
 
-/// Subcommands that change files: what stands beside them is taken word for word. `-n` is nothing
-/// to fdupes, and keeps `prune` from deleting.
-const CHANGES: [&str; 3] = ["prune", "undo", "update"];
+/// Subcommands that change files, or by whose answer somebody deletes them: what stands beside them
+/// is taken word for word. `-n` is nothing to fdupes, and keeps `prune` from deleting.
+const CHANGES: [&str; 4] = ["prune", "undo", "update", "unique"];
 
 /// What a command line means.
 pub enum Meant {
@@ -81,6 +81,7 @@ pub fn applet_of(word: &str) -> Option<String> {
             "bc dup",
         ),
         (&["summary"], "bc dup summary"),
+        (&["unique"], "bc dup unique"),
         (&["prune"], "bc dup prune"),
         (&["undo"], "bc dup undo"),
         (&["manifest"], "bc integrity manifest"),

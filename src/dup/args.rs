@@ -11,12 +11,14 @@ use bc_fs::Size;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+use super::unique::UniqueArgs;
 use crate::args::{Common, Configurable, WalkArgs};
 
 const AFTER: &str = "\
 Examples:
   bc dup DIR                                         groups of equal files, largest waste first
   bc dup summary DIR                                 how much could be freed
+  bc dup unique /media/card --reference=/srv/photos  may I wipe this card?
   bc dup prune --action=hardlink --dry-run DIR       what would be done
   bc dup prune --action=hardlink DIR                 do it
   bc dup scan --format=json --output=r.json DIR && bc dup prune --action=delete --from r.json
@@ -26,7 +28,7 @@ Before a file is touched, both files are opened, checked against the scan and co
 byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
-error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+error (unique: or is nowhere else), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
@@ -44,6 +46,8 @@ pub enum DupCommand {
     Scan(Box<ScanArgs>),
     /// Print counts, wasted bytes and the largest groups
     Summary(Box<SummaryArgs>),
+    /// Print what is nowhere else: may I wipe this card?
+    Unique(Box<UniqueArgs>),
     /// Replace, move or delete duplicates
     Prune(Box<PruneArgs>),
     /// Take back the steps of a journal
@@ -96,6 +100,7 @@ pub struct SearchArgs {
     ///
     /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
     /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
+    /// A manifest stands for a disk that is not here: scan and summary tell what it knows, prune refuses it.
     /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,

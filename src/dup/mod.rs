@@ -1,8 +1,10 @@
 //! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
 
 mod args;
+mod drawer;
 mod html;
 mod journals;
+mod offline;
 mod output;
 mod plan;
 mod question;
@@ -12,6 +14,7 @@ mod saved;
 mod search;
 mod summary;
 mod terminal;
+mod unique;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -20,7 +23,7 @@ use args::{DupCli, DupCommand};
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {
-    DupCli::command()
+    DupCli::command().mut_subcommand("unique", unique::as_command)
 }
 
 /// One subcommand alone.
@@ -29,6 +32,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
     Some(match name {
         "scan" => args::ScanArgs::augment_args(command),
         "summary" => args::SummaryArgs::augment_args(command),
+        "unique" => unique::as_command(unique::UniqueArgs::augment_args(command)),
         "prune" => args::PruneArgs::augment_args(command),
         "undo" => args::UndoArgs::augment_args(command),
         _ => return None,
@@ -44,6 +48,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let exit = match &cli.command {
         DupCommand::Scan(args) => run::scan(args),
         DupCommand::Summary(args) => run::summary(args),
+        DupCommand::Unique(args) => unique::unique(args),
         DupCommand::Prune(args) => run::prune(args),
         DupCommand::Undo(args) => run::undo(args),
     };

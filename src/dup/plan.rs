@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use bc_dup::manifests::Manifest;
 use bc_dup::prune::{Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
 use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
 use bc_dup::{Cache, Location, Subtrees};
@@ -24,6 +25,8 @@ pub struct SearchPlan<'a> {
     pub reference_roots: Vec<usize>,
     /// Opened; what lies below is not known yet.
     pub references: Subtrees,
+    /// References that are manifests of disks which are not here.
+    pub manifests: Vec<Manifest>,
     /// Which files, as they were named.
     pub walk: &'a WalkArgs,
     /// The same for the walk.
@@ -47,11 +50,13 @@ impl<'a> SearchPlan<'a> {
             let text = "--reference needs PATHs; it does not go with --files-from";
             return Err(session.fatal(text));
         }
-        let references = references::open(session, &references::bytes(&search.reference))?;
+        let (named, mut manifests) = references::take_manifests(session, &search.reference)?;
+        references::compare_homes(session, &mut manifests, paths)?;
+        let references = references::open(session, &references::bytes(&named))?;
         // References are searched as well; one that is a PATH too, by whichever
         // name, is that root.
         let mut roots = paths.to_vec();
-        let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
+        let reference_roots = references::as_roots(&references, &named, &mut roots);
         if paths.is_empty() {
             roots.clear();
         }
@@ -81,6 +86,7 @@ impl<'a> SearchPlan<'a> {
             roots,
             reference_roots,
             references,
+            manifests,
             walk,
             walk_options,
             scan,

@@ -16,7 +16,7 @@ use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
-use super::{html, journals, question, references, saved, summary, terminal};
+use super::{html, journals, offline, question, references, saved, summary, terminal};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -33,11 +33,17 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
         _ => output.colors(args.common.color),
     };
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
+    if !plan.manifests.is_empty() && args.format != Format::Report(ReportFormat::Text) {
+        let text =
+            "with a manifest as reference there is text only; 'bc dup unique' has JSON and CSV";
+        return Err(session.fatal(text));
+    }
     let found = search(&session, plan)?;
     let closing = terminal::closing(&found, &args.paths);
     let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
         match args.format {
+            _ if found.drawer.is_some() => offline::text(&found, output),
             Format::Report(ReportFormat::Text) if output.is_terminal() => {
                 terminal::groups(&found, output, is_more_said)
             }
@@ -86,6 +92,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     read.extend(args.from.as_deref().map(Path::as_os_str));
     read.extend(args.search.cache.as_deref());
     let session = Session::start("dup", "prune", &args.common, &read, args.journal.as_deref())?;
+    references::refuse_manifests(&session, &args.search.reference)?;
     // Before anything is searched, asked or changed: steps that cannot be told are not begun.
     Output::open(None).map_err(|text| session.fatal(&text))?;
     let PrunePlan { mut options, asks } = PrunePlan::new(&session, args)?;

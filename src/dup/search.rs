@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch};
+use bc_dup::manifests::Manifest;
 use bc_dup::report::ScanReport;
-use bc_dup::scan::{Scan, ScanProgress, scan};
+use bc_dup::scan::{Scan, ScanOptions, ScanProgress, scan};
+use bc_dup::unique::offline;
 use bc_dup::{Cache, Subtrees};
+use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
 
 use crate::budget::Kept;
@@ -15,6 +18,7 @@ use crate::diagnostic::Diagnostic;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
+use super::drawer::{self, Drawer};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
 
@@ -23,6 +27,8 @@ pub struct Found {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
+    /// What manifests know, if any were asked.
+    pub drawer: Option<Drawer>,
     algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
@@ -73,6 +79,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         &progress,
     )
     .map_err(|panic| session.defect(&panic))?;
+    let drawer = ask(session, &listing, &scan, &options, plan.manifests)?;
     display.stop();
     output::search(
         session,
@@ -84,11 +91,42 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         listing,
         scan,
         references,
+        drawer,
         algorithm: options.algorithm,
         roots: roots.collect(),
         reference_roots: plan.reference_roots,
         started_at,
     })
+}
+
+/// Asks manifests about what was found.
+fn ask(
+    session: &Session,
+    listing: &Listing,
+    scan: &Scan,
+    options: &ScanOptions,
+    mut manifests: Vec<Manifest>,
+) -> Outcome<Option<Drawer>> {
+    if manifests.is_empty() || session.cancel.is_cancelled() {
+        return Ok(None);
+    }
+    let hash = HashOptions {
+        algorithms: Vec::new(),
+        cpu: options.cpu,
+        read: options.read.clone(),
+        workers: options.workers,
+        start: options.start,
+    };
+    let (cancel, progress) = (&session.cancel, HashProgress::default());
+    let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
+    let offline = offline.map_err(|why| drawer::unanswered(session, why))?;
+    for error in &offline.errors {
+        session.report.failure(error);
+    }
+    if let Some(text) = drawer::rests_on(&offline) {
+        session.report.always(&text);
+    }
+    Ok(Some(Drawer { manifests, offline }))
 }
 
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {

@@ -32,6 +32,20 @@ pub fn text(found: &Found) -> String {
         seconds[1],
         seconds[2],
     );
+    if let Some(drawer) = &found.drawer {
+        let files: usize = drawer
+            .offline
+            .contents
+            .iter()
+            .map(|one| one.names.len())
+            .sum();
+        let bytes = drawer.offline.contents.iter().map(|one| one.size).sum();
+        text += &format!(
+            "in manifests   {:>12}  {}\n",
+            thousands(files as u64),
+            size(bytes)
+        );
+    }
     if scan.groups().len() > 0 {
         text += "\nlargest waste\n";
     }

@@ -42,7 +42,7 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
 /// A line for a terminal: what there is to gain, and how. Two where one is too wide for it.
 pub fn closing(found: &Found, paths: &[OsString]) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
-    if !io::stderr().is_terminal() || nothing_was_read {
+    if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {
         return Vec::new();
     }
     let Some(command) = command(found, paths) else {

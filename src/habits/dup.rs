@@ -115,8 +115,7 @@ const ROWS: &[Habit] = &[
         .puts("--format=jsonl")
         .says("lines of several names are JSON here"),
     on(&["-u", "--unique", "--printunique", "--print-unique"])
-        .instead("bc hash")
-        .then(" | sort | uniq --unique --check-chars=64")
+        .instead("bc dup unique")
         .says("what there is once is no duplicate"),
     on(&["-f"])
         .takes(Kind::OneOf(&["fdupes", "json", "csv"]))

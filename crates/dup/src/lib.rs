@@ -1,5 +1,6 @@
 //! Duplicate files: finding them ([`scan`]), telling of them ([`report`]) and
-//! giving the space back ([`prune`]). Nothing here prints or asks; a front end
+//! giving the space back ([`prune`]); what has no duplicate ([`unique`](mod@unique)); and disks in
+//! drawers, which answer by their manifests ([`manifests`]). Nothing here prints or asks; a front end
 //! gets data, events and words.
 //!
 //! # Invariants
@@ -74,12 +75,14 @@
 mod cache;
 mod clock;
 mod json;
+pub mod manifests;
 mod path;
 pub mod prune;
 pub mod report;
 pub mod scan;
 mod space;
 mod subtrees;
+pub mod unique;
 
 pub use cache::{Cache, CacheRefused, Location, panic_is_expected};
 pub use subtrees::{Files, Subtrees};

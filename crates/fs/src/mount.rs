@@ -14,11 +14,13 @@ use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
 mod btrfs;
+mod entries;
 mod info;
 mod layer;
 mod table;
 mod xfs;
 
+pub use entries::{MountEntry, entries, entries_of};
 pub use layer::{Layer, layer_of};
 
 /// The answer to a question about a file system.

@@ -33,6 +33,7 @@ pub mod csv;
 mod error;
 mod error_record;
 pub mod gnu;
+pub mod hashdeep;
 pub mod integrity;
 mod json;
 pub mod jsonl;

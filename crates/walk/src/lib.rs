@@ -45,6 +45,7 @@ mod fd;
 mod filter;
 mod globs;
 mod ignores;
+mod join;
 mod listing;
 mod merge;
 mod options;

@@ -56,6 +56,14 @@ pub const COMMANDS: &[Command] = &[
     ),
     chatty(
         reading(command(
+            "dup unique",
+            "dup unique outside --reference=d",
+            "dup unique none",
+        )),
+        "dup unique outside --reference=d",
+    ),
+    chatty(
+        reading(command(
             "dup prune",
             "dup prune --action=hardlink --dry-run d",
             "dup prune --action=hardlink --dry-run none",

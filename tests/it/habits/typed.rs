@@ -203,7 +203,7 @@ dup --order=time dir => bc dup dir
 dup -p dir => bc dup --verify-bytes dir
 dup -Q dir
 dup -T dir => bc dup dir
-dup -u dir => bc hash dir | sort | uniq --unique --check-chars=64
+dup -u dir => bc dup unique dir
 dup -M dir
 dup -G 1 dir
 dup --minsize=1 dir
@@ -224,7 +224,7 @@ dup group . --threads 2 --cache=c
 dup group . --depth 1
 dup group . -d 1
 dup group . --match-links --follow-links
-dup group . --unique => bc hash . | sort | uniq
+dup group . --unique => bc dup unique .
 dup group . --rf-over 3 => bc dup --format=json . | jq -r '.groups[] | select((.files | length) > 3).files[].path'
 dup group . --rf-under 3 => bc hash . | awk
 dup group dir orig DIR
