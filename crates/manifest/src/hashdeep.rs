@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::BufRead;
 
 use crate::algorithm::{Name, digest_len, intern};
-use crate::digest::Digest;
+use bc_digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::lines::{self, Line};
 use crate::reader::MAX_LINE;
