@@ -113,7 +113,9 @@ impl Output {
 
     /// The name of that, as it is shown.
     pub fn partial_name(&self) -> String {
-        format!("{}.partial", self.name)
+        let mut name = self.name.clone();
+        name.push(".partial");
+        crate::input::shown(Path::new(&name))
     }
 
     /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it

@@ -10,6 +10,7 @@ use bc_fs::{Escaped, Size};
 use bc_hash::resume::{Beginning, Earlier, Job, Pace, Resume, ResumeOptions};
 
 use crate::args::WalkArgs;
+use crate::diagnostic::Diagnostic;
 use crate::dirs::state_dir;
 use crate::output::Output;
 use crate::run::{Outcome, Session, now};
@@ -32,7 +33,9 @@ pub fn begin(
 ) -> Outcome<Option<Recorded>> {
     let name = output.partial_name();
     let place = match output.partial() {
-        Some(place) => place.map_err(|error| session.fatal(&format!("{name}: dup: {error}")))?,
+        Some(place) => {
+            place.map_err(|error| session.fatal(Diagnostic::failed(&name, "dup", &error)))?
+        }
         None if going_on => {
             let text = "--resume: what is written to no file has no journal to go on from";
             return Err(session.fatal(text));
@@ -55,7 +58,7 @@ pub fn begin(
     let begun = Resume::begin(options, &session.cancel);
     let (resume, beginning) = begun.map_err(|why| {
         let text = format!("{name}: --resume cannot go on from it: {why}");
-        session.fatal(&text)
+        session.fatal(text)
     })?;
     match beginning {
         Beginning::SetAside(aside) => session.report.warning(&format!(

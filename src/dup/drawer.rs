@@ -35,7 +35,7 @@ pub fn rests_on(offline: &Offline) -> Option<String> {
 /// Why manifests did not answer.
 pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
     match why {
-        Unanswered::Manifest(error) => session.fatal(&format!("--reference={error}")),
+        Unanswered::Manifest(error) => session.fatal(format!("--reference={error}")),
         Unanswered::Panic(panic) => session.defect(&panic),
         _ => Exit::Fatal,
     }

@@ -70,7 +70,7 @@ pub fn take_manifests(
 pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<()> {
     match take_manifests(session, references)?.1.first() {
         None => Ok(()),
-        Some(manifest) => Err(session.fatal(&format!(
+        Some(manifest) => Err(session.fatal(format!(
             "--reference={}: a manifest can answer, and never authorises a change: mount the disk and \
              name its directory",
             bc_fs::escape(manifest.path())
@@ -84,7 +84,7 @@ fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>
         return Ok(None);
     }
     Manifest::open(reference.as_encoded_bytes(), &session.cancel)
-        .map_err(|error| session.fatal(&format!("--reference={error}")))
+        .map_err(|error| session.fatal(format!("--reference={error}")))
 }
 
 /// Proves that no manifest is of what is searched.
@@ -97,7 +97,7 @@ pub fn compare_homes(
         let roots = paths.iter().map(|path| path.as_encoded_bytes());
         manifest
             .compare_home(roots)
-            .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+            .map_err(|error| session.fatal(format!("--reference={error}")))?;
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
         } else if std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
             let path = bc_fs::escape(reference.as_encoded_bytes());
             let text = format!("--reference={path}: neither a directory nor a manifest");
-            return Err(session.fatal(&text));
+            return Err(session.fatal(text));
         } else {
             named.directories.push(reference.clone());
             named.directory_numbers.push(number);

@@ -116,6 +116,7 @@ fn ask(
         read: options.read.clone(),
         workers: options.workers,
         start: options.start,
+        resume: None,
     };
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);

@@ -83,6 +83,11 @@ impl Mounts {
 }
 
 impl Mount {
+    /// The number that the kernel gives this mount.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// What a walk found as `id`, where it told, at the place where this is mounted: is it what
     /// is mounted? Not if it was mounted after the walk had passed, or something lies over it.
     /// Gives its identity.

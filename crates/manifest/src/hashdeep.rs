@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::io::BufRead;
 
 use crate::algorithm::{Name, digest_len, intern};
-use bc_digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::lines::{self, Line};
 use crate::reader::MAX_LINE;
 use crate::record::Record;
+use bc_digest::Digest;
 
 /// Does a file that begins with these bytes begin like such a list?
 pub fn begins(head: &[u8]) -> bool {
@@ -84,7 +84,10 @@ impl<R: BufRead> Reader<R> {
             // Where the first line ends with a carriage return every line does; where it does not,
             // they belong to the names.
             self.returns |= self.line == 1 && line.ends_with(b"\r");
-            let text = line.strip_suffix(b"\r").filter(|_| self.returns).unwrap_or(&line);
+            let text = line
+                .strip_suffix(b"\r")
+                .filter(|_| self.returns)
+                .unwrap_or(&line);
             let found = match text.strip_prefix(b"%%%% ") {
                 _ if self.line == 1 || text.starts_with(b"##") => Ok(None),
                 Some(names) => self.take_columns(names).map(|()| None),

@@ -16,7 +16,7 @@ pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
     let mut skipped = found.unseen.clone();
     skipped.repeated = 0;
     skipped.excluded = 0;
-    let passed_over: Vec<_> = crate::run::passed_over(&skipped).collect();
+    let passed_over: Vec<_> = crate::details::passed_over(&skipped).collect();
     passed_over.into_iter()
 }
 

@@ -42,7 +42,7 @@ impl UniquePlan {
         let paths = references::bytes(&args.paths);
         let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
         let own = Subtrees::open(paths.iter().filter(|path| opens(path)).cloned())
-            .map_err(|error| session.fatal(&error.to_string()))?;
+            .map_err(|error| session.fatal(error.to_string()))?;
         let named = references::split(session, &args.reference)?;
         let mut manifests = named.manifests;
         references::compare_homes(session, &mut manifests, &args.paths)?;

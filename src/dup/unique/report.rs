@@ -15,10 +15,10 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
     if !unseen.is_empty() {
-        report.problem(&format!("not looked at: {}", unseen.join(", ")));
+        report.problem(format!("not looked at: {}", unseen.join(", ")));
     }
     for point in hidden {
-        report.problem(&format!(
+        report.problem(format!(
             "{}: something is mounted here; what it covers cannot be looked at",
             bc_fs::escape(point)
         ));

@@ -24,7 +24,7 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.reference.iter().map(|name| name.as_os_str()));
     let session = Session::start("dup", "unique", &args.common, &read, None)?;
-    let output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let output = Output::open(None).map_err(|text| session.fatal(text))?;
     let output = match (args.format.is_json(), args.walk.null) {
         (true, _) => output.json(),
         (false, true) => output.records(),
@@ -62,7 +62,7 @@ fn answer(
     let result = output::write(asked, found, complete, &mut output);
     match output.finish(result) {
         Ok(Written::Whole | Written::ReaderLeft) => {}
-        Err(text) => return Err(session.fatal(&text)),
+        Err(text) => return Err(session.fatal(text)),
     }
     report::summary(&session, asked, found, complete);
     let exit = match session.report.exit() {
@@ -85,15 +85,15 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     };
     plan.opened
         .check()
-        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+        .map_err(|error| session.fatal(format!("--reference={error}")))?;
     plan.own
         .check()
-        .map_err(|error| session.fatal(&error.to_string()))?;
+        .map_err(|error| session.fatal(error.to_string()))?;
     display.phase("first bytes", 0, 0);
     let mut options = plan.options.clone();
     let width = Batch::new(&[options.scan.algorithm], options.scan.cpu).width();
     let files = paths.len() + references.len();
-    let state = bc_dup::scan::memory(&paths) + bc_dup::scan::memory(&references);
+    let state = bc_dup::scan::scan_memory(&paths) + bc_dup::scan::scan_memory(&references);
     let state = Kept::Arrays(state);
     options.scan.workers = session.workers(files, width, state);
     options.scan.read = session.read_options(options.scan.workers, width, state)?;

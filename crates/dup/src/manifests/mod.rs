@@ -196,7 +196,8 @@ impl Manifest {
     /// Its lines from the first on, unpacked.
     fn lines(&self, cancel: &Cancel) -> Result<Box<dyn BufRead + Send + '_>, ManifestError> {
         let bytes = Bytes::new(&self.file, cancel);
-        bc_manifest::compress::open(bytes).map_err(|error| self.refused(&format!("read: {error}")))
+        bc_manifest::compress::decompress(bytes)
+            .map_err(|error| self.refused(&format!("read: {error}")))
     }
 
     /// Proves that it is the file that was opened and nobody has written to it.

@@ -191,6 +191,7 @@ pub fn unique(
                 read: options.scan.read.clone(),
                 workers: options.scan.workers,
                 start: options.scan.start,
+                resume: None,
             },
             details: false,
         };

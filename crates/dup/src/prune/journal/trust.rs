@@ -30,7 +30,7 @@ pub(super) fn open(path: &Path) -> Result<File, JournalError> {
 pub(super) fn check(file: &File, path: &Path) -> Result<(), JournalError> {
     journal::check(file)
         .map_err(|error| JournalError::new(path, "stat", error))?
-        .map_err(|why| JournalError::refused(path, "open", why))
+        .map_err(|why| JournalError::refused(path, "open", why.to_string()))
 }
 
 /// Holds the journal: against everybody to act on it, against writers to look.
