@@ -31,6 +31,7 @@ fn bench(c: &mut Criterion) {
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,
+        observer: None,
     };
     let what = CreateOptions {
         root: tree.path().as_os_str(),

@@ -16,9 +16,16 @@ pub struct Configurable;
 
 impl ArgExt for Configurable {}
 
-/// Does the option carry the mark?
+/// The mark of an option that one subcommand takes from the command line alone, although others let
+/// it be set.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandLineOnly;
+
+impl ArgExt for CommandLineOnly {}
+
+/// May a file or the environment set the option?
 pub fn is_configurable(arg: &Arg) -> bool {
-    arg.get::<Configurable>().is_some()
+    arg.get::<Configurable>().is_some() && arg.get::<CommandLineOnly>().is_none()
 }
 
 /// A three-way switch whose `auto` looks at the terminal.
@@ -97,7 +104,10 @@ pub struct Common {
     /// Print only results and errors
     #[arg(add = Configurable, short, long)]
     pub quiet: bool,
-    /// Say more: phases with counts and times (-v), details (-vv)
+    /// Say more: phases with counts and times (-v), decisions with their reasons (-vv)
+    ///
+    /// -vv adds where settings come from, which instruction sets and readers are used, why so many threads
+    /// and no more, what each file system is taken for, and each path that was left out with the reason.
     #[arg(add = Configurable, short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Messages on stderr as text, or as json: one object a line

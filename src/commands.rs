@@ -7,7 +7,7 @@ Examples:
   bc hash DIR
   bc dup summary DIR
   bc integrity manifest --output=DIR.jsonl DIR && bc integrity verify DIR DIR.jsonl
-  bc install ~/.local/bin
+  bc install --mkdir ~/.local/bin
   bc --generate=man --output=$HOME/.local/share/man/man1
   bc --generate=complete-bash --output=$HOME/.local/share/bash-completion/completions/bc";
 

@@ -12,6 +12,7 @@ use crate::habits::{self, Meant};
 use crate::help;
 use crate::names::Names;
 use crate::report;
+use crate::usage;
 
 /// Runs what the command line asks for.
 pub fn run(argv: Vec<OsString>) -> Exit {
@@ -85,7 +86,7 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
     if let Some(option) = help::asked(&command, rest) {
         let shown = help::laid_out(help::front_page(command, applet.default, called), names);
         let given = shown.try_get_matches_from([called, option]);
-        return given.map_or_else(report::usage, |_| Exit::Done);
+        return given.map_or_else(usage::print, |_| Exit::Done);
     }
     let command = match help::may_be_asked(rest) {
         true => help::laid_out(command, names),
@@ -99,6 +100,13 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
         return report::fatal(&format!("bc {}", applet.name), &text);
     }
     let args = crate::args::subcommand_first(&command, applet.default, rest);
+    let command = match applet.default.filter(|_| args.len() > rest.len()) {
+        // It was left out, so a message about it does not show it.
+        Some(default) => command.mut_subcommand(default, |meant| {
+            meant.override_usage(format!("{called} [OPTIONS] PATH..."))
+        }),
+        None => command,
+    };
     let argv = std::iter::once(OsString::from(called)).chain(args);
     match crate::config::parse(command, applet.name, argv.collect()) {
         Ok(matches) => (applet.run)(matches),
@@ -159,7 +167,10 @@ fn version() -> Exit {
 }
 
 fn overview(called: &str) -> Exit {
-    report::print_help(&overview_text(called))
+    usage::print_help(&format!(
+        "{}This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n",
+        overview_text(called)
+    ))
 }
 
 /// Under the name that the program was called by.
@@ -169,21 +180,17 @@ fn overview_text(called: &str) -> String {
          Usage: {called} APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
     );
     for applet in APPLETS {
-        text += &format!("  {:<11}{}\n", applet.name, applet.about);
+        text += &format!("  {:<12}{}\n", applet.name, applet.about);
     }
     text += "\nAlso:\n  \
-         install    Make links so that bchash, bcdup ... work as commands; with --gnu,\n             \
+         install     Make links so that bchash, bcdup ... are commands; with --gnu,\n              \
          sha256sum and the like\n  \
-         --list     Names of the applets\n  \
-         --version  Version, CPU features, readers\n  \
-         --describe The whole command tree as JSON\n  \
-         --generate=man|complete-bash|complete-zsh|complete-fish\n             \
-         Manual pages and completions, as --generate=man --output=DIR writes them\n\n\
-";
-    text + &format!(
-        "`{called} hash --help` explains an applet and gives examples.\n\
-             This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n"
-    )
+         --list      Names of the applets\n  \
+         --version   Version, CPU features, readers\n  \
+         --describe  The whole command tree as JSON\n  \
+         --generate=WHAT\n              \
+         Manual pages (man) or completions (complete-bash, -zsh, -fish)\n\n";
+    text + &format!("`{called} hash --help` explains an applet and gives examples.\n")
 }
 
 /// Nothing is asked for. By the calculator's name that may be somebody who wants to calculate:
@@ -197,7 +204,7 @@ fn nothing(is_bc: bool, called: &str) -> Exit {
         calculator();
         report::say("\n");
     }
-    report::say(&overview_text(called));
+    usage::say_help(&overview_text(called));
     Exit::Fatal
 }
 
@@ -230,7 +237,7 @@ fn is_calculator_call(first: &OsStr) -> bool {
 fn calculator() -> Exit {
     report::fatal(
         "bc",
-        "this is bit-crafts, not the calculator (usually /usr/bin/bc, package bc); try 'bc --help'",
+        "this is bit-crafts, not the calculator (/usr/bin/bc); see 'bc --help'",
     )
 }
 

@@ -8,6 +8,7 @@ mod dup;
 mod hash;
 mod integrity;
 mod line;
+mod meaning;
 mod rows;
 
 use std::ffi::OsString;
@@ -15,11 +16,11 @@ use std::path::Path;
 
 use crate::applet::Applet;
 use line::Line;
-pub use line::quoted;
+pub use meaning::quoted;
 
-/// Subcommands that change files: what stands beside them is taken word for word. `-n` is nothing
-/// to fdupes, and keeps `prune` from deleting.
-const CHANGES: [&str; 3] = ["prune", "undo", "update"];
+/// Subcommands that change files, or by whose answer somebody deletes them: what stands beside them
+/// is taken word for word. `-n` is nothing to fdupes, and keeps `prune` from deleting.
+const CHANGES: [&str; 4] = ["prune", "undo", "update", "unique"];
 
 /// What a command line means.
 pub enum Meant {
@@ -33,10 +34,10 @@ pub enum Meant {
 
 /// Reads the arguments behind an applet's name; `called` is how the applet was called.
 pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsString]) -> Meant {
-    let table = match applet.name {
-        "hash" => hash::TABLE,
-        "dup" => dup::TABLE,
-        "integrity" => integrity::TABLE,
+    let tables = match applet.name {
+        "hash" => hash::TABLES,
+        "dup" => dup::TABLES,
+        "integrity" => integrity::TABLES,
         _ => return Meant::AsTyped,
     };
     let is_left_alone =
@@ -44,7 +45,7 @@ pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsS
     if rest.iter().take_while(|a| *a != "--").any(is_left_alone) {
         return Meant::AsTyped;
     }
-    let mut line = Line::new(table, command, applet.default.unwrap_or_default(), rest);
+    let mut line = Line::new(tables, command, applet.default.unwrap_or_default(), rest);
     line.read();
     line.meaning(called)
 }
@@ -67,12 +68,21 @@ pub fn applet_of(word: &str) -> Option<String> {
         (&["diff"], "bc hash diff"),
         (
             &[
-                "scan", "fdupes", "jdupes", "rdfind", "rmlint", "fclones", "czkawka",
+                "scan",
+                "fdupes",
+                "jdupes",
+                "rdfind",
+                "rmlint",
+                "fclones",
+                "czkawka",
+                "czkawka_cli",
+                "duperemove",
             ],
             "bc dup",
         ),
         (&["summary"], "bc dup summary"),
         (&["dirs"], "bc dup dirs"),
+        (&["unique"], "bc dup unique"),
         (&["prune"], "bc dup prune"),
         (&["undo"], "bc dup undo"),
         (&["manifest"], "bc integrity manifest"),
@@ -81,7 +91,14 @@ pub fn applet_of(word: &str) -> Option<String> {
         (&["export"], "bc integrity export"),
         (&["import"], "bc integrity import"),
         (&["mtree", "aide", "chkbit"], "bc integrity"),
-        (&["cksum", "hashdeep", "rhash", "shasum"], "bc hash"),
+        (&["cksum"], "bc hash --type=crc"),
+        (&["sum"], "bc hash --type=bsd"),
+        (&["shasum"], "bc hash --type=sha1"),
+        (&["hashdeep"], "bc hash --type=md5,sha256"),
+        (&["md5deep"], "bc hash --type=md5"),
+        (&["sha1deep"], "bc hash --type=sha1"),
+        (&["sha256deep"], "bc hash --type=sha256"),
+        (&["rhash"], "bc hash --type=crc32b"),
         (&["b2sum"], "bc hash --type=blake2b"),
         (&["b3sum"], "bc hash --type=blake3"),
         (&["xxhsum"], "bc hash --type=xxh64"),

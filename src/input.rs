@@ -13,6 +13,8 @@ use bc_pool::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::diagnostic::Diagnostic;
+
 /// Bytes of a device that are read before it is taken for one without an end.
 const MOST_OF_A_DEVICE: u64 = 16 << 20;
 /// Of a pipe, whose other end may write for ever.
@@ -37,29 +39,29 @@ pub struct Input {
 
 impl Input {
     /// Opens FILE, or standard input for `-`. Errors say path, operation and reason.
-    pub fn open(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+    pub fn open(name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
         Input::of(open(Path::new(name))?, name, cancel)
     }
 
     /// The same; devices are refused, before they are opened, since that may do something already.
-    pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+    pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
         let path = Path::new(name);
         check(path)?;
         let device = || format!("{}: is a device", shown(path));
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
-            return Err(device());
+            return Err(device().into());
         }
         let file = open(path)?;
         if file.metadata().is_ok_and(|meta| is_device(&meta)) && !rustix::termios::isatty(&file) {
-            return Err(device());
+            return Err(device().into());
         }
         Input::of(file, name, cancel)
     }
 
-    fn of(file: File, name: &OsStr, cancel: &Cancel) -> Result<Input, String> {
+    fn of(file: File, name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
         let kind = file
             .metadata()
-            .map_err(|error| format!("{}: stat: {error}", shown(Path::new(name))))?
+            .map_err(|error| Diagnostic::failed(name, "stat", &error))?
             .file_type();
         let left = if kind.is_file() {
             u64::MAX
@@ -119,8 +121,8 @@ fn is_device(meta: &std::fs::Metadata) -> bool {
 }
 
 /// Standard input. Errors name it.
-pub fn stdin() -> Result<File, String> {
-    streams::open(Stream::Input).map_err(|error| format!("stdin: {error}"))
+pub fn stdin() -> Result<File, Diagnostic> {
+    streams::open(Stream::Input).map_err(|error| format!("stdin: {error}").into())
 }
 
 /// Is there a standard input, and no person at it? Then it is meant where nothing is named.
@@ -129,24 +131,24 @@ pub fn is_fed() -> bool {
 }
 
 /// The file at `path`, or standard input for `-`. Errors say path, operation and reason.
-pub fn open(path: &Path) -> Result<File, String> {
+pub fn open(path: &Path) -> Result<File, Diagnostic> {
     check(path)?;
     if crate::args::is_dash(path.as_os_str()) {
         return stdin();
     }
-    File::open(path).map_err(|error| format!("{}: open: {error}", shown(path)))
+    File::open(path).map_err(|error| Diagnostic::failed(path, "open", &error))
 }
 
 /// Fails if `path` means standard input, as `-` and `/dev/stdin` do, and the process was started
 /// without one: opened by its path it would be an empty file.
-pub fn check(path: &Path) -> Result<(), String> {
+pub fn check(path: &Path) -> Result<(), Diagnostic> {
     if crate::args::is_dash(path.as_os_str()) {
         return stdin().map(drop);
     }
     match crate::output::descriptor(path) {
         Some(0) => streams::open(Stream::Input)
             .map(drop)
-            .map_err(|error| format!("{}: {error}", shown(path))),
+            .map_err(|error| format!("{}: {error}", shown(path)).into()),
         _ => Ok(()),
     }
 }

@@ -3,25 +3,33 @@
 
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{FromArgMatches, Parser};
+use rustix::io::Errno;
 
 use crate::applet::APPLETS;
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::report;
+use crate::usage;
 
 /// Make links named bchash, bcdup ... to this binary
+///
+/// Says of each name whether its link was made, replaced something or was there already.
 #[derive(Parser)]
 #[command(
     name = "install",
     bin_name = "bc install",
     max_term_width = 100,
-    after_help = "Examples:\n  bc install ~/.local/bin\n  bc install --hard /usr/local/bin\n  \
-                  bc install --gnu ~/.local/bin       sha256sum, cksum, b3sum ... are bit-crafts from here on\n  \
-                  bc install --remove ~/.local/bin"
+    after_help = "Examples:\n  \
+                  bc install --mkdir ~/.local/bin   bchash, bcdup and the others\n  \
+                  bc install --hard /usr/local/bin  hard links to this program\n  \
+                  bc install --gnu ~/.local/bin     sha256sum, cksum, b3sum and so on\n  \
+                  bc install --remove ~/.local/bin  none of them any more"
 )]
 struct Args {
     /// Symbolic links (the default)
@@ -30,22 +38,26 @@ struct Args {
     /// Hard links
     #[arg(long)]
     hard: bool,
-    /// Replace files of that name that are not links to this binary
+    /// Replace files of that name that do not lead to this binary
     #[arg(long)]
     force: bool,
     /// Links named as other checksum programs instead: sha256sum, md5sum, b2sum, cksum, b3sum, xxhsum ...
     ///
     /// Under these names bit-crafts has their options and output, and hashes many files at once. What is
-    /// there under such a name and no link to this binary is never replaced.
+    /// there under such a name and does not lead to this binary is never replaced.
     #[arg(long, conflicts_with = "force")]
     gnu: bool,
-    /// Remove the links to this binary from DIR, all or, with --gnu, those of other programs' names
+    /// Make DIR, and what is missing above it; with --remove, remove DIR if nothing is left in it
+    #[arg(long)]
+    mkdir: bool,
+    /// Remove the links that this command made from DIR, all or, with --gnu, those of other programs' names
     ///
-    /// The names that were removed are printed. Files that are not links to this binary stay, and so does the
-    /// binary itself.
+    /// The names that were removed are printed. What this command did not make stays: other files, links
+    /// that lead elsewhere, links to this binary by a relative path or through another link, and the binary
+    /// itself.
     #[arg(long, conflicts_with_all = ["force", "hard", "symbolic"])]
     remove: bool,
-    /// Directory to put the links into; made if it is missing
+    /// Directory to put the links into
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -63,36 +75,59 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
         .and_then(|matches| Args::from_arg_matches(&matches));
     let args = match parsed {
         Ok(args) => args,
-        Err(error) => return report::usage(error),
+        Err(error) => return usage::print(error),
     };
     let binary = match std::env::current_exe() {
         Ok(path) => path,
-        Err(error) => return report::fatal("bc install", &format!("own path: {error}")),
+        Err(error) => return report::fatal("bc install", format!("own path: {error}")),
     };
     if args.remove {
         return remove(&binary, &args);
     }
-    if let Err(error) = std::fs::create_dir_all(&args.dir) {
-        let shown = crate::input::shown(&args.dir);
-        return report::fatal("bc install", &format!("{shown}: mkdir: {error}"));
+    match place(&args) {
+        Ok(said) => make(&binary, &args, said),
+        Err(what) => report::fatal("bc install", what),
     }
-    let mut exit = Exit::Done;
-    let mut made = String::new();
+}
+
+/// Sees to it that there is a directory; says what was made for that.
+fn place(args: &Args) -> Result<String, Diagnostic> {
+    let refused = |error: &std::io::Error| Diagnostic::failed(&args.dir, "stat", error);
+    match std::fs::metadata(&args.dir) {
+        Ok(meta) if meta.is_dir() => return Ok(String::new()),
+        Ok(_) => return Err(refused(&Errno::NOTDIR.into())),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(&error)),
+        Err(error) if !args.mkdir => {
+            let what = refused(&error);
+            let text = format!("{what}; --mkdir makes it");
+            return Err(what.worded(text));
+        }
+        Err(_) => {}
+    }
+    let missing = |dir: &&Path| !dir.as_os_str().is_empty() && dir.symlink_metadata().is_err();
+    let mut missing: Vec<&Path> = args.dir.ancestors().take_while(missing).collect();
+    missing.reverse();
+    let failed = |error| Diagnostic::failed(&args.dir, "mkdir", &error);
+    std::fs::create_dir_all(&args.dir).map_err(failed)?;
+    let made = |dir: &Path| format!("made {}\n", crate::input::shown(dir));
+    Ok(missing.into_iter().map(made).collect())
+}
+
+/// Makes the links; one that cannot be made does not stop the others.
+fn make(binary: &Path, args: &Args, mut said: String) -> Exit {
     let names: Vec<&str> = match args.gnu {
         true => gnu().collect(),
         false => own().collect(),
     };
+    let mut exit = Exit::Done;
     for name in names {
         let link = args.dir.join(name);
-        match link_one(&binary, &link, &args) {
-            Ok(()) => made += &format!("made {}\n", crate::input::shown(&link)),
-            Err(text) => {
-                let shown = crate::input::shown(&link);
-                exit = report::fatal("bc install", &format!("{shown}: {text}"));
-            }
+        match link_one(binary, &link, args) {
+            Ok(done) => said += &format!("{done} {}\n", crate::input::shown(&link)),
+            Err(what) => exit = report::fatal("bc install", what),
         }
     }
-    exit.worst(list(&made))
+    exit.worst(list(&said))
 }
 
 /// Names of ours.
@@ -114,7 +149,7 @@ fn list(names: &str) -> Exit {
     }
 }
 
-/// Removes what leads to this binary, never the binary itself.
+/// Removes the links that were made here, never the binary itself.
 fn remove(binary: &Path, args: &Args) -> Exit {
     let own = own().filter(|_| !args.gnu);
     let folder = args.dir.canonicalize();
@@ -125,56 +160,105 @@ fn remove(binary: &Path, args: &Args) -> Exit {
         let Ok(there) = std::fs::symlink_metadata(&link) else {
             continue;
         };
-        let is_link = match is_same(&there, binary) {
+        let is_made = match is_same(&there, binary) {
             // Another name of the file itself, which has to keep one.
             true => {
                 let itself = folder.as_ref().is_ok_and(|dir| dir.join(name) == binary);
                 there.nlink() > 1 && !itself
             }
-            false => there.is_symlink() && is_ours(binary, &link),
+            false => is_made(binary, &link),
         };
-        if !is_link {
+        if !is_made {
             continue;
         }
-        let shown = crate::input::shown(&link);
         match std::fs::remove_file(&link) {
-            Ok(()) => removed += &format!("removed {shown}\n"),
-            Err(error) => exit = report::fatal("bc install", &format!("{shown}: unlink: {error}")),
+            Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&link)),
+            Err(error) => {
+                let what = Diagnostic::failed(&link, "unlink", &error);
+                exit = report::fatal("bc install", what);
+            }
+        }
+    }
+    if args.mkdir {
+        // One that still holds something stays, which is no failure.
+        match std::fs::remove_dir(&args.dir) {
+            Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&args.dir)),
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let what = Diagnostic::failed(&args.dir, "rmdir", &error);
+                exit = report::fatal("bc install", what);
+            }
         }
     }
     exit.worst(list(&removed))
 }
 
-/// Links under a temporary name and renames, so that an existing link is never missing.
-fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<(), String> {
-    match std::fs::symlink_metadata(link) {
-        // A name of the binary itself needs no link. Replaced by a symbolic one it would lead
-        // to itself, and the program would be gone.
-        Ok(there) if is_same(&there, binary) => return Ok(()),
-        Ok(_) if is_ours(binary, link) => {}
-        Ok(_) if args.force => {}
-        Ok(_) if args.gnu => return Err("exists and is not ours; it stays".to_owned()),
-        Ok(_) => return Err("exists and is not ours; --force replaces it".to_owned()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(format!("stat: {error}")),
-    }
-    let mut temporary = link.as_os_str().to_owned();
-    temporary.push(format!(".{}.bc-tmp", std::process::id()));
-    let made = if args.hard {
-        std::fs::hard_link(binary, &temporary)
-    } else {
-        std::os::unix::fs::symlink(binary, &temporary)
+/// Sees to it that the name leads to the binary; gives what was done for that.
+fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Diagnostic> {
+    let there = match std::fs::symlink_metadata(link) {
+        Ok(there) => there,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // This replaces nothing, whatever has taken the name meanwhile.
+            return new_link(binary, link, args)
+                .map(|()| "made")
+                .map_err(|error| Diagnostic::failed(link, "link", &error));
+        }
+        Err(error) => return Err(Diagnostic::failed(link, "stat", &error)),
     };
-    made.map_err(|error| format!("link: {error}"))?;
-    let renamed = std::fs::rename(&temporary, link).map_err(|error| format!("rename: {error}"));
-    // A rename between two links to one inode succeeds and leaves both names.
-    let _ = std::fs::remove_file(&temporary);
-    renamed
+    let leads_here = std::fs::metadata(link).is_ok_and(|there| is_same(&there, binary));
+    // A name of the binary itself needs no link. Replaced by a symbolic one it would lead to
+    // itself, and the program would be gone.
+    let is_name = is_same(&there, binary);
+    let is_other_kind = args.hard && is_made(binary, link);
+    match leads_here {
+        true if is_name || !is_other_kind => return Ok("kept"),
+        true => {}
+        false if args.force => {}
+        false => {
+            let leads = std::fs::read_link(link).map_or_else(
+                |_| "exists and is not ours".to_owned(),
+                |to| format!("leads to {}, not here", crate::input::shown(&to)),
+            );
+            let advice = match args.gnu {
+                true => "it stays",
+                false => "--force replaces it",
+            };
+            let shown = crate::input::shown(link);
+            let text = format!("{shown}: {leads}; {advice}");
+            let path = link.as_os_str().as_encoded_bytes();
+            return Err(Diagnostic::from(text).about(path, "link", None, &leads));
+        }
+    }
+    replace(binary, link, args).map(|()| "replaced")
 }
 
-/// Does the name already lead to this binary?
-fn is_ours(binary: &Path, link: &Path) -> bool {
-    std::fs::metadata(link).is_ok_and(|there| is_same(&there, binary))
+/// Links under a temporary name and renames, so that an existing link is never missing.
+fn replace(binary: &Path, link: &Path, args: &Args) -> Result<(), Diagnostic> {
+    let mut temporary = link.as_os_str().to_owned();
+    temporary.push(format!(".{}.bc-tmp", std::process::id()));
+    new_link(binary, Path::new(&temporary), args)
+        .map_err(|error| Diagnostic::failed(link, "link", &error))?;
+    let renamed = std::fs::rename(&temporary, link);
+    // A rename between two links to one inode succeeds and leaves both names.
+    let _ = std::fs::remove_file(&temporary);
+    renamed.map_err(|error| Diagnostic::failed(link, "rename", &error))
+}
+
+fn new_link(binary: &Path, link: &Path, args: &Args) -> std::io::Result<()> {
+    match args.hard {
+        true => std::fs::hard_link(binary, link),
+        false => std::os::unix::fs::symlink(binary, link),
+    }
+}
+
+/// Is the name a symbolic link as this command makes them: with the whole path of the binary, and
+/// not through other links?
+fn is_made(binary: &Path, link: &Path) -> bool {
+    std::fs::read_link(link).is_ok_and(|to| {
+        let there = std::fs::symlink_metadata(&to);
+        to.is_absolute() && there.is_ok_and(|there| is_same(&there, binary))
+    })
 }
 
 /// Is what these metadata are of the binary?

@@ -12,6 +12,8 @@ mod budget;
 mod commands;
 mod config;
 mod describe;
+mod details;
+mod diagnostic;
 mod dirs;
 mod dispatch;
 mod dup;
@@ -33,9 +35,11 @@ mod panics;
 mod patient;
 mod progress;
 mod report;
+mod resume;
 mod run;
 mod signals;
 mod style;
+mod usage;
 
 use std::process::ExitCode;
 

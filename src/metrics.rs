@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
+use crate::diagnostic::Diagnostic;
+
 /// One figure of a run.
 struct Figure {
     name: &'static str,
@@ -43,7 +45,7 @@ impl Metrics {
     }
 
     /// Writes FILE atomically.
-    pub fn write(&self, file: &Path) -> Result<(), String> {
+    pub fn write(&self, file: &Path) -> Result<(), Diagnostic> {
         let prometheus = file.extension().is_some_and(|e| e == "prom");
         let text = if prometheus {
             self.prometheus()

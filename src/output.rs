@@ -1,5 +1,6 @@
 //! Where results go: stdout, or a file that appears whole or not at all.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -14,6 +15,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::args::Choice;
+use crate::diagnostic::Diagnostic;
 use crate::patient::patient;
 use crate::progress::Shared;
 use crate::style::{Meaning, OFF, colored};
@@ -27,7 +29,8 @@ pub struct Output {
     own: Option<OwnFile>,
     terminal: bool,
     color: bool,
-    name: String,
+    /// As it was given.
+    name: OsString,
 }
 
 /// How writing ended.
@@ -41,50 +44,44 @@ pub enum Written {
 impl Output {
     /// To FILE, or to stdout without one. Errors say operation and reason; a stdout that is
     /// closed is one, before anything is done whose results would be lost.
-    pub fn open(target: Option<&Path>) -> Result<Output, String> {
+    pub fn open(target: Option<&Path>) -> Result<Output, Diagnostic> {
         let Some(target) = target.filter(|t| t.as_os_str() != "-") else {
-            return Output::stream(Stream::Output, "stdout");
+            return Output::stream(Stream::Output, OsStr::new("stdout"));
         };
-        let name = bc_fs::escape(target.as_os_str().as_encoded_bytes()).into_owned();
+        let name = target.as_os_str();
+        let failed = |operation: &'static str| {
+            move |error: io::Error| Diagnostic::failed(name, operation, &error)
+        };
         if let Some(number) = descriptor(target) {
             // What is behind it, a log perhaps, is the caller's: never replaced.
             return match number {
-                1 => Output::stream(Stream::Output, &name),
-                2 => Output::stream(Stream::Error, &name),
+                1 => Output::stream(Stream::Output, name),
+                2 => Output::stream(Stream::Error, name),
                 0 if streams::was_closed(Stream::Input) => {
-                    let error = io::Error::from(rustix::io::Errno::BADF);
-                    Err(format!("{name}: {error}"))
+                    let error = io::Error::from(Errno::BADF);
+                    Err(nameless(name, &error))
                 }
                 _ => File::options()
                     .append(true)
                     .open(target)
-                    .map(|file| Output::plain(file, &name))
-                    .map_err(|error| format!("{name}: open: {error}")),
+                    .map(|file| Output::plain(file, name))
+                    .map_err(failed("open")),
             };
         }
-        let place = Place::find(target).map_err(|error| format!("{name}: create: {error}"))?;
-        let existing = place
-            .existing()
-            .map_err(|error| format!("{name}: create: {error}"))?;
+        let place = Place::find(target).map_err(failed("create"))?;
+        let existing = place.existing().map_err(failed("create"))?;
         match existing.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             None | Some(FileType::RegularFile) => {}
-            Some(FileType::Directory) => {
-                return Err(format!("{name}: open: Is a directory (os error 21)"));
-            }
+            Some(FileType::Directory) => return Err(failed("open")(Errno::ISDIR.into())),
             // A FIFO, /dev/full: nothing to replace, written as it comes.
             Some(_) => {
-                let file =
-                    open_special(&place).map_err(|error| format!("{name}: open: {error}"))?;
-                return Ok(Output::plain(file, &name));
+                let file = open_special(&place).map_err(failed("open"))?;
+                return Ok(Output::plain(file, name));
             }
         }
-        let pending =
-            AtomicFile::create_at(place).map_err(|error| format!("{name}: create: {error}"))?;
-        let file = pending
-            .file()
-            .try_clone()
-            .map_err(|error| format!("{name}: dup: {error}"))?;
-        let mut output = Output::plain(file, &name);
+        let pending = AtomicFile::create_at(place).map_err(failed("create"))?;
+        let file = pending.file().try_clone().map_err(failed("dup"))?;
+        let mut output = Output::plain(file, name);
         output.pending = Some(pending);
         Ok(output)
     }
@@ -97,7 +94,7 @@ impl Output {
             own: None,
             terminal: false,
             color: false,
-            name: String::new(),
+            name: OsString::new(),
         }
     }
 
@@ -105,6 +102,20 @@ impl Output {
     /// it will replace is another, see [`replaced`].
     pub fn own_file(&self) -> Option<OwnFile> {
         self.own.clone()
+    }
+
+    /// Where the journal of a run that writes a file is, beside that file: `FILE.partial`. `None` for
+    /// what is written as it comes.
+    pub fn partial(&self) -> Option<io::Result<Place>> {
+        let pending = self.pending.as_ref()?;
+        Some(pending.place().beside(".partial"))
+    }
+
+    /// The name of that, as it is shown.
+    pub fn partial_name(&self) -> String {
+        let mut name = self.name.clone();
+        name.push(".partial");
+        crate::input::shown(Path::new(&name))
     }
 
     /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it
@@ -171,12 +182,12 @@ impl Output {
         self.terminal
     }
 
-    fn stream(stream: Stream, name: &str) -> Result<Output, String> {
-        let file = streams::open(stream).map_err(|error| format!("{name}: {error}"))?;
+    fn stream(stream: Stream, name: &OsStr) -> Result<Output, Diagnostic> {
+        let file = streams::open(stream).map_err(|error| nameless(name, &error))?;
         Ok(Output::plain(file, name))
     }
 
-    fn plain(file: File, name: &str) -> Output {
+    fn plain(file: File, name: &OsStr) -> Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
@@ -197,7 +208,7 @@ impl Output {
 
     /// Flushes; a file is synced and renamed into place. Without this call a
     /// file leaves no trace.
-    pub fn finish(mut self, result: io::Result<()>) -> Result<Written, String> {
+    pub fn finish(mut self, result: io::Result<()>) -> Result<Written, Diagnostic> {
         let written = result.and_then(|()| self.to.flush());
         match written {
             Ok(()) => {}
@@ -207,16 +218,21 @@ impl Output {
             Err(error) => {
                 let named = error.get_ref().and_then(|e| e.downcast_ref::<Named>());
                 let reason = named.map_or(&error, |named| &named.error);
-                return Err(format!("{}: write: {reason}", self.name));
+                return Err(Diagnostic::failed(&self.name, "write", reason));
             }
         }
         if let Some(pending) = self.pending.take() {
             pending
                 .commit()
-                .map_err(|not| format!("{}: {}: {}", self.name, not.operation, not.error))?;
+                .map_err(|not| Diagnostic::failed(&self.name, not.operation, &not.error))?;
         }
         Ok(Written::Whole)
     }
+}
+
+/// A standard stream that cannot be had: no operation failed, it was never there.
+fn nameless(name: &OsStr, error: &io::Error) -> Diagnostic {
+    format!("{}: {error}", bc_fs::escape(name.as_encoded_bytes())).into()
 }
 
 fn buffered(to: Box<dyn Write>, style: Style) -> SafeWriter<BufWriter<Box<dyn Write>>> {
@@ -243,8 +259,8 @@ struct Named {
 }
 
 impl Named {
-    fn wrap(name: &str, error: io::Error) -> io::Error {
-        let name = name.to_owned();
+    fn wrap(name: &OsStr, error: io::Error) -> io::Error {
+        let name = bc_fs::escape(name.as_encoded_bytes()).into_owned();
         io::Error::new(error.kind(), Named { name, error })
     }
 }
@@ -299,7 +315,7 @@ pub fn descriptor(target: &Path) -> Option<u32> {
 }
 
 /// Writes a small file atomically (metrics).
-pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), String> {
+pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {
     let mut output = Output::open(Some(target))?;
     let result = output.write_all(contents);
     output.finish(result).map(|_| ())
@@ -314,7 +330,9 @@ pub fn behind_stdout() -> Option<OwnFile> {
     is_file.then(own).flatten()
 }
 
-/// The file that FILE replaces, so that the walk can leave it out.
+/// The file that FILE replaces, so that the walk can leave it out. `-` is none, though a file may
+/// have that name.
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
-    OwnFile::at(target?).ok()
+    let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
+    OwnFile::at(file?).ok()
 }

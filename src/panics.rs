@@ -10,7 +10,7 @@ use crate::exit::Exit;
 pub fn report_as_errors() {
     std::panic::set_hook(Box::new(|info| {
         if !bc_dup::panic_is_expected() {
-            crate::report::fatal("bc", &told(info));
+            crate::report::fatal("bc", told(info));
         }
     }));
 }

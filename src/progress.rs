@@ -230,7 +230,7 @@ impl Recent {
 
 /// Columns that a line may fill: one is left free, where terminals differ in
 /// when they wrap.
-fn width() -> usize {
+pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
         .map_or(0, |size| usize::from(size.ws_col));
     match columns {

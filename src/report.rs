@@ -4,14 +4,13 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bc_fs::{escape, safe};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use bc_fs::safe;
 
 use crate::args::{Choice, Common, LogFormat};
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::style::{Meaning, colored, painted};
@@ -46,56 +45,51 @@ impl Report {
 
     /// A file that could not be done: `bc hash: PATH: open: Permission denied (os error 13)`.
     pub fn failure(&self, error: &bc_walk::Error) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-        let path = escape(error.path());
-        let text = format!("{path}: {}: {}", error.op(), error.message());
-        let mut fields = serde_json::json!({
-            "path": String::from_utf8_lossy(error.path()), "op": error.op(),
-            "errno": error.errno(), "message": error.message(),
-        });
-        if std::str::from_utf8(error.path()).is_err() {
-            let mut raw = Vec::new();
-            bc_manifest::base64::encode(&mut raw, error.path());
-            fields["path_b64"] = String::from_utf8_lossy(&raw).into();
-        }
-        self.emit("error", &text, Some(fields));
+        self.problem(error);
     }
 
-    /// A failure that concerns no single file of the tree.
-    pub fn problem(&self, text: &str) {
+    /// A failure, of whatever.
+    pub fn problem(&self, what: impl Into<Diagnostic>) {
         self.failures.fetch_add(1, Ordering::Relaxed);
-        self.emit("error", text, None);
+        self.emit("error", &what.into());
     }
 
     /// Results that could not be written: what was asked could not be done, whatever was.
-    pub fn unwritten(&self, text: &str) {
+    pub fn unwritten(&self, what: impl Into<Diagnostic>) {
         self.lost.store(true, Ordering::Relaxed);
-        self.problem(text);
+        self.problem(what);
     }
 
     /// Something the user should know, which is no failure; hidden by `-q`.
     pub fn warning(&self, text: &str) {
         if !self.quiet {
-            self.emit("warning", text, None);
+            self.emit("warning", &text.into());
         }
     }
 
     /// A warning that `-q` does not hide, because an exit code depends on it.
     pub fn always(&self, text: &str) {
-        self.emit("warning", text, None);
+        self.emit("warning", &text.into());
     }
 
     /// The closing line of a command, hidden by `-q`.
     pub fn summary(&self, text: &str) {
         if !self.quiet {
-            self.emit("info", text, None);
+            self.emit("info", &text.into());
         }
     }
 
     /// Shown from this verbosity up (1: `-v`, 2: `-vv`).
     pub fn note(&self, level: u8, text: &str) {
         if self.verbosity >= level {
-            self.emit("info", text, None);
+            self.emit("info", &text.into());
+        }
+    }
+
+    /// Shown with `-vv`; made only where it is.
+    pub fn detail(&self, text: impl FnOnce() -> String) {
+        if self.shows(2) {
+            self.note(2, &text());
         }
     }
 
@@ -125,22 +119,15 @@ impl Report {
         self.applet
     }
 
-    fn emit(&self, level: &str, text: &str, fields: Option<serde_json::Value>) {
+    fn emit(&self, level: &str, what: &Diagnostic) {
         let who = format!("bc {}", self.applet);
-        write_stderr(&line(self.format, self.color, &who, level, text, fields));
+        write_stderr(&line(self.format, self.color, &who, level, what));
     }
 }
 
 /// One diagnostic with its newline, as text or as a JSON object. Names and reasons in it can do
 /// a terminal no harm: whoever reads a log later sees the same.
-fn line(
-    format: LogFormat,
-    color: bool,
-    who: &str,
-    level: &str,
-    text: &str,
-    fields: Option<serde_json::Value>,
-) -> String {
+fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnostic) -> String {
     if format == LogFormat::Text {
         let meaning = match level {
             "error" => Meaning::Bad,
@@ -148,20 +135,15 @@ fn line(
             _ => Meaning::Plain,
         };
         let who = painted(color, meaning, &format!("{who}:"));
-        return format!("{who} {}\n", safe::line(text));
+        return format!("{who} {}\n", safe::line(what.text()));
     }
+    let applet = who.strip_prefix("bc ").unwrap_or(who);
     let mut object = serde_json::json!({
         "time": crate::metrics::now(), "level": level,
-        "applet": who.strip_prefix("bc ").unwrap_or(who), "message": text,
+        "applet": applet, "message": what.text(),
     });
-    if let (Some(to), Some(serde_json::Value::Object(from))) = (object.as_object_mut(), fields) {
-        for (key, value) in from {
-            let key = match key.as_str() {
-                "message" => "reason".to_owned(),
-                _ => key,
-            };
-            to.insert(key, value);
-        }
+    if let Some(object) = object.as_object_mut() {
+        object.extend(what.fields(applet));
     }
     format!("{}\n", safe::json(&object.to_string()))
 }
@@ -202,69 +184,36 @@ fn set_style(format: LogFormat, color: Choice) {
     }
 }
 
-fn style() -> (LogFormat, bool) {
+/// Format and colour of what is said before there is a [`Report`].
+pub fn style() -> (LogFormat, bool) {
     let style = FATAL.lock();
     let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);
     (format, colored(color, std::io::stderr().is_terminal()))
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
-pub fn fatal(who: &str, text: &str) -> Exit {
-    early(who, "error", text);
+pub fn fatal(who: &str, what: impl Into<Diagnostic>) -> Exit {
+    early(who, "error", &what.into());
     Exit::Fatal
 }
 
-/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
-pub fn usage(mut error: clap::Error) -> Exit {
-    without_dashes(&mut error);
-    let mut text = error.render().to_string();
-    if !error.use_stderr() {
-        // Between options clap puts lines of blanks.
-        let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
-        return print_help(&lines.collect::<String>());
-    }
-    // The message has lines of its own; those in an argument must not look like them.
-    for (_, value) in error.context() {
-        let arguments = match value {
-            ContextValue::String(argument) => std::slice::from_ref(argument),
-            ContextValue::Strings(arguments) => arguments,
-            _ => &[],
-        };
-        for argument in arguments.iter().filter(|a| a.contains('\n')) {
-            text = text.replace(argument, &safe::line(argument));
-        }
-    }
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let (format, color) = style();
-    if format == LogFormat::Json {
-        return fatal("bc", text.trim_end());
-    }
-    let error = painted(color, Meaning::Bad, "error:");
-    write_stderr(&format!("{error} {}", safe::lines(text)));
+/// The same to stdout, where stderr leads to a file that has to stay as it is.
+pub fn fatal_on_stdout(applet: &str, what: impl Into<Diagnostic>) -> Exit {
+    let who = format!("bc {applet}");
+    let text = line(style().0, false, &who, "error", &what.into());
+    // Nobody is left to tell if that fails.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Exit::Fatal
-}
-
-/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
-/// before it is only good where there is such a path.
-fn without_dashes(error: &mut clap::Error) {
-    let path = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(argument)) => Path::new(argument),
-        _ => return,
-    };
-    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-    if is_unknown && path.symlink_metadata().is_err() {
-        error.remove(ContextKind::Suggested);
-    }
 }
 
 /// Prints a warning outside of a [`Report`].
 pub fn caution(who: &str, text: &str) {
-    early(who, "warning", text);
+    early(who, "warning", &text.into());
 }
 
-fn early(who: &str, level: &str, text: &str) {
+fn early(who: &str, level: &str, what: &Diagnostic) {
     let (format, color) = style();
-    write_stderr(&line(format, color, who, level, text, None));
+    write_stderr(&line(format, color, who, level, what));
 }
 
 /// Prints a text of several lines to stderr.
@@ -282,34 +231,8 @@ pub fn print(text: &str) -> Exit {
     print_by(|out| out.write_all(text.as_bytes()))
 }
 
-/// Prints a help text to stdout, what can be typed in another weight than what explains it.
-pub fn print_help(text: &str) -> Exit {
-    print_by(|out| text.lines().try_for_each(|line| help_line(out, line)))
-}
-
-fn help_line(out: &mut Output, line: &str) -> std::io::Result<()> {
-    let indent = line.len() - line.trim_start().len();
-    let rest = &line[indent..];
-    let is_heading = indent == 0 && rest.ends_with(':');
-    // An explanation stands in its own column, or on a line of its own.
-    let is_typed = rest.starts_with('-') || (indent == 2 && rest.contains("  "));
-    let strong = if is_heading {
-        rest.len()
-    } else if line.starts_with("Usage:") {
-        "Usage:".len()
-    } else if is_typed && (2..10).contains(&indent) {
-        rest.find("  ").unwrap_or(rest.len())
-    } else {
-        0
-    };
-    let (strong, plain) = rest.split_at(strong);
-    out.write_all(&line.as_bytes()[..indent])?;
-    out.paint(Meaning::Strong, strong.as_bytes())?;
-    out.write_all(plain.as_bytes())?;
-    out.write_all(b"\n")
-}
-
-fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
+/// Prints to stdout by what `write` does.
+pub fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
     let color = FATAL.lock().map_or(Choice::Never, |style| style.1);
     let mut out = match Output::open(None) {
         Ok(out) => out.colors(color),
@@ -324,6 +247,6 @@ fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
 
 /// One write per line, so that lines of several processes do not mix; nobody
 /// is left to tell if stderr itself is broken.
-fn write_stderr(line: &str) {
+pub fn write_stderr(line: &str) {
     let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

@@ -7,20 +7,24 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
+use bc_fs::streams::Stream;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_read::Choice as Reader;
-use bc_walk::{Entries, Listing, Metadata, OwnFile, Workers};
+use bc_walk::{Entries, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, WalkArgs};
 use crate::budget::{self, Kept};
+use crate::details;
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
+use crate::overlap::Refusal;
 use crate::report::Report;
 use crate::signals;
 
@@ -84,7 +88,7 @@ impl Session {
             Reader::Uring => {
                 if let Err(error) = bc_read::uring_available() {
                     return Err(
-                        session.fatal(&format!("--io=uring: io_uring_setup: {}", error.message()))
+                        session.fatal(format!("--io=uring: io_uring_setup: {}", error.message()))
                     );
                 }
             }
@@ -97,6 +101,7 @@ impl Session {
             }
             _ => {}
         }
+        details::begun(&session.report, &session.common);
         Ok(session)
     }
 
@@ -105,20 +110,24 @@ impl Session {
         let config = self.common.config.as_deref().map(Path::as_os_str);
         let read: Vec<&OsStr> = read.iter().copied().chain(config).collect();
         match crate::overlap::refusal(&read, written, self.common.metrics.as_deref()) {
-            Some(text) => Err(self.fatal(&text)),
+            Some(Refusal { text, say_on }) => Err(match say_on {
+                Some(Stream::Error) => self.fatal(&text),
+                Some(_) => crate::report::fatal_on_stdout(self.report.applet(), &text),
+                None => Exit::Fatal,
+            }),
             None => Ok(()),
         }
     }
 
     /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
     /// input that gives no more, fails because of it.
-    pub fn fatal(&self, text: &str) -> Exit {
+    pub fn fatal(&self, what: impl Into<Diagnostic>) -> Exit {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
         }
         // What fails after the budget could not be kept fails because of that.
-        let text = budget::failure().unwrap_or_else(|| text.to_owned());
-        crate::report::fatal(&format!("bc {}", self.report.applet()), &text)
+        let what = budget::failure().map_or_else(|| what.into(), Diagnostic::from);
+        crate::report::fatal(&format!("bc {}", self.report.applet()), what)
     }
 
     /// The signal that asked for the end of this run, if one did.
@@ -139,7 +148,7 @@ impl Session {
         leave_out: Option<OwnFile>,
     ) -> Outcome<bc_walk::WalkOptions> {
         let globs = |which: &str, patterns: &[OsString]| {
-            crate::args::globs(patterns).map_err(|text| self.fatal(&format!("{which}: {text}")))
+            crate::args::globs(patterns).map_err(|text| self.fatal(format!("{which}: {text}")))
         };
         let (min_size, max_size) = self.sizes(args, 0)?;
         Ok(bc_walk::WalkOptions {
@@ -173,8 +182,17 @@ impl Session {
                 .into_iter()
                 .chain(crate::output::behind_stdout())
                 .collect(),
+            skipped: self.skipped_detail(),
             ..bc_walk::WalkOptions::default()
         })
+    }
+
+    /// What a walk keeps of what it leaves out.
+    pub fn skipped_detail(&self) -> SkippedDetail {
+        match self.report.shows(2) {
+            true => SkippedDetail::Paths,
+            false => SkippedDetail::Counts,
+        }
     }
 
     /// The least and the largest size wanted; `least` is the least where the user names none.
@@ -183,10 +201,10 @@ impl Session {
         let most = args.max_size.map(|size| size.0);
         let wanted = args.min_size.map_or(least, |size| size.0);
         match (args.min_size, most) {
-            (Some(_), Some(most)) if wanted > most => Err(self.fatal(&format!(
+            (Some(_), Some(most)) if wanted > most => Err(self.fatal(format!(
                 "--min-size is {wanted} bytes, --max-size {most}: no file can be both"
             ))),
-            (None, Some(most)) if wanted > most => Err(self.fatal(&format!(
+            (None, Some(most)) if wanted > most => Err(self.fatal(format!(
                 "--max-size is {most} bytes, but smaller files than {wanted} take part only with \
                  --min-size={most}"
             ))),
@@ -213,7 +231,10 @@ impl Session {
                 bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
-                return Err(self.fatal("no PATH given; see --help, or try '.' for this directory"));
+                let applet = self.report.applet();
+                return Err(self.fatal(format!(
+                    "no PATH given; see --help, or for this directory use: bc {applet} ."
+                )));
             }
             // To ask for the CPUs and quotas costs more than to look at a few plain files.
             None => bc_walk::walk_with(roots, options, || self.walk_workers(), &self.cancel),
@@ -225,39 +246,20 @@ impl Session {
         for error in listing.errors() {
             self.report.failure(error);
         }
-        if self.report.shows(1) {
-            let skipped = left_out(listing.skipped());
-            self.report.note(
-                1,
-                &format!(
-                    "walk: {} {} in {} directories, {:.3} s{}{skipped}",
-                    listing.len(),
-                    match options.entries {
-                        Entries::Files => "files",
-                        Entries::All => "entries",
-                    },
-                    listing.directories(),
-                    begun.elapsed().as_secs_f64(),
-                    if skipped.is_empty() {
-                        ""
-                    } else {
-                        "; left out: "
-                    },
-                ),
-            );
-        }
+        let nouns = match options.entries {
+            Entries::Files => "files",
+            Entries::All => "entries",
+        };
+        details::walked(&self.report, &listing, nouns, begun.elapsed());
         Ok(listing)
     }
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {
         let end = if null { 0 } else { b'\n' };
-        let input =
-            Input::open(from.as_os_str(), &self.cancel).map_err(|text| self.fatal(&text))?;
+        let input = Input::open(from.as_os_str(), &self.cancel).map_err(|what| self.fatal(what))?;
         let input = BufReader::with_capacity(64 << 10, input);
-        crate::input::pieces(input, end).map_err(|error| {
-            let from = crate::input::shown(from);
-            self.fatal(&format!("{from}: read: {error}"))
-        })
+        crate::input::pieces(input, end)
+            .map_err(|error| self.fatal(Diagnostic::failed(from, "read", &error)))
     }
 
     /// Threads that the walk may use; it starts on one and takes the others
@@ -269,7 +271,8 @@ impl Session {
         }
     }
 
-    fn most_workers(&self) -> usize {
+    /// All threads that there may be.
+    pub fn most_workers(&self) -> usize {
         *self.most_workers.get_or_init(|| self.common.threads.most())
     }
 
@@ -285,17 +288,22 @@ impl Session {
             _ => None,
         };
         let worth = bytes.map(|bytes| Effort::of(files as u64, bytes).worth(2));
-        if self.common.threads.start() == Start::Together {
-            return self.most_workers();
-        }
-        if worth == Some(1) {
-            return 1;
-        }
-        let affordable = self.common.memory_budget.map_or(u64::MAX, |Size(budget)| {
-            budget::workers(budget, width, state)
-        });
-        let most = self.most_workers();
-        usize::try_from(affordable).map_or(most, |count| most.min(count).max(1))
+        let (workers, why) = if self.common.threads.start() == Start::Together {
+            (self.most_workers(), "as --threads says")
+        } else if worth == Some(1) {
+            (1, "more would not pay")
+        } else {
+            let affordable = self.common.memory_budget.map_or(u64::MAX, |Size(budget)| {
+                budget::workers(budget, width, state)
+            });
+            let most = self.most_workers();
+            match usize::try_from(affordable) {
+                Ok(count) if count < most => (count.max(1), "more have no room in --memory-budget"),
+                _ => (most, "more of them as it pays"),
+            }
+        };
+        details::workers(&self.report, files, workers, why);
+        workers
     }
 
     /// How files are to be read by `workers` workers that keep `width` files
@@ -351,6 +359,7 @@ impl Session {
         if let Some(text) = budget::told() {
             self.report.note(1, &text);
         }
+        details::ended(&self.report, self.started.elapsed());
         if let Some(file) = self.common.metrics.clone() {
             let code = match exit {
                 Exit::Done => 0,
@@ -389,6 +398,14 @@ impl Session {
     }
 }
 
+/// Nanoseconds since 1970.
+pub fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// Runs `f` while somebody watches for signals, who ends the process for one.
 fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
@@ -416,35 +433,6 @@ impl Drop for Done<'_> {
         self.0.store(true, Ordering::Relaxed);
         self.1.unpark();
     }
-}
-
-/// What the walk passed over, each with its number, as far as there was any.
-pub fn passed_over(skipped: &bc_walk::Skipped) -> impl Iterator<Item = (u64, &'static str)> {
-    [
-        (skipped.symlinks, "symbolic links"),
-        (skipped.special, "devices, FIFOs and sockets"),
-        (skipped.hidden, "hidden"),
-        (skipped.excluded, "excluded"),
-        (skipped.not_included, "not included"),
-        (skipped.too_small, "too small"),
-        (skipped.too_large, "too large"),
-        (skipped.too_deep, "too deep"),
-        (skipped.ignored, "ignored"),
-        (skipped.other_file_system, "on other file systems"),
-        (skipped.pseudo_file_system, "pseudo file systems"),
-        (skipped.repeated, "visited already"),
-        (skipped.left_out, "output files"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-}
-
-/// The same in words; empty if nothing.
-fn left_out(skipped: &bc_walk::Skipped) -> String {
-    let words: Vec<String> = passed_over(skipped)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    words.join(", ")
 }
 
 /// A path below `root`, as it is shown.

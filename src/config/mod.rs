@@ -19,13 +19,14 @@ use crate::args::is_configurable;
 use crate::dirs::{config_file, named};
 use crate::exit::Exit;
 use crate::report;
+use crate::usage;
 
 /// Parses `argv` with the lower layers filled in; prints help, version and
 /// usage errors itself.
 pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
     let matches = command
         .try_get_matches_from_mut(&argv)
-        .map_err(report::usage)?;
+        .map_err(usage::print)?;
     let Some((name, sub)) = matches.subcommand() else {
         return Ok(matches);
     };
@@ -49,7 +50,7 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
             .chain(tail.iter().cloned());
         command
             .try_get_matches_from_mut(full)
-            .map_err(report::usage)?
+            .map_err(usage::print)?
     };
     // Thousands of small strings: freeing them would be a twelfth of the work
     // of hashing one small file.

@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 
 use self::search::SearchArgs;
 use super::dirs::args::DirsArgs;
+use super::unique::UniqueArgs;
 use crate::args::{Common, Configurable, WalkArgs};
 
 const AFTER: &str = "\
@@ -20,6 +21,7 @@ Examples:
   bc dup DIR                                         groups of equal files, largest waste first
   bc dup summary DIR                                 how much could be freed
   bc dup dirs DIR                                    which directories are copies of each other
+  bc dup unique /media/card --reference=/srv/photos  may I wipe this card?
   bc dup prune --action=hardlink --dry-run DIR       what would be done
   bc dup prune --action=hardlink DIR                 do it
   bc dup scan --format=json --output=r.json DIR && bc dup prune --action=delete --from r.json
@@ -29,7 +31,7 @@ Before a file is touched, both files are opened, checked against the scan and co
 byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
-error, 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+error (unique: or is nowhere else), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
@@ -49,6 +51,8 @@ pub enum DupCommand {
     Summary(Box<SummaryArgs>),
     /// Print directories that are copies of each other, contained in others, or similar
     Dirs(Box<DirsArgs>),
+    /// Print what is nowhere else: may I wipe this card?
+    Unique(Box<UniqueArgs>),
     /// Replace, move or delete duplicates
     Prune(Box<PruneArgs>),
     /// Take back the steps of a journal

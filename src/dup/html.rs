@@ -1,13 +1,16 @@
 //! `bc dup scan --format=html`: what is wasted, where, and by which files.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 use bc_dup::prune::{self, Inode, KeepRules};
 use bc_dup::report::ScanReport;
 use bc_dup::scan;
 
+use crate::habits::quoted;
 use crate::html::dirs::{Amount, Dirs, What, parent};
-use crate::html::escape::{Path, Text};
+use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
 use crate::html::{
     By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
@@ -19,8 +22,9 @@ pub const LISTED: usize = 1000;
 /// Names of a group that are listed, and those of them that are not folded.
 pub const NAMES: usize = 100;
 pub const UNFOLDED: usize = 6;
-/// Roots that are named.
+/// Roots that are named, and those that are repeated in a command.
 const ROOTS: usize = 12;
+const FEW: usize = 3;
 
 /// Directories that have a colour of their own in the map; the others share one.
 const OTHERS: usize = 7;
@@ -43,7 +47,7 @@ pub fn page(report: &ScanReport<'_>) -> Page {
             row(&mut rows, found, &group, &files, ALL);
         }
     }
-    let errors = errors(report);
+    let errors = errors(report.errors());
     let mut page = Page {
         command: "dup scan",
         title: match count {
@@ -53,13 +57,13 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         subject: subject(report),
         body: figures(report, Vec::new(), count, errors.len()),
         footer: match count {
-            0 => "Nothing was changed.",
-            _ => {
-                "Nothing was changed. <code>bc dup prune --action=hardlink --dry-run PATH...</code> \
-                 shows how the space could be had back; every file is compared again before."
-            }
-        }
-        .to_owned(),
+            0 => "Nothing was changed.".to_owned(),
+            _ => format!(
+                "Nothing was changed. <code class=long>{}</code> lists the steps that give the \
+                 space back. Every file is compared again before one is taken.",
+                next(report)
+            ),
+        },
         ..Page::default()
     };
     if let Some((html, style)) = waste_map(&dirs) {
@@ -73,9 +77,8 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         page.body += &nothing(
             "No two files are equal",
             &format!(
-                "{} files of {} were compared. {}",
-                thousands(report.scan.stats.files),
-                size(report.scan.stats.bytes),
+                "{} {}",
+                compared(report),
                 match errors.len() {
                     0 => "Nothing can be freed here.",
                     _ => "What was not judged may have equals.",
@@ -122,6 +125,42 @@ pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
         },
     };
     Some(map::section(&whole, &words))
+}
+
+/// What a search looked at that found nothing.
+fn compared(report: &ScanReport<'_>) -> String {
+    let (files, bytes) = (report.scan.stats.files, report.scan.stats.bytes);
+    match files {
+        0 => "There was no file to compare.".to_owned(),
+        1 => "There was a single file.".to_owned(),
+        _ => format!(
+            "{} files, {} in all, were compared.",
+            thousands(files),
+            size(bytes)
+        ),
+    }
+}
+
+/// The command that goes on from here, with the roots if they are few and can be typed.
+fn next(report: &ScanReport<'_>) -> String {
+    let can_be_typed = |root: &Vec<u8>| std::str::from_utf8(root).is_ok();
+    let roots = match report.roots {
+        [] => "--files-from=LIST".to_owned(),
+        roots if roots.len() > FEW || !roots.iter().all(can_be_typed) => "PATH...".to_owned(),
+        roots => {
+            let words = roots.iter().enumerate().map(|(number, root)| {
+                let root = absolute(root);
+                let root = quoted(OsStr::from_bytes(&root));
+                match report.reference_roots.contains(&number) {
+                    true => format!("--reference={root}"),
+                    false => root.into_owned(),
+                }
+            });
+            words.collect::<Vec<_>>().join(" ")
+        }
+    };
+    let command = format!("bc dup prune --action=hardlink --dry-run {roots}");
+    Text(&shown(command.as_bytes())).to_string()
 }
 
 /// Adds what each file that would go frees to its directory. The sum is the
@@ -240,10 +279,13 @@ fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: 
                 <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
     let (status, elsewhere) = if missing == 0 {
         (
-            format!(
-                "All {} groups, largest waste first. {kept}",
-                thousands(count as u64)
-            ),
+            match count {
+                1 => format!("The only group. {kept}"),
+                _ => format!(
+                    "All {} groups, largest waste first. {kept}",
+                    thousands(count as u64)
+                ),
+            },
             String::new(),
         )
     } else {
@@ -356,8 +398,8 @@ pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: 
 }
 
 /// What could not be judged, a line each.
-pub fn errors(report: &ScanReport<'_>) -> Vec<String> {
-    let all = report.listing.errors().iter().chain(&report.scan.errors);
+pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
+    let all = all.into_iter();
     all.map(|error| {
         format!(
             "{}: {}: {}",
@@ -371,7 +413,7 @@ pub fn errors(report: &ScanReport<'_>) -> Vec<String> {
 
 /// What options and kinds of files left out, in one paragraph.
 pub fn left_out(report: &ScanReport<'_>) -> String {
-    let told: Vec<String> = crate::run::passed_over(report.listing.skipped())
+    let told: Vec<String> = crate::details::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
     if told.is_empty() {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use bc_dup::prune::{FileGroup, Journal};
 
+use crate::diagnostic::Diagnostic;
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session};
 
@@ -22,7 +23,7 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
         Some(path) => path.clone(),
         None => {
             let Some(dir) = state_dir() else {
-                return Err(session.fatal(&format!(
+                return Err(session.fatal(format!(
                     "no place for the journal: {NOWHERE}; name one with --journal"
                 )));
             };
@@ -32,10 +33,9 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
                 .mode(0o700)
                 .create(&dir);
             if let Err(error) = made {
-                return Err(session.fatal(&format!(
-                    "{}: mkdir: {error}; name another place with --journal",
-                    shown(&dir)
-                )));
+                let what = Diagnostic::failed(&dir, "mkdir", &error);
+                let text = format!("{what}; name another place with --journal");
+                return Err(session.fatal(what.worded(text)));
             }
             dir.join(new_name())
         }
@@ -43,7 +43,7 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
     match Journal::create(&path, &args.action, groups, &session.cancel) {
         Ok(journal) => Ok(Some(journal)),
         Err(_) if session.cancel.is_cancelled() => Ok(None),
-        Err(error) => Err(session.fatal(&error.to_string())),
+        Err(error) => Err(session.fatal(&error)),
     }
 }
 
@@ -61,16 +61,16 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
 /// The journal that was written last.
 pub fn newest(session: &Session) -> Outcome<PathBuf> {
     let Some(dir) = state_dir() else {
-        return Err(session.fatal(&format!("--last: {NOWHERE}; name the journal")));
+        return Err(session.fatal(format!("--last: {NOWHERE}; name the journal")));
     };
     let found = match all(&dir) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(session.fatal(&format!("{}: list: {error}", shown(&dir)))),
+        Err(error) => return Err(session.fatal(Diagnostic::failed(&dir, "list", &error))),
     };
     match found.into_iter().max() {
         Some((_, path)) => Ok(path),
-        None => Err(session.fatal(&format!("{}: there is no journal", shown(&dir)))),
+        None => Err(session.fatal(format!("{}: there is no journal", shown(&dir)))),
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod args;
 mod dirs;
+mod drawer;
 mod html;
 mod journals;
+mod offline;
 mod output;
 mod plan;
 mod question;
@@ -13,6 +15,7 @@ mod saved;
 mod search;
 mod summary;
 mod terminal;
+mod unique;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -21,7 +24,9 @@ use args::{DupCli, DupCommand};
 
 /// The command tree of the applet. What takes whole directories takes no list of files.
 pub fn command() -> clap::Command {
-    DupCli::command().mut_subcommand("dirs", whole_directories)
+    DupCli::command()
+        .mut_subcommand("dirs", whole_directories)
+        .mut_subcommand("unique", unique::as_command)
 }
 
 fn whole_directories(command: clap::Command) -> clap::Command {
@@ -37,6 +42,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "scan" => args::ScanArgs::augment_args(command),
         "summary" => args::SummaryArgs::augment_args(command),
         "dirs" => whole_directories(dirs::args::DirsArgs::augment_args(command)),
+        "unique" => unique::as_command(unique::UniqueArgs::augment_args(command)),
         "prune" => args::PruneArgs::augment_args(command),
         "undo" => args::UndoArgs::augment_args(command),
         _ => return None,
@@ -47,12 +53,13 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::report::usage(error),
+        Err(error) => return crate::usage::print(error),
     };
     let exit = match &cli.command {
         DupCommand::Scan(args) => run::scan(args),
         DupCommand::Summary(args) => run::summary(args),
         DupCommand::Dirs(args) => dirs::run::dirs(args),
+        DupCommand::Unique(args) => unique::unique(args),
         DupCommand::Prune(args) => run::prune(args),
         DupCommand::Undo(args) => run::undo(args),
     };

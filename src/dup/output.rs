@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bc_dup::prune::{
-    Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Step, StepOutcome, UndoEvent,
-    UndoOutcome, UndoSummary,
+    Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Skip, Step, StepOutcome,
+    UndoEvent, UndoOutcome, UndoSummary,
 };
 use bc_dup::report::{Names, ReportFormat, ScanReport};
 use bc_dup::scan::Scan;
 
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::size;
@@ -40,6 +41,14 @@ pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
         stats.files, stats.size_candidates, stats.fast_hashed, stats.full_hashed, stats.bytes_read,
         stats.backend.name(), session.elapsed(),
     ));
+    report.detail(|| {
+        let [size, first, second] = stats.times.map(|time| time.as_secs_f64());
+        format!(
+            "search: by size {size:.3} s, first read {first:.3} s, second read {second:.3} s; {} \
+             digests were remembered",
+            stats.remembered
+        )
+    });
     report.note(
         1,
         &format!(
@@ -83,8 +92,9 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
 /// Names the originals of killed moves that nothing equals.
 pub fn originals(session: &Session, found: &ScanReport<'_>) {
     for path in found.originals() {
-        let path = bc_fs::escape(&path);
-        session.report.problem(&format!("{path}: {ORIGINAL}"));
+        let text = format!("{}: {ORIGINAL}", bc_fs::escape(&path));
+        let what = Diagnostic::from(text).about(&path, "prune", None, ORIGINAL);
+        session.report.problem(what);
     }
 }
 
@@ -126,7 +136,8 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
     match event {
         PruneEvent::Step(step, outcome) => step_outcome(step, outcome, printed),
         PruneEvent::Unusable(path, skip) => {
-            report.problem(&format!("{}: cannot be kept: {skip}", shown(path)));
+            let text = format!("{}: cannot be kept: {skip}", shown(path));
+            report.problem(skipped(text, path, "keep", skip));
         }
         PruneEvent::Unwatched(path, errno) => report.note(
             0,
@@ -145,22 +156,37 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
                 shown(path)
             ),
         ),
-        PruneEvent::Stuck(path, errno) => report.problem(&format!(
-            "{}: made to find out where else its directory is seen, and could not be \
-             removed: {}; no other is made there, and no file changed that may be a \
-             reference's",
-            shown(path),
-            system(errno)
-        )),
-        PruneEvent::Journal(skip) => report.problem(&skip.to_string()),
+        PruneEvent::Stuck(path, errno) => {
+            let (shown, reason) = (shown(path), system(errno).to_string());
+            let text = format!(
+                "{shown}: made to find out where else its directory is seen, and could not be \
+                 removed: {reason}; no other is made there, and no file changed that may be a \
+                 reference's"
+            );
+            report.problem(Diagnostic::from(text).about(path, "unlink", Some(errno), &reason));
+        }
+        PruneEvent::Journal(skip) => report.problem(skip.to_string()),
     }
+}
+
+/// A step that was not done. Programs are told what the system refused, or else the step.
+fn skipped(text: String, path: &[u8], step: &str, skip: &Skip) -> Diagnostic {
+    let (operation, errno, reason) = match skip.system() {
+        Some((operation, errno)) => {
+            let reason = std::io::Error::from_raw_os_error(errno).to_string();
+            (operation, Some(errno), reason)
+        }
+        None => (step, None, skip.to_string()),
+    };
+    Diagnostic::from(text).about(path, operation, errno, &reason)
 }
 
 fn step_outcome(step: &Step, outcome: &StepOutcome, printed: &mut Printed<'_>) {
     let report = &printed.session.report;
     match outcome {
         StepOutcome::Skipped(skip) if skip.is_error() => {
-            report.problem(&format!("{step}: skipped: {skip}"));
+            let text = format!("{step}: skipped: {skip}");
+            report.problem(skipped(text, &step.target, step.kind.name(), skip));
         }
         StepOutcome::Skipped(skip) => {
             if report.shows(1) {
@@ -290,12 +316,15 @@ pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
             printed.line(format_args!("restored {path} ({action})"));
         }
         UndoOutcome::Restored { lost } => {
-            report.problem(&format!("{path}: restored without {}", lost.join("; ")));
+            report.problem(format!("{path}: restored without {}", lost.join("; ")));
             printed.line(format_args!("restored {path} ({action}), incomplete"));
         }
         UndoOutcome::Would => printed.line(format_args!("restore {path} ({action})")),
         UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
-        UndoOutcome::Failed(skip) => report.problem(&format!("{path}: not restored: {skip}")),
+        UndoOutcome::Failed(skip) => {
+            let text = format!("{path}: not restored: {skip}");
+            report.problem(skipped(text, event.path, "undo", skip));
+        }
     }
 }
 
@@ -304,7 +333,7 @@ pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, jour
     let report = &session.report;
     for line in &summary.damaged {
         let journal = bc_fs::escape(journal.as_os_str().as_encoded_bytes());
-        report.problem(&format!(
+        report.problem(format!(
             "{journal}: line {line} is damaged; a step that it told of is not undone"
         ));
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use bc_dup::manifests::Manifest;
 use bc_dup::prune::{Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
 use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
 use bc_dup::{Cache, Location, Subtrees};
@@ -25,6 +26,8 @@ pub struct SearchPlan<'a> {
     pub reference_roots: Vec<usize>,
     /// Opened; what lies below is not known yet.
     pub references: Subtrees,
+    /// References that are manifests of disks which are not here.
+    pub manifests: Vec<Manifest>,
     /// Which files, as they were named.
     pub walk: &'a WalkArgs,
     /// The same for the walk.
@@ -60,11 +63,13 @@ impl<'a> SearchPlan<'a> {
             let text = "--reference needs PATHs; it does not go with --files-from";
             return Err(session.fatal(text));
         }
-        let references = references::open(session, &references::bytes(&search.reference))?;
+        let (named, mut manifests) = references::take_manifests(session, &search.reference)?;
+        references::compare_homes(session, &mut manifests, paths)?;
+        let references = references::open(session, &references::bytes(&named))?;
         // References are searched as well; one that is a PATH too, by whichever
         // name, is that root.
         let mut roots = paths.to_vec();
-        let reference_roots = references::as_roots(&references, &search.reference, &mut roots);
+        let reference_roots = references::as_roots(&references, &named, &mut roots);
         if paths.is_empty() {
             roots.clear();
         }
@@ -94,6 +99,7 @@ impl<'a> SearchPlan<'a> {
             roots,
             reference_roots,
             references,
+            manifests,
             walk,
             walk_options,
             scan,
@@ -127,7 +133,7 @@ impl CacheFile {
 
     pub fn open(&self, session: &Session) -> Outcome<Cache> {
         Cache::open(&self.path, self.location)
-            .map_err(|refused| session.fatal(&format!("--cache: {refused}; it is left as it is")))
+            .map_err(|refused| session.fatal(format!("--cache: {refused}; it is left as it is")))
     }
 }
 
@@ -145,7 +151,7 @@ impl PrunePlan {
         let asks = mode == RunMode::Execute && args.action.needs_confirmation() && !args.yes;
         // Where the question would not be seen, nobody can answer it.
         if asks && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Err(session.fatal(&format!(
+            return Err(session.fatal(format!(
                 "--action={} asks on a terminal first; without one it needs --yes",
                 args.action.name()
             )));
@@ -153,7 +159,7 @@ impl PrunePlan {
         let keep = args.keep.iter().map(|rule| rule.parse());
         let keep: Vec<Keep> = keep
             .collect::<Result<_, _>>()
-            .map_err(|error| session.fatal(&format!("--keep: {error}")))?;
+            .map_err(|error| session.fatal(format!("--keep: {error}")))?;
         if args.from.is_some() && !args.paths.is_empty() {
             return Err(session.fatal("--from names the files; give no PATH beside it"));
         }

@@ -4,11 +4,13 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 
+use bc_dup::manifests::Manifest;
 use bc_dup::prune::Action;
 use bc_dup::{Files, Subtrees};
 use bc_walk::{Identity, Symlinks};
 
 use crate::args::WalkArgs;
+use crate::diagnostic::Diagnostic;
 use crate::run::{Outcome, Session};
 
 /// The paths as the engine takes them.
@@ -25,8 +27,99 @@ pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
         } else {
             ""
         };
-        session.fatal(&format!("--reference={error}{hint}"))
+        let text = format!("--reference={error}{hint}");
+        session.fatal(Diagnostic::from(&error).worded(text))
     })
+}
+
+/// References by what they are.
+#[derive(Default)]
+pub struct Named {
+    /// Directories, and which of the references each is.
+    pub directories: Vec<OsString>,
+    pub directory_numbers: Vec<usize>,
+    /// The same, open.
+    pub opened: Subtrees,
+    /// Manifests, and which of the references each is.
+    pub manifests: Vec<Manifest>,
+    pub manifest_numbers: Vec<usize>,
+}
+
+/// Takes out the manifests, by how they begin: other files are references like directories.
+pub fn take_manifests(
+    session: &Session,
+    references: &[OsString],
+) -> Outcome<(Vec<OsString>, Vec<Manifest>)> {
+    let (mut others, mut manifests) = (Vec::new(), Vec::new());
+    for reference in references {
+        // What cannot be read is protected all the same. Of what is no file nothing is opened.
+        let is_file = std::fs::metadata(reference).is_ok_and(|meta| meta.is_file());
+        let found = match is_file && std::fs::File::open(reference).is_ok() {
+            true => manifest(session, reference)?,
+            false => None,
+        };
+        match found {
+            Some(manifest) => manifests.push(manifest),
+            None => others.push(reference.clone()),
+        }
+    }
+    Ok((others, manifests))
+}
+
+/// Refuses manifests, which never authorise a change.
+pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<()> {
+    match take_manifests(session, references)?.1.first() {
+        None => Ok(()),
+        Some(manifest) => Err(session.fatal(format!(
+            "--reference={}: a manifest can answer, and never authorises a change: mount the disk and \
+             name its directory",
+            bc_fs::escape(manifest.path())
+        ))),
+    }
+}
+
+/// `None` for what does not begin like a manifest, or is no regular file.
+fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
+    if !std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
+        return Ok(None);
+    }
+    Manifest::open(reference.as_encoded_bytes(), &session.cancel)
+        .map_err(|error| session.fatal(format!("--reference={error}")))
+}
+
+/// Proves that no manifest is of what is searched.
+pub fn compare_homes(
+    session: &Session,
+    manifests: &mut [Manifest],
+    paths: &[OsString],
+) -> Outcome<()> {
+    for manifest in manifests {
+        let roots = paths.iter().map(|path| path.as_encoded_bytes());
+        manifest
+            .compare_home(roots)
+            .map_err(|error| session.fatal(format!("--reference={error}")))?;
+    }
+    Ok(())
+}
+
+/// Opens directories and manifests; anything else is an error.
+pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
+    let mut named = Named::default();
+    for (number, reference) in references.iter().enumerate() {
+        if let Some(manifest) = manifest(session, reference)? {
+            named.manifests.push(manifest);
+            named.manifest_numbers.push(number);
+        } else if std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
+            let path = bc_fs::escape(reference.as_encoded_bytes());
+            let text = format!("--reference={path}: neither a directory nor a manifest");
+            return Err(session.fatal(text));
+        } else {
+            named.directories.push(reference.clone());
+            named.directory_numbers.push(number);
+        }
+    }
+    named.opened = open(session, &bytes(&named.directories))?;
+    Ok(named)
 }
 
 /// Adds the references to the roots of a search, except those that are there by whatever name;
@@ -89,11 +182,11 @@ pub fn check_destination(session: &Session, action: &Action, references: &Subtre
         return Ok(());
     };
     let refused =
-        |text: &str| Err(session.fatal(&format!("--action=move:{}: {text}", bc_fs::escape(dir))));
+        |text: &str| Err(session.fatal(format!("--action=move:{}: {text}", bc_fs::escape(dir))));
     let below = bc_dup::prune::lies_below(dir, references, &session.cancel);
     let above = bc_dup::prune::lies_above(dir, references);
     match (below, above) {
-        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error.to_string())),
+        (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error)),
         (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
         (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
         _ => Ok(()),

@@ -16,11 +16,15 @@ use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
-use super::{html, journals, question, references, saved, summary, terminal};
+use super::{html, journals, offline, question, references, saved, summary, terminal};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.search.cache.as_deref());
+    // Among many paths the file that is written is left out; alone it was meant to be read.
+    if let [only] = &*args.paths {
+        read.push(only);
+    }
     let target = args.output.as_deref();
     let session = Session::start("dup", "scan", &args.common, &read, target)?;
     let output = Output::open(target).map_err(|text| session.fatal(&text))?;
@@ -29,12 +33,19 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
         _ => output.colors(args.common.color),
     };
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
+    if !plan.manifests.is_empty() && args.format != Format::Report(ReportFormat::Text) {
+        let text =
+            "with a manifest as reference there is text only; 'bc dup unique' has JSON and CSV";
+        return Err(session.fatal(text));
+    }
     let found = search(&session, plan)?;
-    let closing = terminal::closing(&found, &args.paths);
+    let closing = terminal::closing(&found, &args.paths, "");
+    let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
         match args.format {
+            _ if found.drawer.is_some() => offline::text(&found, output),
             Format::Report(ReportFormat::Text) if output.is_terminal() => {
-                terminal::groups(&found, output)
+                terminal::groups(&found, output, is_more_said)
             }
             Format::Report(format) => output::report(&found.report(), format, output),
             Format::Html => html::page(&found.report()).write(output),
@@ -49,7 +60,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
-    end_search(session, &found, output, None, |output| {
+    end_search(session, &found, output, Vec::new(), |output| {
         output.write_all(summary::text(&found).as_bytes())
     })
 }
@@ -59,7 +70,7 @@ pub fn end_search(
     session: Session,
     found: &Found,
     mut output: Output,
-    closing: Option<String>,
+    closing: Vec<String>,
     write: impl FnOnce(&mut Output) -> std::io::Result<()>,
 ) -> Outcome<Exit> {
     if session.cancel.is_cancelled() {
@@ -70,8 +81,8 @@ pub fn end_search(
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
     };
-    if let Some(text) = closing {
-        session.report.summary(&text);
+    for line in closing {
+        session.report.summary(&line);
     }
     Ok(output::end_search(session, &found.scan, exit))
 }
@@ -81,6 +92,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     read.extend(args.from.as_deref().map(Path::as_os_str));
     read.extend(args.search.cache.as_deref());
     let session = Session::start("dup", "prune", &args.common, &read, args.journal.as_deref())?;
+    references::refuse_manifests(&session, &args.search.reference)?;
     // Before anything is searched, asked or changed: steps that cannot be told are not begun.
     Output::open(None).map_err(|text| session.fatal(&text))?;
     let PrunePlan { mut options, asks } = PrunePlan::new(&session, args)?;
@@ -90,6 +102,11 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     options.earlier = journals::earlier(args.journal.as_deref());
+    session.report.detail(|| {
+        let (count, action) = (groups.len(), args.action.name());
+        let earlier = options.earlier.len();
+        format!("prune: {action} in {count} groups; {earlier} journals are looked at for steps that were cut off")
+    });
     if asks && !confirmed(&session, &groups, &options) {
         if !session.cancel.is_cancelled() {
             session.report.summary("nothing was changed");
@@ -174,7 +191,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
         output::undo_event(event, &mut printed);
     });
-    let summary = undone.map_err(|error| session.fatal(&error.to_string()))?;
+    let summary = undone.map_err(|error| session.fatal(&error))?;
     printed.finish();
     output::undo_totals(&session, &summary, mode, &journal);
     let exit = session.report.exit();

@@ -9,6 +9,7 @@ use bc_dup::report::Saved;
 use bc_walk::Globs;
 
 use crate::args::WalkArgs;
+use crate::diagnostic::Diagnostic;
 use crate::input::Input;
 use crate::run::{Outcome, Session};
 
@@ -23,9 +24,9 @@ pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved>
         Input::open(report.as_os_str(), &session.cancel).map_err(|text| session.fatal(&text))?;
     let text = input
         .read_whole()
-        .map_err(|error| session.fatal(&format!("{shown}: read: {error}")))?;
+        .map_err(|error| session.fatal(Diagnostic::failed(report, "read", &error)))?;
     let mut saved =
-        bc_dup::report::read(&text).map_err(|error| session.fatal(&format!("{shown}: {error}")))?;
+        bc_dup::report::read(&text).map_err(|error| session.fatal(format!("{shown}: {error}")))?;
     for group in &mut saved.groups {
         group.files.retain(|file| filter.takes(file));
     }
@@ -46,7 +47,7 @@ struct Filter {
 impl Filter {
     fn new(session: &Session, walk: &WalkArgs) -> Outcome<Filter> {
         let globs = |which: &str, patterns: &[OsString]| {
-            crate::args::globs(patterns).map_err(|text| session.fatal(&format!("{which}: {text}")))
+            crate::args::globs(patterns).map_err(|text| session.fatal(format!("{which}: {text}")))
         };
         let (least, most) = session.sizes(walk, 0)?;
         Ok(Filter {

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch};
+use bc_dup::manifests::Manifest;
 use bc_dup::report::ScanReport;
-use bc_dup::scan::{Scan, ScanProgress, scan};
+use bc_dup::scan::{Scan, ScanOptions, ScanProgress, scan};
+use bc_dup::unique::offline;
 use bc_dup::{Cache, Subtrees};
+use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
 
 use crate::budget::Kept;
+use crate::diagnostic::Diagnostic;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
+use super::drawer::{self, Drawer};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
 
@@ -22,6 +27,8 @@ pub struct Found {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
+    /// What manifests know, if any were asked.
+    pub drawer: Option<Drawer>,
     pub algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
@@ -51,15 +58,16 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let mut cache = plan.cache.as_ref().map(open).transpose()?;
     references::survey(session, &mut plan.references, plan.walk)?;
     let listing = session.listing(&plan.roots, plan.walk, &plan.walk_options)?;
-    plan.references
-        .check()
-        .map_err(|error| session.fatal(&format!("--reference={error}")))?;
+    plan.references.check().map_err(|error| {
+        let text = format!("--reference={error}");
+        session.fatal(Diagnostic::from(&error).worded(text))
+    })?;
     display.phase("first bytes", 0, 0);
 
     let references = Arc::new(plan.references);
     let mut options = plan.scan;
     let width = Batch::new(&[options.algorithm], options.cpu).width();
-    let state = Kept::Arrays(bc_dup::scan::memory(&listing));
+    let state = Kept::Arrays(bc_dup::scan::scan_memory(&listing));
     options.workers = session.workers(listing.len(), width, state);
     options.read = session.read_options(options.workers, width, state)?;
     options.references = Arc::clone(&references);
@@ -71,6 +79,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         &progress,
     )
     .map_err(|panic| session.defect(&panic))?;
+    let drawer = ask(session, &listing, &scan, &options, plan.manifests)?;
     display.stop();
     output::search(
         session,
@@ -82,11 +91,43 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         listing,
         scan,
         references,
+        drawer,
         algorithm: options.algorithm,
         roots: roots.collect(),
         reference_roots: plan.reference_roots,
         started_at,
     })
+}
+
+/// Asks manifests about what was found.
+fn ask(
+    session: &Session,
+    listing: &Listing,
+    scan: &Scan,
+    options: &ScanOptions,
+    mut manifests: Vec<Manifest>,
+) -> Outcome<Option<Drawer>> {
+    if manifests.is_empty() || session.cancel.is_cancelled() {
+        return Ok(None);
+    }
+    let hash = HashOptions {
+        algorithms: Vec::new(),
+        cpu: options.cpu,
+        read: options.read.clone(),
+        workers: options.workers,
+        start: options.start,
+        resume: None,
+    };
+    let (cancel, progress) = (&session.cancel, HashProgress::default());
+    let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
+    let offline = offline.map_err(|why| drawer::unanswered(session, why))?;
+    for error in &offline.errors {
+        session.report.failure(error);
+    }
+    if let Some(text) = drawer::rests_on(&offline) {
+        session.report.always(&text);
+    }
+    Ok(Some(Drawer { manifests, offline }))
 }
 
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {

@@ -11,26 +11,41 @@ const LARGEST: usize = 10;
 pub fn text(found: &Found) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(
-        "could be freed {:>12}\ngroups         {:>12}\nduplicates     {:>12}\n\
-         files          {:>12}  {}\nsame size      {:>12}\nread           {:>12}  {}\nunreadable     {:>12}\n",
+        "could be freed     {:>12}\ngroups             {:>12}\nduplicates         {:>12}\n\
+         files searched     {:>12}  {}\nfiles of same size {:>12}\nfiles read         {:>12}  {}\n\
+         files unreadable   {:>12}\n",
         size(scan.wasted()),
         thousands(scan.groups().len() as u64),
         thousands(scan.duplicates()),
         thousands(stats.files),
         size(stats.bytes),
         thousands(stats.size_candidates),
-        thousands(stats.fast_hashed + stats.full_hashed),
+        thousands(stats.fast_hashed),
         size(stats.bytes_read),
         thousands(scan.errors.len() as u64 + found.listing.errors().len() as u64),
     );
     let seconds = stats.times.map(|time| time.as_secs_f64());
     text += &format!(
-        "time           {:>12}  size {:.3} s, first read {:.3} s, second read {:.3} s\n",
+        "time               {:>12}  sizes {:.3}, first bytes {:.3}, whole {:.3}\n",
         format!("{:.3} s", seconds.iter().sum::<f64>()),
         seconds[0],
         seconds[1],
         seconds[2],
     );
+    if let Some(drawer) = &found.drawer {
+        let files: usize = drawer
+            .offline
+            .contents
+            .iter()
+            .map(|one| one.names.len())
+            .sum();
+        let bytes = drawer.offline.contents.iter().map(|one| one.size).sum();
+        text += &format!(
+            "in manifests   {:>12}  {}\n",
+            thousands(files as u64),
+            size(bytes)
+        );
+    }
     if scan.groups().len() > 0 {
         text += "\nlargest waste\n";
     }

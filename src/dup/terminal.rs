@@ -11,11 +11,13 @@ use crate::style::Meaning;
 
 use super::search::Found;
 
+/// Stands before every message.
+const PREFIX: &str = "bc dup: ";
 /// So many paths are repeated in the command that goes on from here.
 const SHORT: usize = 3;
 
-/// The groups, each below its size and its number of names.
-pub fn groups(found: &Found, output: &mut Output) -> io::Result<()> {
+/// The groups, each below its size and its number of names; a blank line where more is said.
+pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Result<()> {
     let report = found.report();
     for (nth, group) in found.scan.groups().enumerate() {
         let names = report.names(group);
@@ -31,12 +33,29 @@ pub fn groups(found: &Found, output: &mut Output) -> io::Result<()> {
             output.write_all(b"\n")?;
         }
     }
+    if is_more_said && found.scan.groups().len() > 0 {
+        output.write_all(b"\n")?;
+    }
     Ok(())
 }
 
-/// One line for a terminal: what there is to gain, and how.
-pub fn closing(found: &Found, paths: &[OsString]) -> Option<String> {
-    io::stderr().is_terminal().then(|| text(found, paths))
+/// A line for a terminal: what there is to gain, and how, after `before`. Two where one is too wide
+/// for it.
+pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
+    let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
+    if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {
+        return Vec::new();
+    }
+    let text = format!("{before}{}", text(found));
+    let Some(command) = command(found, paths) else {
+        return vec![text];
+    };
+    let line = format!("{text}; {command}");
+    let width = PREFIX.len() + line.chars().count();
+    match width > crate::progress::width() {
+        true => vec![text, command],
+        false => vec![line],
+    }
 }
 
 /// A number with its noun.
@@ -45,23 +64,32 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {noun}", thousands(number))
 }
 
-/// What there is to gain, and how, in a sentence.
-pub fn text(found: &Found, paths: &[OsString]) -> String {
+fn text(found: &Found) -> String {
     let scan = &found.scan;
     let groups = scan.groups().len() as u64;
     if groups == 0 {
         let files = count(scan.stats.files, "file", "files");
         return format!("no duplicates among {files}");
     }
+    format!(
+        "{}, {}, {} could be freed",
+        count(groups, "group", "groups"),
+        count(scan.duplicates(), "duplicate", "duplicates"),
+        size(scan.wasted()),
+    )
+}
+
+/// What goes on from here, if there is anything to go on with.
+fn command(found: &Found, paths: &[OsString]) -> Option<String> {
+    if found.scan.groups().len() == 0 {
+        return None;
+    }
     let roots: Vec<_> = paths.iter().map(|path| quoted(path)).collect();
     let roots = match roots.len() {
         1..=SHORT => roots.join(" "),
         _ => "…".to_owned(),
     };
-    format!(
-        "{}, {}, {} could be freed; 'bc dup prune --action=hardlink --dry-run {roots}' shows how",
-        count(groups, "group", "groups"),
-        count(scan.duplicates(), "duplicate", "duplicates"),
-        size(scan.wasted()),
-    )
+    Some(format!(
+        "'bc dup prune --action=hardlink --dry-run {roots}' shows how"
+    ))
 }

@@ -17,10 +17,12 @@ use std::path::Path;
 use args::{Args, What};
 use clap::Parser;
 
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::output::Output;
 use crate::report;
+use crate::usage;
 
 /// Is this argument the option?
 pub fn is_asked(first: Option<&OsString>) -> bool {
@@ -44,14 +46,14 @@ pub fn run(names: &Names, args: &[OsString]) -> Exit {
     let argv = std::iter::once(names.program().into()).chain(args.iter().cloned());
     let args = match Args::try_parse_from(argv) {
         Ok(args) => args,
-        Err(error) => return report::usage(error),
+        Err(error) => return usage::print(error),
     };
     let done = match args.generate {
         What::Man => return pages(names, &args),
-        _ if !args.command.is_empty() => Err(format!(
-            "'{}': completions are for all commands",
-            args.command.join(" ")
-        )),
+        _ if !args.command.is_empty() => {
+            let named = args.command.join(" ");
+            Err(format!("'{named}': completions are for all commands").into())
+        }
         What::CompleteBash => write(args.output.as_deref(), &bash::script(names)),
         What::CompleteZsh => write(args.output.as_deref(), &zsh::script(names)),
         What::CompleteFish => write(args.output.as_deref(), &fish::script(names)),
@@ -68,18 +70,18 @@ fn pages(names: &Names, args: &Args) -> Exit {
     let wanted: Vec<&tree::Command> = wanted.collect();
     let Some(first) = wanted.first().filter(|one| one.words == args.command) else {
         let named = args.command.join(" ");
-        return ended(Err(format!("there is no command '{named}'")));
+        return ended(Err(format!("there is no command '{named}'").into()));
     };
+    let page = |one: &tree::Command| man::page(one, &all, names).map_err(Diagnostic::from);
     let Some(dir) = &args.output else {
-        return ended(man::page(first, &all, names).and_then(|page| write(None, &page)));
+        return ended(page(first).and_then(|page| write(None, &page)));
     };
     if let Err(error) = std::fs::create_dir_all(dir) {
-        let shown = crate::input::shown(dir);
-        return ended(Err(format!("{shown}: mkdir: {error}")));
+        return ended(Err(Diagnostic::failed(dir, "mkdir", &error)));
     }
     for one in wanted {
         let file = dir.join(format!("{}.1", names.page(&one.words)));
-        let done = man::page(one, &all, names).and_then(|page| write(Some(&file), &page));
+        let done = page(one).and_then(|page| write(Some(&file), &page));
         if done.is_err() {
             return ended(done);
         }
@@ -87,15 +89,18 @@ fn pages(names: &Names, args: &Args) -> Exit {
     Exit::Done
 }
 
-fn write(to: Option<&Path>, text: &str) -> Result<(), String> {
+fn write(to: Option<&Path>, text: &str) -> Result<(), Diagnostic> {
     let mut out = Output::open(to)?;
     let written = out.write_all(text.as_bytes());
     out.finish(written).map(drop)
 }
 
-fn ended(done: Result<(), String>) -> Exit {
+fn ended(done: Result<(), Diagnostic>) -> Exit {
     match done {
         Ok(()) => Exit::Done,
-        Err(text) => report::fatal("bc", &format!("--generate: {text}")),
+        Err(what) => {
+            let text = format!("--generate: {what}");
+            report::fatal("bc", what.worded(text))
+        }
     }
 }

@@ -9,10 +9,11 @@ use bc_digest::{Algorithm, Digest};
 use bc_manifest::gnu;
 use bc_pool::dispatch::Threads;
 
+use super::board::{InOrder, Job};
 use super::family::Hashed;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed};
-use super::order::{self, InOrder, Job, Stop};
+use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out};
 

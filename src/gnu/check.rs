@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use bc_manifest::base64;
 
 use super::args::{Args, Saying};
+use super::board::{InOrder, Job};
 use super::family::{Hashed, Sum};
 use super::line::{Line, Lines, base64_length};
-use super::order::{self, InOrder, Job, Stop};
+use super::order::{self, Stop};
 use super::quote;
 use super::setup::Setup;
 use super::stdout::{Lost, Out};

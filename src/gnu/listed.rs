@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::{Item, Options, Reader, Separator};
 
+use super::board::Job;
 use super::family::Sum;
-use super::order::Job;
 use super::turn;
 
 /// What a file of lines asks for.
@@ -54,7 +54,7 @@ pub fn read(
         };
         let wanted = record.and_then(|record| {
             let (name, digest) = record.digests.first()?;
-            let digest = Digest::new(digest.as_bytes());
+            let digest = *digest;
             let algorithm = match name {
                 Some(name) => name.parse().ok().filter(|named| tagged(*named))?,
                 None => plain(digest.as_bytes().len())?,

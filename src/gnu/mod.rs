@@ -4,6 +4,7 @@
 
 mod args;
 mod b3sum;
+mod board;
 mod check;
 mod family;
 mod getopt;

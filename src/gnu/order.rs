@@ -7,14 +7,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashProgress};
@@ -22,38 +19,11 @@ use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
+use super::board::{Board, InOrder, Job};
 use super::family::{Hashed, Sum};
 use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
-
-/// A file to hash.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// As it was named; `-` is standard input.
-    pub path: Vec<u8>,
-    /// What of it.
-    pub sum: Sum,
-}
-
-impl Job {
-    /// The same digest of each of these files.
-    pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<Job> {
-        let job = |path: &OsString| Job {
-            path: path.as_bytes().to_vec(),
-            sum: Sum::Of(algorithm),
-        };
-        files.iter().map(job).collect()
-    }
-}
-
-/// Gets the results, one after the other.
-pub trait InOrder: Send {
-    /// What came of the job with this index.
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost>;
-    /// The next one may take its time: nothing may wait for it.
-    fn pause(&mut self) -> Result<(), Lost>;
-}
 
 /// Why not all results were given.
 #[derive(Debug)]
@@ -130,8 +100,12 @@ struct Files {
 
 impl Files {
     fn look_up(jobs: &[Job], setup: &Setup) -> Result<Files, Stop> {
-        let named = jobs.iter().map(|job| job.path.clone());
-        let paths = named.filter(|path| path != b"-").collect();
+        let is_stdin = |index: &usize| jobs[*index].path == b"-";
+        let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
+        let paths = named
+            .iter()
+            .map(|index| jobs[*index].path.clone())
+            .collect();
         let options = bc_walk::WalkOptions {
             metadata: bc_walk::Metadata::Basic,
             spellings: bc_walk::Spellings::Each,
@@ -139,26 +113,16 @@ impl Files {
         };
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
             .map_err(|panic| Stop::Fatal(panic.to_string()))?;
-        let mut kinds: HashMap<&[u8], Kind> = HashMap::with_capacity(jobs.len());
-        let paths = jobs.iter().map(|job| (job.path.as_slice(), Kind::Failing));
-        kinds.extend(paths);
-        kinds.insert(b"-", Kind::Special);
-        let mut path = Vec::new();
+        let mut of_jobs = vec![Kind::Failing; jobs.len()];
+        for index in stdin {
+            of_jobs[index] = Kind::Special;
+        }
         for entry in listing.ids() {
-            path.clear();
-            listing.write_path(entry, &mut path);
-            if let Some(kind) = kinds.get_mut(path.as_slice()) {
-                *kind = Kind::Regular(entry);
-            }
+            of_jobs[named[listing.root(entry)]] = Kind::Regular(entry);
         }
-        for error in listing.errors() {
-            if error.kind() == ErrorKind::NotRegular
-                && let Some(kind) = kinds.get_mut(error.path())
-            {
-                *kind = Kind::Special;
-            }
-        }
-        let of_jobs = jobs.iter().map(|job| kinds[job.path.as_slice()]).collect();
+        let left = |index: &usize| of_jobs[*index] == Kind::Failing;
+        let left: Vec<usize> = named.into_iter().filter(left).collect();
+        repeated_or_special(jobs, &listing, &left, &mut of_jobs);
         Ok(Files { listing, of_jobs })
     }
 
@@ -171,9 +135,48 @@ impl Files {
     }
 }
 
-/// Files that are in hand together. Of these the huge ones come last: all threads may work on one of
-/// them, and what they had in hand before would wait for its end.
+/// Finds out about those that are `left`: what is listed under the first job that names it, and what
+/// is not listed because it is no regular file.
+fn repeated_or_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
+    if left.is_empty() {
+        return;
+    }
+    let path = |index: &usize| jobs[*index].path.as_slice();
+    let mut kinds: HashMap<&[u8], Kind> = left.iter().map(|at| (path(at), Kind::Failing)).collect();
+    for error in listing.errors() {
+        if error.kind() == ErrorKind::NotRegular
+            && let Some(kind) = kinds.get_mut(error.path())
+        {
+            *kind = Kind::Special;
+        }
+    }
+    for (job, found) in jobs.iter().zip(of_jobs.iter()) {
+        if let Kind::Regular(_) = found
+            && let Some(kind) = kinds.get_mut(job.path.as_slice())
+        {
+            *kind = *found;
+        }
+    }
+    for index in left {
+        of_jobs[*index] = kinds[path(index)];
+    }
+}
+
+/// Files that are in hand together where one of them is huge, or where they want several digests,
+/// which are computed one after the other. Huge ones come last: all threads may work on one of them,
+/// and what they had in hand before would wait for its end. Everything else is one run of the engine,
+/// for to begin a run and to wait for its last worker takes some milliseconds.
 const WINDOW: usize = 4096;
+
+/// The files from `from` on that are in hand together.
+fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Range<usize> {
+    let next = (from + WINDOW).min(range.end);
+    let huge = |index: &usize| files.is_huge(*index);
+    if sums.len() > 1 || (from..next).any(|index| huge(&index)) {
+        return from..next;
+    }
+    from..(next..range.end).find(huge).unwrap_or(range.end)
+}
 
 /// Hashes files of which none has to wait for its turn.
 fn segment(
@@ -183,29 +186,21 @@ fn segment(
     setup: &Setup,
     to: &mut dyn InOrder,
 ) -> Result<(), Stop> {
-    let slots = files.of_jobs[range.clone()].iter().map(|kind| match kind {
-        Kind::Regular(_) => Slot::Waiting,
-        _ => Slot::Turn,
-    });
-    let board = Mutex::new(Board {
-        jobs,
-        setup,
-        to,
-        slots: slots.collect(),
-        first: range.start,
-        next: range.start,
-        lost: false,
-    });
+    let kinds = files.of_jobs[range.clone()].iter();
+    let later = kinds.map(|kind| !matches!(kind, Kind::Regular(_)));
+    let board = Board::new(jobs, setup, to, range.start, later);
     let mut sums: Vec<Sum> = Vec::new();
     for job in &jobs[range.clone()] {
         if !sums.contains(&job.sum) {
             sums.push(job.sum);
         }
     }
-    lock(&board).advance();
-    let done = flushed(&board, || -> Result<(), Stop> {
-        for from in range.clone().step_by(WINDOW) {
-            let window = from..(from + WINDOW).min(range.end);
+    board.advance();
+    let done = board.flushed(|| -> Result<(), Stop> {
+        let mut from = range.start;
+        while from < range.end {
+            let window = window(&range, from, files, &sums);
+            from = window.end;
             for sum in &sums {
                 let chosen = |index: &usize| jobs[*index].sum == *sum;
                 let indices: Vec<usize> = window.clone().filter(chosen).collect();
@@ -222,115 +217,13 @@ fn segment(
         }
         Ok(())
     });
-    let board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
     done?;
-    if board.lost {
-        return Err(Stop::Lost);
-    }
+    let to = board.into_taker()?;
     if let Some(text) = crate::budget::failure() {
         return Err(Stop::Fatal(text));
     }
-    board.to.pause()?;
+    to.pause()?;
     Ok(())
-}
-
-/// One result in the making.
-#[derive(Debug)]
-enum Slot {
-    /// Somebody will put it here.
-    Waiting,
-    /// To be had when its turn comes.
-    Turn,
-    Ready(Hashed),
-    Given,
-}
-
-/// Results that wait for those before them.
-struct Board<'a> {
-    jobs: &'a [Job],
-    setup: &'a Setup,
-    to: &'a mut dyn InOrder,
-    slots: Vec<Slot>,
-    /// The job of the first slot.
-    first: usize,
-    /// The job whose result is given next.
-    next: usize,
-    lost: bool,
-}
-
-impl Board<'_> {
-    fn put(&mut self, index: usize, slot: Slot) {
-        self.slots[index - self.first] = slot;
-    }
-
-    /// Gives all results whose turn has come.
-    fn advance(&mut self) {
-        while !self.lost && self.next < self.first + self.slots.len() {
-            let result = match &mut self.slots[self.next - self.first] {
-                Slot::Waiting => return,
-                slot => match std::mem::replace(slot, Slot::Given) {
-                    Slot::Ready(hashed) => Ok(hashed),
-                    _ => {
-                        // It may take its time.
-                        if self.to.pause().is_err() {
-                            return self.lose();
-                        }
-                        let job = &self.jobs[self.next];
-                        turn::hash(&job.path, job.sum, self.setup.cpu)
-                    }
-                },
-            };
-            if self.to.result(self.next, result).is_err() {
-                self.lose();
-            }
-            self.next += 1;
-        }
-    }
-
-    /// Nobody takes results any more.
-    fn lose(&mut self) {
-        self.lost = true;
-        self.setup.cancel.cancel(1);
-    }
-}
-
-fn lock<'b, 'a>(board: &'b Mutex<Board<'a>>) -> MutexGuard<'b, Board<'a>> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How long a line waits for others that go out with it.
-const TOGETHER: Duration = Duration::from_millis(5);
-
-/// Runs `work` while somebody sees to it that no result waits for long.
-fn flushed<T>(board: &Mutex<Board<'_>>, work: impl FnOnce() -> T) -> T {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let flush = || {
-            while !over.load(Ordering::Relaxed) {
-                std::thread::park_timeout(TOGETHER);
-                let mut board = lock(board);
-                if board.to.pause().is_err() {
-                    board.lose();
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().spawn_scoped(scope, flush);
-        // Without a thread to spare lines wait until there are enough of them.
-        let _over = Over(&over, thread.as_ref().ok().map(|thread| thread.thread()));
-        work()
-    })
-}
-
-/// Sends the one who flushes home, also when the work panics.
-struct Over<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.1 {
-            thread.unpark();
-        }
-    }
 }
 
 /// By the engine of `bc hash`.
@@ -339,23 +232,28 @@ fn in_lanes(
     files: &Files,
     algorithm: Algorithm,
     setup: &Setup,
-    board: &Mutex<Board<'_>>,
+    board: &Board<'_>,
 ) -> Result<(), Stop> {
-    let mut jobs_of: HashMap<EntryId, Vec<usize>> = HashMap::new();
-    let mut order = Vec::new();
+    let mut jobs_of = JobsOf {
+        first: vec![None; files.listing.len()],
+        others: HashMap::new(),
+    };
+    let mut order = Vec::with_capacity(indices.len());
     for index in indices {
         if let Kind::Regular(entry) = files.of_jobs[index] {
-            let same = jobs_of.entry(entry).or_default();
-            if same.is_empty() {
-                order.push(entry);
+            match &mut jobs_of.first[entry.0 as usize] {
+                Some(_) => jobs_of.others.entry(entry).or_default().push(index),
+                none => {
+                    *none = Some(index as u32);
+                    order.push(entry);
+                }
             }
-            same.push(index);
         }
     }
     if order.is_empty() {
         return Ok(());
     }
-    let state = bc_hash::memory(&files.listing, &[algorithm]);
+    let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);
     let sink = |_| Collector {
@@ -375,10 +273,17 @@ fn in_lanes(
     Ok(())
 }
 
+/// The jobs in hand that want a file's digest: nearly always there is one.
+struct JobsOf {
+    /// By entry, of which there are fewer than 2^32, and of jobs too.
+    first: Vec<Option<u32>>,
+    others: HashMap<EntryId, Vec<usize>>,
+}
+
 /// A worker's way to the board.
 struct Collector<'c, 'b> {
-    board: &'c Mutex<Board<'b>>,
-    jobs_of: &'c HashMap<EntryId, Vec<usize>>,
+    board: &'c Board<'b>,
+    jobs_of: &'c JobsOf,
 }
 
 impl DigestSink for Collector<'_, '_> {
@@ -390,11 +295,12 @@ impl DigestSink for Collector<'_, '_> {
             }),
             Err(_) => None,
         };
-        let mut board = lock(self.board);
-        for index in self.jobs_of.get(&entry).into_iter().flatten() {
-            board.put(*index, hashed.map_or(Slot::Turn, Slot::Ready));
+        let first = self.jobs_of.first[entry.0 as usize].map(|index| index as usize);
+        let others = self.jobs_of.others.get(&entry).into_iter().flatten();
+        for index in first.into_iter().chain(others.copied()) {
+            self.board.put(index, hashed);
         }
-        board.advance();
+        self.board.advance();
     }
 }
 
@@ -403,11 +309,11 @@ fn one_by_one(
     indices: &[usize],
     files: &Files,
     setup: &Setup,
-    board: &Mutex<Board<'_>>,
+    board: &Board<'_>,
 ) -> Result<(), Stop> {
     let regular = |index: &&usize| matches!(files.of_jobs[**index], Kind::Regular(_));
     let indices: Vec<usize> = indices.iter().filter(regular).copied().collect();
-    let jobs = lock(board).jobs;
+    let jobs = board.jobs();
     let next = AtomicUsize::new(0);
     let workers = setup.workers(indices.len(), files.listing.named_bytes());
     bc_pool::run(workers, |_| {
@@ -420,8 +326,7 @@ fn one_by_one(
                 let file = file.ok_or(io::ErrorKind::Unsupported)?;
                 turn::hash_file(file, job.sum, setup.cpu)
             });
-            let mut board = lock(board);
-            board.put(index, hashed.map_or(Slot::Turn, Slot::Ready));
+            board.put(index, hashed.ok());
             board.advance();
         }
     })

@@ -8,8 +8,9 @@ use bc_digest::{CpuFeatures, Plain};
 use bc_manifest::{base64, gnu, sum};
 
 use super::args::{Args, Writing};
+use super::board::{InOrder, Job};
 use super::family::{Family, Hashed, Sum};
-use super::order::{self, InOrder, Job, Stop};
+use super::order::{self, Stop};
 use super::quote;
 use super::setup::Setup;
 use super::stdout::{Lost, Out};

@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::Algorithm;
 use bc_manifest::gnu;
 
+use super::board::{InOrder, Job};
 use super::family::Hashed;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed};
-use super::order::{self, InOrder, Job, Stop};
+use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out, raw_message};
 use super::turn::reason;

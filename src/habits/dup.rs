@@ -1,65 +1,31 @@
 //! Habits of those who know jdupes, fdupes, fclones, rmlint, rdfind and czkawka. Nothing that
 //! changes a file is done for a word of theirs: the command is named.
 
+mod czkawka;
+mod fclones;
+mod rmlint;
+
 use super::rows::{Habit, Kind, Place, on};
 
 const DELETE: &str = "nothing is deleted in passing (without the word it is only listed)";
 const LINK: &str = "nothing is changed in passing";
-const REPORT: &[&str] = &["--from=report.json"];
 const CONTENTS: &str = "only contents are compared";
 
-/// The rows. Of several that hold the first counts.
-pub const TABLE: &[Habit] = &[
-    // First words, as fclones and czkawka have them.
-    on(&["group", "dupes", "dup"]),
-    on(&["remove", "rm", "delete"])
-        .sub("prune")
-        .puts("--action=delete")
-        .needs(REPORT)
-        .says(DELETE),
-    on(&["link"])
-        .beside(&["--soft"])
-        .sub("prune")
-        .puts("--action=symlink")
-        .needs(REPORT)
-        .says(LINK),
-    on(&["link"])
-        .sub("prune")
-        .puts("--action=hardlink")
-        .needs(REPORT)
-        .says(LINK),
-    on(&["dedupe"])
+/// The tables. Of several rows that hold the first counts.
+pub const TABLES: &[&[Habit]] = &[fclones::ROWS, czkawka::ROWS, rmlint::ROWS, ROWS];
+
+/// What jdupes, fdupes, rdfind and duperemove have, and what several have.
+const ROWS: &[Habit] = &[
+    // duperemove.
+    on(&["-d"])
+        .beside(&["--hashfile", "--io-threads", "--cpu-threads"])
         .sub("prune")
         .puts("--action=reflink")
-        .needs(REPORT)
         .says(LINK),
-    on(&["move"])
-        .sub("prune")
-        .puts("--action=move:DIR --from=report.json")
-        .drops_paths()
-        .says(LINK),
-    on(&["--soft"]),
-    on(&["empty-files"])
-        .instead("find")
-        .then(" -type f -empty")
-        .says(CONTENTS),
-    on(&["empty-folders"])
-        .instead("find")
-        .then(" -type d -empty")
-        .says(CONTENTS),
-    on(&[
-        "image",
-        "video",
-        "music",
-        "big",
-        "temp",
-        "symlinks",
-        "broken",
-        "ext",
-        "bad-names",
-    ])
-    .says(CONTENTS),
-    on(&["//"]).says("what is after // is named so"),
+    on(&["--hashfile"]).takes(Kind::Any).puts("--cache={}"),
+    on(&["--io-threads", "--cpu-threads"])
+        .takes(Kind::Number)
+        .puts("--threads={}"),
     // What is done with duplicates.
     on(&["-d"]).takes(Kind::Number).puts("--max-depth={}"),
     on(&["-d", "--delete", "--immediate"])
@@ -96,26 +62,6 @@ pub const TABLE: &[Habit] = &[
         .sub("prune")
         .puts("--action=reflink")
         .says(LINK),
-    on(&["-c", "--config"])
-        .takes(Kind::Begins("sh:"))
-        .sub("prune")
-        .puts("--action=hardlink")
-        .says(LINK),
-    on(&["-D", "--delete-method"])
-        .takes(Kind::OneOf(&["hard"]))
-        .sub("prune")
-        .puts("--action=hardlink")
-        .says(LINK),
-    on(&["-D", "--delete-method"])
-        .takes(Kind::OneOf(&["aen", "oo"]))
-        .sub("prune")
-        .puts("--action=delete --keep=newest")
-        .says(DELETE),
-    on(&["-D", "--delete-method"])
-        .takes(Kind::OneOf(&["aeo", "on", "aeb", "aes", "ob", "os"]))
-        .sub("prune")
-        .puts("--action=delete --keep=oldest")
-        .says(DELETE),
     on(&["-dryrun"])
         .takes(Kind::OneOf(&["true"]))
         .puts("--dry-run")
@@ -123,22 +69,6 @@ pub const TABLE: &[Habit] = &[
     on(&["-n"])
         .takes(Kind::OneOf(&["true"]))
         .puts("--dry-run")
-        .within("prune"),
-    on(&["--priority"])
-        .takes(Kind::OneOf(&["newest", "most-recently-modified"]))
-        .puts("--keep=oldest")
-        .within("prune"),
-    on(&["--priority"])
-        .takes(Kind::OneOf(&["oldest", "least-recently-modified"]))
-        .puts("--keep=newest")
-        .within("prune"),
-    on(&["--keep-name"])
-        .takes(Kind::Any)
-        .puts("--keep=name:{}")
-        .within("prune"),
-    on(&["--keep-path"])
-        .takes(Kind::Any)
-        .puts("--keep=path:{}")
         .within("prune"),
     // What counts as a duplicate.
     on(&["-H", "--hardlinks", "--hard-links", "--match-links"]).puts("--match-hardlinks"),
@@ -155,14 +85,9 @@ pub const TABLE: &[Habit] = &[
         .without(&["--thread-number"])
         .before_path()
         .says("files are the same only as a whole"),
-    on(&[
-        "--skip-content-hash",
-        "--transform",
-        "--merge-directories",
-        "--replay",
-        "--gui",
-    ])
-    .says("bc dup has nothing like it"),
+    on(&["--skip-content-hash", "--transform"])
+        .only("fclones", "files are compared whole, and as they are"),
+    on(&["--gui"]).only("rmlint", "there are no windows here"),
     on(&["--hash-fn", "--hash-type", "-checksum"])
         .takes(Kind::Any)
         .puts("--algorithm={lower}"),
@@ -190,8 +115,7 @@ pub const TABLE: &[Habit] = &[
         .puts("--format=jsonl")
         .says("lines of several names are JSON here"),
     on(&["-u", "--unique", "--printunique", "--print-unique"])
-        .instead("bc hash")
-        .then(" | sort | uniq --unique --check-chars=64")
+        .instead("bc dup unique")
         .says("what there is once is no duplicate"),
     on(&["-f"])
         .takes(Kind::OneOf(&["fdupes", "json", "csv"]))
@@ -203,18 +127,6 @@ pub const TABLE: &[Habit] = &[
         .puts("--format=json")
         .then(" | jq -r '.groups[].files[1:][].path'")
         .says("the first of a group is the one that would stay"),
-    on(&["-o", "-O"])
-        .takes(Kind::Begins("sh:"))
-        .puts("--format=script --output={after}")
-        .says("a format is named so"),
-    on(&["-o", "-O"])
-        .takes(Kind::Begins("json:"))
-        .puts("--format=json --output={after}")
-        .says("a format is named so"),
-    on(&["-o", "-O"])
-        .takes(Kind::Begins("csv:"))
-        .puts("--format=csv --output={after}")
-        .says("a format is named so"),
     on(&["-o"])
         .takes(Kind::OneOf(&["name", "time", "mtime", "ctime", "size"]))
         .says("-o is a file here; groups are sorted by their waste, files by their path"),
@@ -255,7 +167,7 @@ pub const TABLE: &[Habit] = &[
         .takes(Kind::Any)
         .puts("--include=*")
         .says("--min-size, --max-size, --include and --exclude choose files"),
-    on(&["--name"]).takes(Kind::Any).puts("--include={}"),
+    on(&["--name"]).many(Kind::Any).puts("--include={}"),
     on(&["-e", "--excluded-directories", "--excluded-items"])
         .takes(Kind::Any)
         .puts("--exclude={}")
@@ -277,7 +189,6 @@ pub const TABLE: &[Habit] = &[
         .takes(Kind::Number)
         .puts("--threads={}"),
     // What is so anyway.
-    on(&["-T", "--types"]).takes(Kind::OneOf(&["df", "duplicates", "defaults", "minimal"])),
     on(&[
         "-dryrun",
         "-makehardlinks",
@@ -315,9 +226,9 @@ pub const TABLE: &[Habit] = &[
         "-k",
         "--keep-all-tagged",
         "--no-lock",
-        "--must-match-tagged",
+        "--keep-all-untagged",
         "-t",
         "--no-change-check",
-        "-D",
+        "--no-ignore",
     ]),
 ];

@@ -5,13 +5,30 @@ use std::ffi::OsString;
 use super::rows::{Habit, Kind, on};
 
 const BITS: &[&str] = &["8", "16", "64", "128", "160", "224", "256", "384", "512"];
-const NO_ALGORITHM: &str = "bc hash has no such algorithm";
+const NO_ALGORITHM: &str = "there is no such algorithm here";
+const BY_DIGEST: &str = "digests are looked up by grep";
+const NO_KEYS: &str = "there are no keyed digests here";
+const TRIALS: &str = "the speed of real files is what is measured here (time bc hash FILE)";
 
-/// The rows. Of several that hold the first counts.
-pub const TABLE: &[Habit] = &[
+/// The table. Of several rows that hold the first counts.
+pub const TABLES: &[&[Habit]] = &[ROWS];
+
+const ROWS: &[Habit] = &[
     // What a file is checked against.
     on(&["-c"]).takes(Kind::Algorithm).puts("--type={}"),
     on(&["-c", "--check"]).sub("check"),
+    on(&["-k"])
+        .takes(Kind::Any)
+        .beside(&["-m", "-M"])
+        .puts("--output=now.sha256")
+        .then(" && cut -d' ' -f1 {} | grep -Ff - now.sha256")
+        .says(BY_DIGEST),
+    on(&["-k"])
+        .takes(Kind::Any)
+        .beside(&["-x", "-X"])
+        .puts("--output=now.sha256")
+        .then(" && cut -d' ' -f1 {} | grep -vFf - now.sha256")
+        .says(BY_DIGEST),
     on(&["-a", "-m", "-M", "-x", "-X", "-w", "-n"]).beside(&["-k"]),
     on(&["-k"])
         .takes(Kind::Any)
@@ -19,6 +36,16 @@ pub const TABLE: &[Habit] = &[
         .puts("--unlisted {}")
         .drops_paths()
         .says("what is known is a manifest here"),
+    on(&["-m"])
+        .takes(Kind::File)
+        .puts("--output=now.sha256")
+        .then(" && cut -d' ' -f1 {} | grep -Ff - now.sha256")
+        .says(BY_DIGEST),
+    on(&["-w", "-n"]).beside(&["-m"]),
+    on(&["-m", "--message"])
+        .takes(Kind::Any)
+        .first("printf %s {} | ")
+        .says("what is hashed is a file, or comes by a pipe"),
     on(&["-u", "--update"])
         .takes(Kind::Any)
         .sub("check")
@@ -28,6 +55,26 @@ pub const TABLE: &[Habit] = &[
     on(&["--skip-ok"]).puts("--quiet").within("check"),
     // Which algorithm.
     on(&["-a"]).takes(Kind::Algorithm).puts("--type={}"),
+    on(&["-a", "--algorithm"])
+        .takes(Kind::OneOf(&["512256"]))
+        .puts("--type=sha512-256"),
+    on(&["-a", "--algorithm"])
+        .takes(Kind::OneOf(&["512224"]))
+        .only("shasum", NO_ALGORITHM),
+    on(&["-a"])
+        .takes(Kind::Digest(32))
+        .puts("--type=md5")
+        .then(" | grep -i {}")
+        .says(BY_DIGEST),
+    on(&["-a"])
+        .takes(Kind::Digest(40))
+        .puts("--type=sha1")
+        .then(" | grep -i {}")
+        .says(BY_DIGEST),
+    on(&["-a"])
+        .takes(Kind::Digest(64))
+        .then(" | grep -i {}")
+        .says(BY_DIGEST),
     on(&["-a", "--algorithm", "-t"])
         .takes(Kind::OneOf(&["1", "224", "256", "384", "512"]))
         .puts("--type=sha{}"),
@@ -43,9 +90,10 @@ pub const TABLE: &[Habit] = &[
     on(&["-l", "--length"])
         .takes(Kind::OneOf(BITS))
         .puts("--length={}"),
-    on(&["-l", "--length"])
-        .takes(Kind::Number)
-        .says("digests have the length that their algorithm gives them"),
+    on(&["-l", "--length"]).takes(Kind::Number).only(
+        "b3sum",
+        "digests have the length that their algorithm gives them",
+    ),
     on(&["-H"])
         .takes(Kind::OneOf(&["0", "32"]))
         .puts("--type=xxh32"),
@@ -74,9 +122,7 @@ pub const TABLE: &[Habit] = &[
         "--crc32c",
     ])
     .puts("--type={name}"),
-    on(&["-C", "--crc32"])
-        .puts("--type=crc32c")
-        .says("the CRC here has another polynomial than zip's"),
+    on(&["-C", "--crc32"]).puts("--type=crc32b"),
     on(&[
         "-T",
         "--tth",
@@ -87,6 +133,7 @@ pub const TABLE: &[Habit] = &[
         "--gost12-256",
         "--gost12-512",
         "--gost94",
+        "--gost94-cryptopro",
         "-E",
         "--ed2k",
         "--aich",
@@ -101,11 +148,11 @@ pub const TABLE: &[Habit] = &[
         "--blake2s",
         "--sha512-224",
     ])
-    .puts("--type=sha256")
-    .says(NO_ALGORITHM),
-    on(&["--keyed", "--derive-key"])
-        .puts("--type=blake3")
-        .says("bc hash has no keyed digests"),
+    .only("rhash", NO_ALGORITHM),
+    on(&["--keyed"]).only("b3sum", NO_KEYS),
+    on(&["--derive-key", "--seek"])
+        .takes(Kind::Any)
+        .only("b3sum", NO_KEYS),
     // How it is printed.
     on(&["--tag", "--bsd"]).puts("--format=bsd"),
     on(&["--simple"]).puts("--format=gnu"),
@@ -114,35 +161,38 @@ pub const TABLE: &[Habit] = &[
         .then(" | cut -d' ' -f1 | xxd -r -p")
         .says("digests are printed in hexadecimal"),
     on(&["--base64"])
+        .beside(&["--bsd"])
+        .only("rhash", "digests are printed in hexadecimal"),
+    on(&["--base64"])
         .then(" | cut -d' ' -f1 | xxd -r -p | base64")
         .says("digests are printed in hexadecimal"),
-    on(&["-d"]).puts("--format=json").says("XML is not written"),
+    on(&["-d"]).only("hashdeep", "XML is not written, but --format=json"),
     on(&["-p"])
         .takes(Kind::Size)
-        .says("files are hashed whole, not in pieces"),
+        .only("hashdeep", "files are hashed whole, not in pieces"),
     on(&["-p", "--printf", "--template"])
         .takes(Kind::Any)
-        .puts("--format=csv")
-        .says("lines have no template"),
+        .only("rhash", "lines have no template, but --format=csv and json"),
     on(&[
         "--sfv",
         "--magnet",
         "--torrent",
-        "-e",
         "--embed-crc",
-        "--little-endian",
+        "--uppercase",
+        "--base32",
     ])
-    .says("bc hash writes nothing like it"),
+    .only("rhash", "nothing like it is written here"),
+    on(&["-e"])
+        .puts("--progress=always")
+        .says("-e is a progress line elsewhere, and a new name for each file"),
+    on(&["--little-endian"]).only("xxhsum", "digests are printed the one way round"),
     on(&["-P", "--percents"]).puts("--progress=always"),
     on(&["--speed", "--debug"]).puts("--verbose"),
     on(&["-s"]).puts("--quiet"),
-    on(&["-b", "-i"])
-        .takes(Kind::Number)
-        .instead("time bc hash --type=xxh64")
-        .says("benchmarks are of real files"),
-    on(&["--benchmark"])
-        .instead("time bc hash --type=xxh64")
-        .says("benchmarks are of real files"),
+    on(&["-b", "-i"]).takes(Kind::Number).only("xxhsum", TRIALS),
+    on(&["-b"]).takes(Kind::Begins("1,")).only("xxhsum", TRIALS),
+    on(&["-b"]).alone().at_terminal().only("xxhsum", TRIALS),
+    on(&["--benchmark"]).only("rhash", TRIALS),
     // Which files, and how they are read.
     on(&["-f", "--file-list", "--filelist", "--filesfrom"])
         .takes(Kind::Any)
@@ -168,12 +218,23 @@ pub const TABLE: &[Habit] = &[
         "--lowercase",
         "--no-mmap",
         "--untagged",
+        "--no-ignore",
     ]),
 ];
 
-/// A length names an algorithm of a family: `-a sha3 -l 256` is `--type=sha3-256`. True if the
-/// family, or the length, is only guessed.
-pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> bool {
+/// What a length of digests says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Nothing, or exactly which algorithm.
+    Plain,
+    /// The family, or the length, is only guessed.
+    Guessed,
+    /// There is none of that length but in this program.
+    Only(&'static str),
+}
+
+/// A length names an algorithm of a family: `-a sha3 -l 256` is `--type=sha3-256`.
+pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> Length {
     const LENGTH: &str = "--length=";
     let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();
     let length = words
@@ -189,9 +250,9 @@ pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> bool 
         matches!(family, "sha2" | "sha3" | "blake2b").then(|| family.to_owned())
     };
     let family = words.iter().chain(kept.iter()).find_map(family_of);
-    let (named, given) = (family.is_some(), length.is_some());
+    let given = length.is_some();
     if !given && family.as_deref().is_none_or(|family| family == "blake2b") {
-        return false;
+        return Length::Plain;
     }
     words.retain(|word| family_of(word).is_none());
     kept.retain(|word| family_of(word).is_none());
@@ -200,11 +261,16 @@ pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> bool 
         (Some("sha2"), bits) => format!("sha{bits}"),
         (Some("sha3"), bits) => format!("sha3-{bits}"),
         (_, "512") => "blake2b".to_owned(),
-        _ => "blake2b-256".to_owned(),
+        (_, "256") => "blake2b-256".to_owned(),
+        (None, _) => return Length::Only("b2sum"),
+        _ => return Length::Only("cksum"),
     };
-    let exists = algorithm.parse::<bc_digest::Algorithm>().is_ok();
-    let algorithm = if exists { &algorithm } else { "sha256" };
+    if algorithm.parse::<bc_digest::Algorithm>().is_err() {
+        return Length::Only("cksum");
+    }
     words.push(format!("--type={algorithm}").into());
-    let is_that = matches!(&*length, "256" | "512") || family.is_some_and(|f| f != "blake2b");
-    !(named && given && exists && is_that)
+    match (family, given) {
+        (Some(_), true) => Length::Plain,
+        _ => Length::Guessed,
+    }
 }

@@ -3,10 +3,30 @@
 use super::rows::{Habit, Kind, Place, on};
 
 const BOTH: &[&str] = &["ROOT", "MANIFEST"];
+/// AIDE's commands: beside them a file of rules says nothing.
+const COMMANDS: &[&str] = &[
+    "-i",
+    "--init",
+    "-C",
+    "--check",
+    "-u",
+    "--update",
+    "-E",
+    "--compare",
+    "-D",
+    "--config-check",
+    "-n",
+    "--dry-init",
+];
+/// Ours: beside them `--config` is our own.
+const OURS: &[&str] = &["manifest", "verify", "diff", "update", "export", "import"];
+const RULES: &str = "there is no file of rules: a whole tree is recorded";
 const WRITES: &str = "it is named what to record, and where to";
 
-/// The rows. Of several that hold the first counts.
-pub const TABLE: &[Habit] = &[
+/// The table. Of several rows that hold the first counts.
+pub const TABLES: &[&[Habit]] = &[ROWS];
+
+const ROWS: &[Habit] = &[
     // First words.
     on(&["init", "create", "add", "record"])
         .sub("manifest")
@@ -24,6 +44,14 @@ pub const TABLE: &[Habit] = &[
         .puts("--reread=100%")
         .needs(BOTH)
         .says("reading all again notes the time in the manifest"),
+    // mtree, whose letters are AIDE's as well.
+    on(&["-d"])
+        .beside(&["-c", "-u", "-U", "-f", "-p"])
+        .only("mtree", "a tree is recorded and verified with its files"),
+    on(&["-i", "-n"]).beside(&["-k", "-K", "-p"]),
+    on(&["-s"])
+        .takes(Kind::Number)
+        .says("a manifest ends with a checksum of itself"),
     // AIDE.
     on(&["-i", "--init"])
         .sub("manifest")
@@ -36,19 +64,51 @@ pub const TABLE: &[Habit] = &[
         .needs(BOTH)
         .says("a manifest is changed, never the tree"),
     on(&["-E", "--compare"]).sub("diff").needs(&["OLD", "NEW"]),
-    on(&["-c", "--config"]).takes(Kind::Ends(".conf")),
+    on(&["-c"])
+        .takes(Kind::Ends(".conf"))
+        .without(COMMANDS)
+        .sub("verify")
+        .needs(BOTH)
+        .says(RULES),
+    on(&["-c"]).takes(Kind::Ends(".conf")),
+    on(&["--config"])
+        .takes(Kind::Any)
+        .beside(COMMANDS)
+        .without(OURS),
+    on(&["--config"])
+        .takes(Kind::Any)
+        .without(OURS)
+        .sub("verify")
+        .needs(BOTH)
+        .says(RULES),
+    on(&["-l", "--limit"])
+        .takes(Kind::Any)
+        .beside(&["-u", "--update"])
+        .only("aide", "a part of a tree has a manifest of its own here"),
     on(&["-l", "--limit"])
         .takes(Kind::Any)
         .sub("verify")
         .needs(BOTH)
-        .says("a part of a tree is verified by its own manifest"),
-    on(&["-D", "--config-check", "--dry-init"])
-        .sub("manifest")
-        .puts("--describe")
-        .needs(&["ROOT"])
-        .says("there is no file of rules to check"),
+        .then(" | grep {}")
+        .says("a tree is verified whole"),
+    on(&["-r", "--report"])
+        .takes(Kind::OneOf(&["stdout", "stderr", "stdout:", "stderr:"]))
+        .sub("verify")
+        .needs(BOTH),
+    on(&["-r", "--report"])
+        .takes(Kind::Begins("file:"))
+        .sub("verify")
+        .puts("--output={after}")
+        .needs(BOTH),
+    on(&["--report"])
+        .takes(Kind::Any)
+        .sub("verify")
+        .needs(BOTH)
+        .says("a report goes to stdout, or to --output=FILE"),
+    on(&["-n", "-D", "--config-check", "--dry-init", "--path-check"]).only("aide", RULES),
+    on(&["--path-check"]).takes(Kind::Any).only("aide", RULES),
     // mtree.
-    on(&["-c"]).sub("manifest").needs(&["ROOT"]),
+    on(&["-c"]).sub("manifest").needs(&["."]),
     on(&["-p"])
         .takes(Kind::Any)
         .beside(&["-c", "-f"])
@@ -68,16 +128,5 @@ pub const TABLE: &[Habit] = &[
     on(&["-X"])
         .takes(Kind::Any)
         .says("manifest --exclude=GLOB leaves files out"),
-    on(&[
-        "-e",
-        "-b",
-        "-n",
-        "-P",
-        "-s",
-        "-w",
-        "-d",
-        "-S",
-        "-r",
-        "--recursive",
-    ]),
+    on(&["-e", "-b", "-P", "-w", "-S", "-r", "--recursive"]),
 ];

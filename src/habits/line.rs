@@ -1,38 +1,37 @@
-//! Reads a command line by a table of habits, and writes it as ours.
+//! Takes a command line apart by a table of habits.
 
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use clap::{Arg, Command};
 
-use super::Meant;
-use super::rows::{Habit, Place, Takes};
+use super::rows::{Habit, Kind, Takes};
 
 /// A command line, taken apart.
 pub struct Line<'a> {
-    table: &'a [Habit],
-    command: &'a Command,
+    tables: &'a [&'a [Habit]],
+    pub(super) command: &'a Command,
     /// The subcommand that is named, else the one that is meant without a name.
-    current: &'a str,
-    named: Option<&'a str>,
-    args: &'a [OsString],
+    pub(super) current: &'a str,
+    pub(super) named: Option<&'a str>,
+    pub(super) args: &'a [OsString],
     /// Options of ours.
-    kept: Vec<OsString>,
+    pub(super) kept: Vec<OsString>,
     /// Options that nobody knows; clap has something to say about them.
-    unknown: Vec<OsString>,
-    paths: Vec<OsString>,
+    pub(super) unknown: Vec<OsString>,
+    pub(super) paths: Vec<OsString>,
     /// The end of options and what stands behind it.
-    behind: &'a [OsString],
-    found: Vec<Found<'a>>,
+    pub(super) behind: &'a [OsString],
+    pub(super) found: Vec<Found<'a>>,
 }
 
 /// A habit that was typed.
-struct Found<'a> {
-    habit: &'a Habit,
-    typed: &'a str,
-    value: Option<OsString>,
+pub struct Found<'a> {
+    pub habit: &'a Habit,
+    pub typed: &'a str,
+    pub value: Option<OsString>,
 }
 
 /// How much of the line a word took.
@@ -41,13 +40,13 @@ enum Took {
     Word,
     /// The value is in the same argument.
     Attached,
-    /// The value is the next argument.
-    Next,
+    /// Its values are so many of the arguments that follow.
+    Next(usize),
 }
 
 impl<'a> Line<'a> {
     pub fn new(
-        table: &'a [Habit],
+        tables: &'a [&'a [Habit]],
         command: &'a Command,
         default: &'a str,
         args: &'a [OsString],
@@ -55,7 +54,7 @@ impl<'a> Line<'a> {
         let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
         let (args, behind) = args.split_at(end);
         Line {
-            table,
+            tables,
             command,
             current: default,
             named: None,
@@ -68,12 +67,16 @@ impl<'a> Line<'a> {
         }
     }
 
+    fn rows(&self) -> impl Iterator<Item = &'a Habit> + use<'a> {
+        self.tables.iter().copied().flatten()
+    }
+
     /// Takes the arguments apart.
     pub fn read(&mut self) {
         let mut at = 0;
         while let Some(arg) = self.args.get(at) {
-            let next = self.args.get(at + 1).map(OsString::as_os_str);
             at += 1;
+            let next = &self.args[at..];
             let Some(text) = arg.to_str().filter(|t| t.len() > 1 && t.starts_with('-')) else {
                 self.positional(arg);
                 continue;
@@ -82,14 +85,14 @@ impl<'a> Line<'a> {
                 .split_once('=')
                 .filter(|(name, _)| name.starts_with("--"))
             {
-                self.option(name, Some(value.as_ref()), None)
+                self.option(name, Some(value.as_ref()), &[])
             } else if text.starts_with("--") || self.is_typed_whole(text) {
                 self.option(text, None, next)
             } else {
                 self.cluster(text, next)
             };
             match took {
-                Some(Took::Next) => at += 1,
+                Some(Took::Next(values)) => at += values,
                 Some(_) => {}
                 None => self.unknown.push(arg.clone()),
             }
@@ -98,15 +101,15 @@ impl<'a> Line<'a> {
 
     /// rdfind's options are long ones behind a single dash.
     fn is_typed_whole(&self, text: &str) -> bool {
-        text.len() > 2 && self.table.iter().any(|habit| habit.typed.contains(&text))
+        text.len() > 2 && self.rows().any(|habit| habit.typed.contains(&text))
     }
 
     /// Short options behind one dash.
-    fn cluster(&mut self, text: &'a str, next: Option<&'a OsStr>) -> Option<Took> {
+    fn cluster(&mut self, text: &'a str, next: &'a [OsString]) -> Option<Took> {
         for (at, letter) in text.char_indices().skip(1) {
             let end = at + letter.len_utf8();
             let attached = Some(&text[end..]).filter(|rest| !rest.is_empty());
-            let next = next.filter(|_| attached.is_none());
+            let next = if attached.is_none() { next } else { &[] };
             let name = self.letter(&text[at..end]);
             match self.option(name, attached.map(OsStr::new), next) {
                 Some(Took::Word) => {}
@@ -122,7 +125,7 @@ impl<'a> Line<'a> {
 
     /// The letter with its dash, as the table has it; the empty name if it has not.
     fn letter(&self, letter: &'a str) -> &'a str {
-        let names = self.table.iter().flat_map(|habit| habit.typed);
+        let names = self.rows().flat_map(|habit| habit.typed);
         let is = |name: &&&'static str| name.strip_prefix('-') == Some(letter);
         names.copied().find(|name| is(&name)).unwrap_or(letter)
     }
@@ -132,10 +135,10 @@ impl<'a> Line<'a> {
         &mut self,
         name: &'a str,
         attached: Option<&OsStr>,
-        next: Option<&'a OsStr>,
+        next: &'a [OsString],
     ) -> Option<Took> {
         let habit = |line: &Self, choosy| {
-            let mut rows = line.table.iter();
+            let mut rows = line.rows();
             rows.find(|row| row.is_choosy() == choosy && line.holds(row, name, attached, next))
         };
         let habit = match habit(self, true) {
@@ -149,57 +152,80 @@ impl<'a> Line<'a> {
             let arg = self.own(name, true)?;
             return self.keep(arg, name, attached, next);
         };
-        let (took, value) = match (habit.takes, attached) {
-            (Takes::Nothing | Takes::NothingBeforePath, _) => (Took::Word, None),
-            (Takes::One(_), Some(value)) => (Took::Attached, Some(value.to_owned())),
-            (Takes::One(_), None) => (Took::Next, next.map(OsStr::to_owned)),
-        };
-        let typed = name;
-        self.found.push(Found {
-            habit,
-            typed,
-            value,
+        let behind = next.len().min(match (habit.takes, attached) {
+            (Takes::Nothing | Takes::NothingBeforePath, _) | (Takes::One(_), Some(_)) => 0,
+            (Takes::One(_), None) => 1,
+            (takes, _) => values(takes, next, attached.is_none()),
         });
+        let mut given: Vec<Option<OsString>> = Vec::new();
+        if !habit.takes_nothing() {
+            given.extend(attached.map(|value| Some(value.to_owned())));
+            given.extend(next[..behind].iter().cloned().map(Some));
+        }
+        if given.is_empty() {
+            given.push(None);
+        }
+        let took = match (habit.takes_nothing(), attached.is_some() && behind == 0) {
+            (true, _) => Took::Word,
+            (_, true) => Took::Attached,
+            _ => Took::Next(behind),
+        };
+        self.found.extend(given.into_iter().map(|value| Found {
+            habit,
+            typed: name,
+            value,
+        }));
         Some(took)
     }
 
     /// Does this row speak about what is typed?
-    fn holds(
-        &self,
-        row: &Habit,
-        name: &str,
-        attached: Option<&OsStr>,
-        next: Option<&OsStr>,
-    ) -> bool {
+    fn holds(&self, row: &Habit, name: &str, attached: Option<&OsStr>, next: &[OsString]) -> bool {
         let is_long = name.starts_with("--");
-        let value = attached.or(next);
+        let value = attached.or(next.first().map(OsString::as_os_str));
         let fits = match row.takes {
             Takes::Nothing => !is_long || attached.is_none(),
-            Takes::NothingBeforePath => match (attached, next) {
+            Takes::NothingBeforePath => match (attached, next.first()) {
                 (Some(letters), _) => !is_long && self.are_flags(letters),
                 (None, Some(next)) => is_option(next) || Path::new(next).symlink_metadata().is_ok(),
                 (None, None) => true,
             },
-            Takes::One(kind) => value.is_some_and(|value| kind.fits(value)),
+            // Behind a letter there are letters, as in `-Sm`.
+            Takes::One(Kind::Rank(_)) if attached.is_some() && !is_long => false,
+            Takes::One(kind) | Takes::Many(kind) => value.is_some_and(|value| kind.fits(value)),
+            Takes::All(kind) => {
+                let given = attached.into_iter().chain(following(next));
+                given.into_iter().any(|value| kind.fits(value))
+            }
         };
         let typed = |names: &[&str]| names.iter().any(|name| self.has(name));
         let beside = row.beside.is_empty() || typed(row.beside);
-        row.typed.contains(&name) && fits && beside && !typed(row.without)
+        let names_a_path = || self.args.iter().any(|arg| !is_option(arg));
+        row.typed.contains(&name)
+            && fits
+            && beside
+            && !typed(row.without)
+            && !(row.alone && names_a_path())
+            && (!row.at_terminal || std::io::stdin().is_terminal())
     }
 
     /// Letters of a cluster that the table or the applet knows.
     fn are_flags(&self, letters: &OsStr) -> bool {
         let known = |letter: char| {
             let name = format!("-{letter}");
-            self.table.iter().any(|row| row.typed.contains(&&*name))
+            self.rows().any(|row| row.typed.contains(&&*name))
         };
         letters
             .to_str()
             .is_some_and(|letters| letters.len() <= 4 && letters.chars().all(known))
     }
 
-    /// Is this option typed anywhere, a letter perhaps among others?
+    /// Is this option typed anywhere, a letter perhaps among others? Or a word that is no path?
     fn has(&self, name: &str) -> bool {
+        if !name.starts_with('-') && name != "//" {
+            let is_ours = self.command.find_subcommand(name).is_some();
+            let is_word = || is_ours || Path::new(name).symlink_metadata().is_err();
+            return self.args.iter().any(|arg| arg == name) && is_word();
+        }
         let letter = name.strip_prefix('-').filter(|rest| rest.len() == 1);
         self.args.iter().filter_map(|arg| arg.to_str()).any(|arg| {
             let long = arg.split('=').next() == Some(name);
@@ -232,7 +258,7 @@ impl<'a> Line<'a> {
         arg: &Arg,
         name: &str,
         attached: Option<&OsStr>,
-        next: Option<&OsStr>,
+        next: &[OsString],
     ) -> Option<Took> {
         let is_long = name.starts_with("--");
         let mut word = match name.starts_with('-') {
@@ -250,8 +276,8 @@ impl<'a> Line<'a> {
             _ => self.kept.push(word),
         }
         if takes && !arg.is_require_equals_set() {
-            self.kept.extend(next.map(OsStr::to_owned));
-            return Some(Took::Next);
+            self.kept.extend(next.first().cloned());
+            return Some(Took::Next(next.len().min(1)));
         }
         Some(Took::Word)
     }
@@ -265,10 +291,7 @@ impl<'a> Line<'a> {
             return;
         }
         let is_free = || arg == "//" || Path::new(arg).symlink_metadata().is_err();
-        let row = self
-            .table
-            .iter()
-            .find(|row| self.holds(row, word, None, None));
+        let row = self.rows().find(|row| self.holds(row, word, None, &[]));
         match row.filter(|_| (is_first || word == "//") && is_free()) {
             Some(habit) => {
                 if word != "//" {
@@ -288,161 +311,32 @@ impl<'a> Line<'a> {
             None => self.paths.push(arg.clone()),
         }
     }
+}
 
-    /// What all of it means.
-    pub fn meaning(mut self, called: &str) -> Meant {
-        if self.found.is_empty() {
-            return self.without_a_subcommand(called);
-        }
-        let sub = self.subcommand();
-        let mut words: Vec<OsString> = Vec::new();
-        words.extend((!sub.is_empty()).then(|| sub.into()));
-        for found in &self.found {
-            if found.habit.within.is_empty() || found.habit.within == sub {
-                for word in found.words() {
-                    if !words.contains(&word) && !self.kept.contains(&word) {
-                        words.push(word);
-                    }
-                }
-            }
-        }
-        let guessed = super::hash::join_length(&mut words, &mut self.kept);
-        let needs: &[&str] = self
-            .found
-            .iter()
-            .map(|found| found.habit.needs)
-            .find(|needs| !needs.is_empty())
-            .unwrap_or_default();
-        self.place_values();
-        let short = needs.len() > self.paths.len() + self.behind.len().saturating_sub(1);
-        let mut says = self.found.iter().filter_map(|found| found.habit.says);
-        match (says.next(), short || guessed) {
-            (None, false) => {
-                words.append(&mut self.kept);
-                words.append(&mut self.unknown);
-                words.append(&mut self.paths);
-                words.extend_from_slice(self.behind);
-                Meant::Same(words)
-            }
-            (why, _) => Meant::Refused(self.refusal(why.unwrap_or(""), called, words, needs)),
-        }
-    }
-
-    /// Paths alone do not say what an applet is to do with them, if it can do several things.
-    fn without_a_subcommand(&self, called: &str) -> Meant {
-        let is_path = |path: &&OsString| Path::new(path).symlink_metadata().is_ok();
-        let first = self.paths.first().filter(is_path);
-        let Some(first) = first.filter(|_| self.current.is_empty()) else {
-            return Meant::AsTyped;
-        };
-        let root = quoted(first);
-        Meant::Refused(match self.paths.get(1) {
-            Some(manifest) => format!("use: {called} verify {root} {}", quoted(manifest)),
-            None => format!("use: {called} manifest --output=MANIFEST {root}"),
-        })
-    }
-
-    /// Of several the one whose habit is not just done: it does most.
-    fn subcommand(&self) -> &'a str {
-        let mut subs: Vec<&Found<'_>> = self
-            .found
-            .iter()
-            .filter(|f| !f.habit.sub.is_empty())
-            .collect();
-        subs.sort_by_key(|found| found.habit.says.is_none());
-        let Some(first) = subs.first() else {
-            return self.named.unwrap_or("");
-        };
-        let times = subs.iter().filter(|f| f.typed == first.typed).count();
-        match first.habit.twice {
-            "" => first.habit.sub,
-            twice if times > 1 => twice,
-            _ => first.habit.sub,
-        }
-    }
-
-    /// Values that are paths join the others.
-    fn place_values(&mut self) {
-        for found in &mut self.found {
-            match (found.habit.path, found.value.take()) {
-                (Some(Place::First), Some(value)) => self.paths.insert(0, value),
-                (Some(Place::Last), Some(value)) => self.paths.push(value),
-                (_, value) => found.value = value,
-            }
-        }
-    }
-
-    fn refusal(
-        &mut self,
-        why: &str,
-        called: &str,
-        mut words: Vec<OsString>,
-        needs: &[&str],
-    ) -> String {
-        let (dropped, program, then) = {
-            let mut habits = self.found.iter().map(|found| found.habit);
-            let dropped = habits.clone().any(|habit| habit.drops_paths);
-            let program = habits.clone().find(|habit| !habit.instead.is_empty());
-            let then = habits.find(|habit| !habit.then.is_empty());
-            (
-                dropped,
-                program.map(|habit| habit.instead),
-                then.map_or("", |habit| habit.then),
-            )
-        };
-        if program.is_none() {
-            words.append(&mut self.kept);
-        }
-        if !dropped {
-            let there = self.paths.len();
-            words.append(&mut self.paths);
-            words.extend(needs.iter().skip(there).map(OsString::from));
-            words.extend_from_slice(self.behind);
-        }
-        let mut command = program.unwrap_or(called).to_owned();
-        for word in &words {
-            command.push(' ');
-            command.push_str(&quoted(word));
-        }
-        match why {
-            "" => format!("use: {command}{then}"),
-            why => format!("{why}; use: {command}{then}"),
+/// How many of these arguments are values of an option that takes several; the first is one unless
+/// that was attached to the option.
+fn values(takes: Takes, next: &[OsString], is_first_here: bool) -> usize {
+    let all = following(next).count();
+    let is_free = |arg: &OsStr| Path::new(arg).symlink_metadata().is_err();
+    let first = usize::from(is_first_here);
+    match takes {
+        Takes::All(_) => all,
+        _ => {
+            first
+                + following(next)
+                    .skip(first)
+                    .take_while(|arg| is_free(arg))
+                    .count()
         }
     }
 }
 
-impl Found<'_> {
-    /// The words that stand for it.
-    fn words(&self) -> Vec<OsString> {
-        let value = self.value.as_deref().unwrap_or_default();
-        let text = value.to_string_lossy();
-        let fill = |word: &str| -> OsString {
-            if let Some((before, after)) = word.split_once("{}") {
-                let mut filled = OsString::from(before);
-                filled.push(value);
-                filled.push(after);
-                return filled;
-            }
-            let after = text.split_once(':').map_or("", |(_, after)| after);
-            word.replace("{lower}", &text.to_lowercase())
-                .replace("{after}", after)
-                .replace("{name}", self.typed.trim_start_matches('-'))
-                .into()
-        };
-        self.habit.puts.split_whitespace().map(fill).collect()
-    }
+/// The arguments up to the next option.
+fn following(next: &[OsString]) -> impl Iterator<Item = &OsStr> {
+    let args = next.iter().map(OsString::as_os_str);
+    args.take_while(|arg| !is_option(arg))
 }
 
 fn is_option(word: &OsStr) -> bool {
     word.len() > 1 && word.as_bytes()[0] == b'-'
-}
-
-/// A word as a shell reads it; only quoted where it must be.
-pub fn quoted(word: &OsStr) -> Cow<'_, str> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=+./,:%@~".contains(byte);
-    let text = word.to_string_lossy();
-    if !word.is_empty() && word.as_bytes().iter().all(plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''")).into()
 }

@@ -22,6 +22,14 @@ pub enum Kind {
     Begins(&'static str),
     /// Something that ends so.
     Ends(&'static str),
+    /// Two sizes with a dash between them.
+    Range,
+    /// Letters by which rmlint ranks originals, the first of them one of these, and no file.
+    Rank(&'static str),
+    /// A digest of as many hexadecimal digits.
+    Digest(usize),
+    /// A regular file that is there.
+    File,
 }
 
 impl Kind {
@@ -34,12 +42,29 @@ impl Kind {
             Kind::Any => true,
             Kind::Algorithm => text.split(',').all(|a| a.parse::<Algorithm>().is_ok()) && is_free(),
             Kind::Number => text.parse::<u64>().is_ok() && is_free(),
-            Kind::Size => text.parse::<bc_fs::Size>().is_ok() && is_free(),
+            Kind::Size => is_size(text) && is_free(),
             Kind::OneOf(words) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
             Kind::Begins(start) => text.starts_with(start),
             Kind::Ends(end) => text.ends_with(end),
+            Kind::Range => text
+                .split_once('-')
+                .is_some_and(|(from, to)| is_size(from) && is_size(to)),
+            Kind::Rank(first) => {
+                let is_rank = |letter: char| "aAdDhHlLmMoOpPrRxX".contains(letter);
+                text.starts_with(|letter: char| first.contains(letter))
+                    && text.chars().all(is_rank)
+                    && is_free()
+            }
+            Kind::Digest(digits) => {
+                text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
+            Kind::File => Path::new(value).is_file(),
         }
     }
+}
+
+fn is_size(text: &str) -> bool {
+    text.parse::<bc_fs::Size>().is_ok()
 }
 
 /// Whether a word has a value.
@@ -52,6 +77,10 @@ pub enum Takes {
     NothingBeforePath,
     /// One, of this kind; else the row does not hold.
     One(Kind),
+    /// One of this kind, and those behind it that are neither options nor files that are there.
+    Many(Kind),
+    /// One of this kind, and all that follow up to the next option.
+    All(Kind),
 }
 
 /// One habit: what is typed, and what it means.
@@ -64,12 +93,17 @@ pub struct Habit {
     pub beside: &'static [&'static str],
     /// Holds only where none of these is typed.
     pub without: &'static [&'static str],
+    /// Holds only where no path is typed at all.
+    pub alone: bool,
+    /// Holds only where standard input is a terminal.
+    pub at_terminal: bool,
     /// The subcommand that is meant.
     pub sub: &'static str,
     /// The same, where the word is typed twice.
     pub twice: &'static str,
     /// Words that stand for it. `{}` is the value, `{lower}` in lower case, `{after}` what follows
-    /// its first colon, `{name}` the word without its dashes.
+    /// its first colon, `{from}` and `{to}` what stands around its first dash, `{stem}` what stands
+    /// before its last `/**`, `{name}` the word without its dashes, `{path}` the first path.
     pub puts: &'static str,
     /// Those words count in this subcommand only.
     pub within: &'static str,
@@ -79,9 +113,13 @@ pub struct Habit {
     pub drops_paths: bool,
     /// What stands for paths that are missing. With it nothing is done but said.
     pub needs: &'static [&'static str],
-    /// Another program that does it.
+    /// Another program that does it with the same paths.
     pub instead: &'static str,
-    /// What follows the command.
+    /// The program whose word it is, where nothing else does it: the line is for that one.
+    pub only: &'static str,
+    /// What stands before the command; `{}` is the value.
+    pub first: &'static str,
+    /// What follows the command; `{}` is the value.
     pub then: &'static str,
     /// Why it is not just done; empty if the command says enough.
     pub says: Option<&'static str>,
@@ -101,6 +139,8 @@ pub const fn on(typed: &'static [&'static str]) -> Habit {
         takes: Takes::Nothing,
         beside: &[],
         without: &[],
+        alone: false,
+        at_terminal: false,
         sub: "",
         twice: "",
         puts: "",
@@ -109,6 +149,8 @@ pub const fn on(typed: &'static [&'static str]) -> Habit {
         drops_paths: false,
         needs: &[],
         instead: "",
+        only: "",
+        first: "",
         then: "",
         says: None,
     }
@@ -117,6 +159,16 @@ pub const fn on(typed: &'static [&'static str]) -> Habit {
 impl Habit {
     pub const fn takes(mut self, kind: Kind) -> Habit {
         self.takes = Takes::One(kind);
+        self
+    }
+
+    pub const fn many(mut self, kind: Kind) -> Habit {
+        self.takes = Takes::Many(kind);
+        self
+    }
+
+    pub const fn all(mut self, kind: Kind) -> Habit {
+        self.takes = Takes::All(kind);
         self
     }
 
@@ -132,6 +184,16 @@ impl Habit {
 
     pub const fn without(mut self, others: &'static [&'static str]) -> Habit {
         self.without = others;
+        self
+    }
+
+    pub const fn alone(mut self) -> Habit {
+        self.alone = true;
+        self
+    }
+
+    pub const fn at_terminal(mut self) -> Habit {
+        self.at_terminal = true;
         self
     }
 
@@ -175,6 +237,16 @@ impl Habit {
         self
     }
 
+    pub const fn only(mut self, program: &'static str, why: &'static str) -> Habit {
+        self.only = program;
+        self.says(why)
+    }
+
+    pub const fn first(mut self, text: &'static str) -> Habit {
+        self.first = text;
+        self
+    }
+
     pub const fn then(mut self, text: &'static str) -> Habit {
         self.then = text;
         self
@@ -185,10 +257,15 @@ impl Habit {
         self
     }
 
+    pub fn takes_nothing(&self) -> bool {
+        matches!(self.takes, Takes::Nothing | Takes::NothingBeforePath)
+    }
+
     /// Does the row hold even where the word is an option of ours? Only if it looks at more than
     /// the word.
     pub fn is_choosy(&self) -> bool {
         let any = matches!(self.takes, Takes::Nothing | Takes::One(Kind::Any));
-        !any || !self.beside.is_empty() || !self.without.is_empty()
+        let looks = self.alone || self.at_terminal;
+        !any || looks || !self.beside.is_empty() || !self.without.is_empty()
     }
 }

@@ -115,7 +115,14 @@ pub struct HashArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Files and directories; '-' is standard input, and so is a pipe or a file behind it if none is named
+    /// Go on where an interrupted run with the same --output stopped
+    ///
+    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
+    /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
+    /// again. Paths and options have to be the same. Without --resume such a journal gets another name.
+    #[arg(long, requires = "output")]
+    pub resume: bool,
+    /// Files and directories; '-' is standard input, which is also read if none is named and it is no terminal
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -160,7 +167,7 @@ pub struct CheckArgs {
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Manifests; '-' is standard input, and so is a pipe or a file behind it if none is named
+    /// Manifests; '-' is standard input, which is also read if none is named and it is no terminal
     #[arg(value_name = "MANIFEST")]
     pub manifests: Vec<OsString>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `bc hash check`: GNU's `-c`, in parallel, for every format we read.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,14 +9,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Batch, CpuFeatures};
 use bc_hash::check::Verdict;
-use bc_hash::{FileDigests, HashOptions, HashProgress};
+use bc_hash::{FileDigests, HashOptions, HashProgress, Totals};
 
 use super::args::CheckArgs;
-use super::loaded::load;
-use super::trial;
+use super::loaded::{Loaded, load};
+use super::trial::{self, Known};
 use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
 use crate::budget::Kept;
+use crate::details;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
@@ -93,6 +95,10 @@ impl Check<'_> {
         let (args, session) = (self.args, self.session);
         let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
         let mut loaded = session.while_reading(name, || load(args, session, name))?;
+        if args.unlisted {
+            let unread = loaded.unread.iter().map(|path| normal(path));
+            self.listed.extend(unread.map(<[u8]>::to_vec));
+        }
         if loaded.wanted.is_empty() {
             // GNU says so even with --status: nothing was verified at all.
             let text = format!("{shown}: no properly formatted checksum lines found");
@@ -104,10 +110,7 @@ impl Check<'_> {
             let paths = loaded.wanted.iter().map(|wanted| normal(&wanted.path));
             self.listed.extend(paths.map(<[u8]>::to_vec));
         }
-        // Before a file is read, what does not fit is refused.
-        options(session, &loaded.wanted)?;
-        trial::settle(session, &shown, &mut loaded.wanted, &loaded.guessed)?;
-        let verdicts = self.verify(&shown, &loaded.wanted)?;
+        let verdicts = self.verify(&shown, &mut loaded)?;
         if session.cancel.is_cancelled() {
             return Ok(Ok(()));
         }
@@ -119,12 +122,23 @@ impl Check<'_> {
         Ok(written)
     }
 
-    fn verify(&self, shown: &str, wanted: &[FileDigests]) -> Outcome<Vec<Verdict>> {
+    fn verify(&self, shown: &str, loaded: &mut Loaded) -> Outcome<Vec<Verdict>> {
+        let wanted = &mut loaded.wanted;
         self.display.phase("check", wanted.len() as u64, 0);
         let session = self.session;
-        let options = options(session, wanted)?;
-        let checked = bc_hash::check::check(wanted, &options, &session.cancel, self.progress);
-        let (verdicts, totals) = checked.map_err(|panic| session.defect(&panic))?;
+        // Before a file is read, what does not fit is refused.
+        options(session, wanted)?;
+        let totals = RefCell::new(Totals::default());
+        let engine = |wanted: &[FileDigests]| {
+            let options = options(session, wanted)?;
+            let checked = bc_hash::check::check(wanted, &options, &session.cancel, self.progress);
+            let (verdicts, some) = checked.map_err(|panic| session.defect(&panic))?;
+            totals.borrow_mut().merge(some);
+            Ok(verdicts)
+        };
+        let known = trial::settle(session, shown, wanted, &loaded.guessed, engine)?;
+        let verdicts = verify_others(wanted, known, engine)?;
+        let totals = totals.into_inner();
         session.report.note(
             1,
             &format!(
@@ -134,6 +148,11 @@ impl Check<'_> {
                 totals.read.bytes,
                 totals.workers,
             ),
+        );
+        details::read(&session.report, &totals.read);
+        details::file_systems(
+            &session.report,
+            wanted.iter().map(|wanted| wanted.path.as_slice()),
         );
         Ok(verdicts)
     }
@@ -156,6 +175,37 @@ impl Check<'_> {
     }
 }
 
+/// Verifies the lines of which nothing is known yet; gives the verdicts of all.
+fn verify_others(
+    wanted: &mut [FileDigests],
+    known: Known,
+    engine: impl Fn(&[FileDigests]) -> Outcome<Vec<Verdict>>,
+) -> Outcome<Vec<Verdict>> {
+    if known.is_empty() {
+        return engine(wanted);
+    }
+    let others = (0..wanted.len()).filter(|line| !known.contains_key(line));
+    let lines: Vec<usize> = others.collect();
+    // Taken out and put back: paths are what is large of a line.
+    let taken: Vec<FileDigests> = lines
+        .iter()
+        .map(|line| {
+            let nothing = FileDigests {
+                path: Vec::new(),
+                digests: Vec::new(),
+            };
+            std::mem::replace(&mut wanted[*line], nothing)
+        })
+        .collect();
+    let verdicts = engine(&taken);
+    for (line, other) in lines.iter().zip(taken) {
+        wanted[*line] = other;
+    }
+    let mut all = known;
+    all.extend(lines.into_iter().zip(verdicts?));
+    Ok(all.into_values().collect())
+}
+
 /// By how many workers the files are read, and how, within the memory budget.
 fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
     let digests = wanted.iter().flat_map(|wanted| &wanted.digests);
@@ -163,7 +213,7 @@ fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
     let cpu = CpuFeatures::detect();
     let widths = algorithms.iter().map(|a| Batch::new(&[*a], cpu).width());
     let width = widths.max().unwrap_or(1);
-    let memory = Kept::Pieces(bc_hash::check::memory(wanted));
+    let memory = Kept::Pieces(bc_hash::check::check_memory(wanted));
     let workers = session.workers(wanted.len(), width, memory);
     Ok(HashOptions {
         algorithms: Vec::new(),
@@ -171,5 +221,6 @@ fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
         read: session.read_options(workers, width, memory)?,
         workers,
         start: session.common.threads.start(),
+        resume: None,
     })
 }

@@ -81,12 +81,12 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
 fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
     let mut old = Items::open(args, session, &args.old)?;
     let mut new = Items::open(args, session, &args.new)?;
-    let compared = bc_hash::diff::diff(&mut old, &mut new);
+    let compared = bc_hash::diff::diff_digests(&mut old, &mut new);
     old.verdict(session)?;
     new.verdict(session)?;
     compared.map_err(|error| {
         let path = bc_fs::escape(&error.path).into_owned();
-        session.fatal(&format!(
+        session.fatal(format!(
             "{path}: the two manifests have no algorithm in common"
         ))
     })
@@ -129,8 +129,17 @@ impl<'a> Items<'a> {
 
     /// Called at the end: an unreadable manifest or one without a proper line is fatal.
     fn verdict(&self, session: &Session) -> Outcome<()> {
+        session.report.detail(|| {
+            let Items {
+                name,
+                good,
+                improper,
+                ..
+            } = self;
+            format!("{name}: {good} digests, {improper} lines that are none")
+        });
         if let Some(error) = &self.error {
-            return Err(session.fatal(&format!("{}: {error}", self.name)));
+            return Err(session.fatal(format!("{}: {error}", self.name)));
         }
         for text in self.missing.lines() {
             session.report.problem(text);
@@ -169,6 +178,8 @@ impl Iterator for &mut Items<'_> {
                 Line::Nothing => {}
                 Line::Unread(path, reason) => {
                     self.miss(&manifest::unread(&self.name, &path, &reason));
+                    let digests = Vec::new();
+                    return Some(FileDigests { path, digests });
                 }
                 Line::CutShort => self.miss(&manifest::cut_short(&self.name)),
                 Line::Improper(_) => self.improper += 1,

@@ -2,6 +2,7 @@
 //! with the command that reads them.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -29,12 +30,28 @@ pub fn advice(head: &[u8], name: &OsStr) -> Option<String> {
     if first.starts_with("%%%% HASHDEEP") {
         return Some(hashdeep(&text, &list));
     }
+    if first.starts_with(';') || (is_named_sfv(name) && ends_with_crc(first)) {
+        return Some(format!("a list of CRC-32 (SFV); use: rhash --check {list}"));
+    }
     let is_mtree = first.starts_with("#mtree")
         || text
             .lines()
             .take(20)
             .any(|line| line.starts_with("/set type="));
     is_mtree.then(|| format!("a specification of mtree; use: mtree -p DIR -f {list}"))
+}
+
+fn is_named_sfv(name: &OsStr) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("sfv"))
+}
+
+/// A name, and eight hexadecimal digits behind it.
+fn ends_with_crc(line: &str) -> bool {
+    let digits = |sum: &str| sum.len() == 8 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
+    line.trim_end()
+        .rsplit_once(' ')
+        .is_some_and(|(name, sum)| !name.is_empty() && digits(sum))
 }
 
 /// Its paths are absolute unless it was told otherwise, and below where it was called.

@@ -9,6 +9,7 @@ use bc_hash::FileDigests;
 use super::args::CheckArgs;
 use super::guess::Hint;
 use super::manifest::{self, Line};
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::run::{Outcome, Session};
 
@@ -19,6 +20,8 @@ pub struct Loaded {
     /// Lines of which nothing names the algorithm.
     pub guessed: Vec<usize>,
     pub improper: u64,
+    /// Paths of files without a digest.
+    pub unread: Vec<Vec<u8>>,
     /// Files without a digest, or an end that is missing: there is more than can be verified.
     pub incomplete: bool,
 }
@@ -29,9 +32,9 @@ pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded
     let hint = Hint::new(args.algorithm, Path::new(name));
     let mut loaded = Loaded::default();
     let lines =
-        manifest::open(name, args.zero, &session.cancel).map_err(|text| fail(session, &text))?;
+        manifest::open(name, args.zero, &session.cancel).map_err(|what| fail(session, what))?;
     for line in lines {
-        let line = line.map_err(|text| fail(session, &format!("{shown}: {text}")))?;
+        let line = line.map_err(|text| fail(session, format!("{shown}: {text}")))?;
         loaded.add(manifest::resolve(line, hint), args, session, &shown);
     }
     Ok(loaded)
@@ -49,11 +52,12 @@ impl Loaded {
             Line::Nothing => {}
             Line::Unread(path, reason) => {
                 self.incomplete = true;
-                report.problem(&manifest::unread(shown, &path, &reason));
+                report.problem(manifest::unread(shown, &path, &reason));
+                self.unread.push(based(path, args.base.as_deref()));
             }
             Line::CutShort => {
                 self.incomplete = true;
-                report.problem(&manifest::cut_short(shown));
+                report.problem(manifest::cut_short(shown));
             }
             Line::Improper(number) => {
                 self.improper += 1;
@@ -66,19 +70,27 @@ impl Loaded {
     }
 
     fn want(&mut self, mut wanted: FileDigests, base: Option<&Path>) {
-        if let Some(base) = base {
-            let path = base.join(OsStr::from_bytes(&wanted.path));
-            wanted.path = path.into_os_string().into_vec();
-        }
+        wanted.path = based(wanted.path, base);
         self.wanted.push(wanted);
     }
 }
 
-/// An unreadable manifest is unusable input, but the other manifests are still done.
-fn fail(session: &Session, text: &str) -> Exit {
-    if session.cancel.is_cancelled() {
-        return session.fatal(text);
+/// A listed path as it is looked for.
+fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
+    match base {
+        Some(base) => {
+            let path = base.join(OsStr::from_bytes(&path));
+            path.into_os_string().into_vec()
+        }
+        None => path,
     }
-    session.report.problem(text);
+}
+
+/// An unreadable manifest is unusable input, but the other manifests are still done.
+fn fail(session: &Session, what: impl Into<Diagnostic>) -> Exit {
+    if session.cancel.is_cancelled() {
+        return session.fatal(what);
+    }
+    session.report.problem(what);
     Exit::Fatal
 }

@@ -4,13 +4,14 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor};
 
-use bc_digest::{Algorithm, Digest};
+use bc_digest::Algorithm;
 use bc_hash::FileDigests;
 use bc_manifest::{Item, Reader, Separator, gnu};
 use bc_pool::Cancel;
 use serde_json::Value;
 
 use super::guess::Hint;
+use crate::diagnostic::Diagnostic;
 use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
@@ -54,20 +55,20 @@ pub enum Line {
 }
 
 /// Opens a manifest; `-` is standard input.
-pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, String> {
+pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnostic> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
     let input = Input::open(name, cancel)?;
     let mut input = BufReader::with_capacity(256 << 10, input);
     if !zero {
         let head = input
             .fill_buf()
-            .map_err(|error| format!("{shown}: read: {error}"))?;
+            .map_err(|error| Diagnostic::failed(name, "read", &error))?;
         // A JSON document opens with a line of its own; JSON lines never do.
         if head.starts_with(b"{\n") || head.starts_with(b"{\r\n") {
-            return document(input).map_err(|text| format!("{shown}: {text}"));
+            return document(input).map_err(|text| format!("{shown}: {text}").into());
         }
         if let Some(advice) = super::foreign::advice(head, name) {
-            return Err(format!("{shown}: {advice}"));
+            return Err(format!("{shown}: {advice}").into());
         }
     }
     let options = bc_manifest::Options {
@@ -170,16 +171,16 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     }
     let mut digests = Vec::with_capacity(record.digests.len());
     for (name, digest) in &record.digests {
-        let bytes = digest.as_bytes();
+        let len = digest.as_bytes().len();
         let algorithm: Option<Algorithm> = match name {
             Some(name) => name
                 .parse()
                 .ok()
-                .filter(|a: &Algorithm| a.digest_len() == bytes.len()),
-            None => hint.resolve(bytes.len()),
+                .filter(|a: &Algorithm| a.digest_len() == len),
+            None => hint.resolve(len),
         };
         match algorithm {
-            Some(algorithm) => digests.push((algorithm, Digest::new(bytes))),
+            Some(algorithm) => digests.push((algorithm, *digest)),
             None => return Line::Improper(record.line),
         }
     }

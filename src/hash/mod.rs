@@ -40,7 +40,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let mut cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::report::usage(error),
+        Err(error) => return crate::usage::print(error),
     };
     cli.take_stdin(crate::input::is_fed);
     let exit = match &cli.command {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest, Plain};
 use bc_hash::{EntryOutcome, Hashes};
-use bc_manifest::{End, Failure, bsd, csv, gnu, jsonl, sum};
+use bc_manifest::{End, ErrorRecord, Failure, bsd, csv, gnu, jsonl, sum};
 use bc_walk::{EntryId, Listing};
 
 use super::args::Format;
@@ -53,6 +53,19 @@ pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
 }
 
 impl Hashed<'_> {
+    /// All that failed, in path order: what the walk could not look at, what could not be read.
+    fn errors(&self) -> Vec<&bc_walk::Error> {
+        let walked = self.listing.map_or(&[][..], Listing::errors).iter();
+        let read = self.hashes.into_iter().flat_map(Hashes::errors);
+        let stdin = self.stdin.iter().filter_map(|stdin| stdin.error.as_ref());
+        let mut all: Vec<_> = walked
+            .chain(read.map(|(_, error)| error))
+            .chain(stdin)
+            .collect();
+        all.sort_by_key(|error| (error.path(), error.op()));
+        all
+    }
+
     fn in_csv<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         if self.one_line_names {
             match bc_fs::escape(path) {
@@ -116,14 +129,9 @@ impl Writer<'_> {
     }
 
     fn stdin(&mut self, stdin: Option<&Stdin>) {
-        if let Some(Stdin { size, digests }) = stdin {
-            self.row(
-                b"-",
-                Row::Digests {
-                    size: *size,
-                    digests,
-                },
-            );
+        if let Some(Stdin { size, digests, .. }) = stdin {
+            let (size, digests) = (*size, digests.as_slice());
+            self.row(b"-", Row::Digests { size, digests });
         }
     }
 
@@ -214,23 +222,33 @@ impl Writer<'_> {
             .map(|h| h.totals().clone())
             .unwrap_or_default();
         let extra = self.hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());
-        let walk_errors = self.hashed.listing.map_or(0, |l| l.errors().len() as u64);
+        let errors = self.hashed.errors();
         let summary = jsonl::Summary {
             files: totals.read.files + extra.map_or(0, |_| 1),
-            errors: totals.read.errors + walk_errors,
-            bytes: totals.read.bytes + extra.map_or(0, |s| s.size),
+            errors: errors.len() as u64,
+            // As if nothing had been read before this run.
+            bytes: totals.read.bytes + totals.taken.bytes + extra.map_or(0, |s| s.size),
             wall_ns: (self.hashed.elapsed * 1e9) as u64,
             threads: totals.workers.max(1) as u64,
             reader: totals.read.backend.name().to_owned(),
             extra: serde_json::Map::new(),
         };
         if self.plan.format == Format::Jsonl {
+            for error in errors {
+                record(error, &error.message()).write_line(&mut self.text);
+            }
             jsonl::write_summary(&mut self.text, &summary);
-        } else {
-            let text = serde_json::to_string(&summary).unwrap_or_default();
-            self.text
-                .extend_from_slice(format!("\n  ],\n  \"summary\": {text}\n}}\n").as_bytes());
+            return;
         }
+        self.text.extend_from_slice(b"\n  ],\n  \"errors\": [");
+        for (nth, error) in errors.into_iter().enumerate() {
+            let start = if nth == 0 { "\n    " } else { ",\n    " };
+            self.text.extend_from_slice(start.as_bytes());
+            record(error, &error.message()).write(&mut self.text);
+        }
+        let text = serde_json::to_string(&summary).unwrap_or_default();
+        self.text
+            .extend_from_slice(format!("\n  ],\n  \"summary\": {text}\n}}\n").as_bytes());
     }
 }
 
@@ -269,6 +287,18 @@ fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>
     }
 }
 
+/// A failure as every applet has it in JSON; `reason` is its message.
+fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
+    ErrorRecord {
+        applet: "hash",
+        path: error.path(),
+        operation: error.op(),
+        errno: error.errno(),
+        reason,
+    }
+}
+
+/// The same as the manifest keeps it beside the file's path.
 fn failure(error: &bc_walk::Error) -> Failure {
     Failure {
         op: error.op().to_owned(),

@@ -12,17 +12,24 @@ use super::output::{self, Hashed};
 use super::plan::Plan;
 use super::stdin;
 use crate::budget::Kept;
+use crate::details;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::Display;
+use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
 
 pub fn run(args: &HashArgs) -> Outcome<Exit> {
-    let read = args.walk.inputs();
+    let mut read = args.walk.inputs();
+    // Among many paths the file that is written is left out; alone it was meant to be read.
+    if let [only] = &*args.paths {
+        read.push(only);
+    }
     let mut session = Session::start("hash", "hash", &args.common, &read, args.output.as_deref())?;
     let plan = Plan::new(args).map_err(|text| session.fatal(&text))?;
     let mut output = open(args, &plan, &session)?;
-    let walk = walk_options(args, &output, &session)?;
+    let recorded = record(args, &plan, &output, &session)?;
+    let walk = walk_options(args, &output, recorded.as_ref(), &session)?;
     let stdin = plan.stdin.then(crate::input::stdin).transpose();
     let stdin = stdin.map_err(|text| session.fatal(&text))?;
     let progress = Arc::new(HashProgress::default());
@@ -31,10 +38,12 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         true => None,
         false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
     };
-    let hashes = hash(&plan, listing.as_ref(), &session, &progress, &display)?;
+    let means = (&session, recorded.as_ref());
+    let hashes = hash(&plan, listing.as_ref(), means, &progress, &display)?;
     let stdin = stdin.map(|file| stdin::hash(file, plan.algorithms, &session, &progress));
     display.stop();
     if session.cancel.is_cancelled() {
+        recorded.iter().for_each(|recorded| recorded.left(&session));
         return Ok(session.end(Exit::Done));
     }
     if let Some(hashes) = &hashes {
@@ -52,8 +61,15 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     };
     let result = output::write(&mut output, &hashed);
     let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
+        Ok(Written::Whole | Written::ReaderLeft) => {
+            recorded.iter().for_each(|recorded| recorded.resume.done());
+            session.report.exit()
+        }
+        Err(text) => {
+            let exit = session.fatal(&text);
+            recorded.iter().for_each(|recorded| recorded.left(&session));
+            exit
+        }
     };
     Ok(session.end(exit))
 }
@@ -67,15 +83,30 @@ fn open(args: &HashArgs, plan: &Plan<'_>, session: &Session) -> Outcome<Output> 
     })
 }
 
+/// Begins the journal of a run that may be interrupted, or goes on from one.
+fn record(
+    args: &HashArgs,
+    plan: &Plan<'_>,
+    output: &Output,
+    session: &Session,
+) -> Outcome<Option<Recorded>> {
+    let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
+    let job = resume::flag(job, "--allow-changed", args.allow_changed);
+    resume::begin(session, output, args.resume, job, plan.algorithms)
+}
+
 /// What is written is no part of what is hashed.
 fn walk_options(
     args: &HashArgs,
     output: &Output,
+    recorded: Option<&Recorded>,
     session: &Session,
 ) -> Outcome<bc_walk::WalkOptions> {
     let replaced = crate::output::replaced(args.output.as_deref());
     let mut options = session.walk_options(&args.walk, Metadata::None, replaced)?;
     options.leave_out.extend(output.own_file());
+    let journal = recorded.and_then(|recorded| recorded.resume.own_file());
+    options.leave_out.extend(journal);
     options.spellings = Spellings::Each;
     Ok(options)
 }
@@ -84,15 +115,19 @@ fn walk_options(
 fn hash(
     plan: &Plan<'_>,
     listing: Option<&Listing>,
-    session: &Session,
+    (session, recorded): (&Session, Option<&Recorded>),
     progress: &HashProgress,
     display: &Display,
 ) -> Outcome<Option<Hashes>> {
+    let resume = recorded.map(|recorded| Arc::clone(&recorded.resume));
     let files = listing.map_or(0, Listing::len);
     let bytes = listing.filter(|_| display.is_shown());
     let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
     display.phase("hash", files as u64, bytes);
-    let memory = listing.map_or(0, |listing| bc_hash::memory(listing, plan.algorithms));
+    let memory = listing.map_or(0, |listing| {
+        bc_hash::hashing_memory(listing, plan.algorithms)
+    });
+    let memory = memory + resume.as_ref().map_or(0, |resume| resume.memory());
     let (width, state) = (plan.width(), Kept::Arrays(memory));
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
@@ -103,6 +138,7 @@ fn hash(
         read,
         workers,
         start: session.common.threads.start(),
+        resume,
     };
     listing
         .map(|listing| bc_hash::hash_listing(listing, &options, &session.cancel, progress))
@@ -126,6 +162,7 @@ fn report(hashes: &Hashes, session: &mut Session) {
             session.elapsed(),
         ),
     );
+    details::read(&session.report, read);
     let metrics = &mut session.metrics;
     metrics.set("files", "Files hashed.", read.files as f64);
     metrics.set("read_bytes", "Bytes read.", read.bytes as f64);

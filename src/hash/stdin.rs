@@ -22,6 +22,7 @@ const GLANCE: Timespec = Timespec {
 pub struct Stdin {
     pub size: u64,
     pub digests: Vec<Digest>,
+    pub error: Option<bc_walk::Error>,
 }
 
 /// Reads to the end. A failure is reported.
@@ -33,7 +34,7 @@ pub fn hash(
 ) -> Stdin {
     let mut hashers: Vec<Hasher> = algorithms.iter().map(|a| Hasher::new(*a)).collect();
     let mut buffer = vec![0; 128 << 10];
-    let mut size = 0;
+    let (mut size, mut failed) = (0, None);
     while !session.cancel.is_cancelled() {
         if !is_readable(&input) {
             continue;
@@ -41,7 +42,11 @@ pub fn hash(
         match input.read(&mut buffer) {
             Ok(0) => {
                 let digests = hashers.iter().map(Hasher::finalize).collect();
-                return Stdin { size, digests };
+                return Stdin {
+                    size,
+                    digests,
+                    error: None,
+                };
             }
             Ok(n) => {
                 size += n as u64;
@@ -55,12 +60,16 @@ pub fn hash(
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 let error = bc_walk::Error::new(b"-".to_vec(), "read", errno);
                 session.report.failure(&error);
+                failed = Some(error);
                 break;
             }
         }
     }
-    let digests = Vec::new();
-    Stdin { size, digests }
+    Stdin {
+        size,
+        digests: Vec::new(),
+        error: failed,
+    }
 }
 
 fn is_readable(input: &File) -> bool {

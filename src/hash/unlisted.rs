@@ -1,9 +1,10 @@
 //! Files that no manifest lists, for `bc hash check --unlisted`.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bc_walk::Metadata;
 
@@ -27,34 +28,84 @@ pub fn find(
         .leave_out
         .extend(manifests.filter_map(|name| crate::output::replaced(Some(Path::new(name)))));
     let listing = session.listing(&roots, &WalkArgs::default(), &options)?;
-    Ok(listing
+    let mut found: Vec<Vec<u8>> = listing
         .ids()
         .map(|id| listing.path(id))
         .filter(|path| !listed.contains(normal(path)))
-        .collect())
+        .collect();
+    if !found.is_empty() {
+        // One name has many spellings: through `..`, through links, from the root.
+        let mut places = Places::default();
+        let listed: HashSet<Place> = listed.iter().filter_map(|path| places.of(path)).collect();
+        found.retain(|path| places.of(path).is_none_or(|place| !listed.contains(&place)));
+    }
+    Ok(found)
+}
+
+/// A name in a directory without links: the same however it is written. Numbers of devices and
+/// inodes would not do: a view of two disks may show both by one.
+type Place = (Arc<Path>, Vec<u8>);
+
+/// The directories asked for so far, as they were written.
+#[derive(Default)]
+struct Places(HashMap<Vec<u8>, Option<Arc<Path>>>);
+
+impl Places {
+    /// `None` where the directory is gone, or the path ends in none.
+    fn of(&mut self, path: &[u8]) -> Option<Place> {
+        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        if matches!(name, b"" | b"." | b"..") {
+            return None;
+        }
+        let dir = self.0.entry(parent(path)).or_insert_with_key(|dir| {
+            let real = Path::new(OsStr::from_bytes(dir)).canonicalize();
+            real.ok().map(Arc::from)
+        });
+        Some((dir.clone()?, name.to_vec()))
+    }
+}
+
+/// The directory of a path, as it is written there.
+fn parent(path: &[u8]) -> Vec<u8> {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => b"/".to_vec(),
+        Some(at) => path[..at].to_vec(),
+        None => b".".to_vec(),
+    }
 }
 
 /// The directories of `paths`, without those below another one.
 fn top_directories(paths: &HashSet<Vec<u8>>) -> Vec<OsString> {
-    let parent = |path: &Vec<u8>| match path.iter().rposition(|b| *b == b'/') {
-        Some(0) => b"/".to_vec(),
-        Some(at) => path[..at].to_vec(),
-        None => b".".to_vec(),
-    };
-    let mut all: Vec<Vec<u8>> = paths.iter().map(parent).collect();
+    let mut all: Vec<Vec<u8>> = paths.iter().map(|path| parent(path)).collect();
     all.sort();
     all.dedup();
     let below = |inner: &[u8], outer: &[u8]| {
         inner != outer
+            && !inner.split(|byte| *byte == b'/').any(|part| part == b"..")
             && match outer {
                 b"." => !inner.starts_with(b"/"),
                 b"/" => inner.starts_with(b"/"),
                 _ => inner.starts_with(outer) && inner.get(outer.len()) == Some(&b'/'),
             }
     };
-    all.iter()
+    let tops: Vec<&Vec<u8>> = all
+        .iter()
         .filter(|inner| !all.iter().any(|outer| below(inner, outer)))
-        .map(|path| OsString::from_vec(path.clone()))
+        .collect();
+    // What is left may be written in different ways, and lie within one another all the same.
+    let real = |path: &&Vec<u8>| Path::new(OsStr::from_bytes(path)).canonicalize().ok();
+    let real: Vec<Option<PathBuf>> = match tops.len() {
+        1 => vec![None],
+        _ => tops.iter().map(real).collect(),
+    };
+    let is_within = |inner: usize, outer: usize| match (&real[inner], &real[outer]) {
+        (Some(a), Some(b)) if a == b => outer < inner,
+        (Some(a), Some(b)) => a.starts_with(b),
+        _ => false,
+    };
+    let alone = (0..tops.len()).filter(|&at| !(0..tops.len()).any(|outer| is_within(at, outer)));
+    alone
+        .map(|at| OsString::from_vec(tops[at].clone()))
         .collect()
 }
 
@@ -88,6 +139,9 @@ mod tests {
         assert_eq!(top(&["x", "a/b"]), ".");
         assert_eq!(top(&["/x", "/a/b"]), "/");
         assert_eq!(top(&["../x", "/a/b"]), ".. /a");
+        // Neither is below the other as it is written.
+        assert_eq!(top(&["x", "../y"]), "..");
+        assert_eq!(top(&["x", "src/../y"]), ".");
     }
 
     #[test]

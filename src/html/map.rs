@@ -11,8 +11,9 @@ use crate::progress::thousands;
 /// Cells that fit a screen legibly.
 pub const CELLS: usize = 64;
 
-/// Fewer entries than these make a small map: there is little to find in it.
+/// Fewer entries than these make a small map, and so do so few cells: there is little to find in it.
 const FEW: u64 = 20;
+const FEW_CELLS: usize = 6;
 
 /// Width and height that the two layouts are made for, and those of a small map.
 const WIDE: [(f64, f64); 2] = [(1160.0, 440.0), (1160.0, 160.0)];
@@ -55,9 +56,9 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
         .filter(own)
         .map(|cell| cell.amount.value);
     let (drawn, lumps) = drawn(root, largest.max().unwrap_or_default());
-    let small = root.amount.count < FEW;
     let mut leaves = Vec::new();
     leaves_of(&drawn, &mut leaves);
+    let small = root.amount.count < FEW || leaves.len() <= FEW_CELLS;
     let mut html = format!(
         "<section aria-labelledby=map-title>\n<h2 id=map-title>{}</h2>\n<p class=note>{}{}{}</p>\n\
          <div class=\"map{}\" id=map role=group aria-labelledby=map-title>\n",

@@ -114,7 +114,7 @@ impl Page {
         out.write_all(self.body.as_bytes())?;
         write!(
             out,
-            "</main>\n<footer>{} Made by bit-crafts {}.</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+            "</main>\n<footer>{} Made by bit&#8209;crafts {}.</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
             self.footer,
             env!("CARGO_PKG_VERSION"),
         )

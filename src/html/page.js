@@ -94,7 +94,7 @@
     if ($('filter') !== document.activeElement) $('filter').value = params.get('q') || '';
   };
   if (body) {
-    $('bar').hidden = rows.length === 0;
+    $('bar').hidden = rows.length < 2;
     $('filter').addEventListener('input', () => go(put('q', $('filter').value)));
     $('filter').addEventListener('keydown', (event) => {
       if (event.key === 'Escape') { $('filter').value = ''; go(put('q', '')); }

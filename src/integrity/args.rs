@@ -63,6 +63,13 @@ pub struct ManifestArgs {
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Go on where an interrupted run with the same --output stopped
+    ///
+    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
+    /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
+    /// again. ROOT and options have to be the same. Without --resume such a journal gets another name.
+    #[arg(long, requires = "output")]
+    pub resume: bool,
     /// The directory to record
     #[arg(value_name = "ROOT")]
     pub root: OsString,

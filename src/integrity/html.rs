@@ -161,7 +161,7 @@ impl Differences<'_> {
                 "ROOT MANIFEST"
             };
             format!(
-                "The first {} of each class are on this page; {} are not. \
+                "The first {} of each class are on this page; {} more are not. \
                  <code>bc {command} --format=json {places}</code> lists all.",
                 thousands(LISTED as u64),
                 missing.join(", ")
@@ -218,10 +218,8 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
              edit does.",
         ),
         (Conclusion::Different, _) => ("Differences", ""),
-        (Conclusion::Same, _) => (
-            "Nothing differs",
-            "All that was compared is as the manifest says.",
-        ),
+        // The page says so where it would list what differs.
+        (Conclusion::Same, _) => ("Nothing differs", ""),
     };
     let unknown = "Content was not compared: this page cannot tell of damage.";
     let words = match (content, words) {
@@ -326,6 +324,9 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
         last.more = more;
     }
     let mut html = tiles(&all);
+    if words.is_empty() && !summary.any() && summary.unseen == 0 {
+        return html;
+    }
     html += &format!(
         "<p class=note>{words} {} entries before, {} now.",
         thousands(summary.old),
@@ -335,6 +336,12 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
         html += &format!(
             " {} are below directories that could not be read, so nobody knows.",
             thousands(summary.unseen)
+        );
+    }
+    if summary.unrecorded > 0 {
+        html += &format!(
+            " {} are below directories that could not be read before, so they may not be new.",
+            thousands(summary.unrecorded)
         );
     }
     html + "</p>\n"

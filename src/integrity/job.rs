@@ -3,14 +3,16 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::HashProgress;
 use bc_integrity::change::Change;
-use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, Work};
+use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, WalkObserver, Work};
+use bc_walk::Listing;
 
 use crate::budget::Kept;
+use crate::details;
 use crate::exit::Exit;
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
@@ -68,6 +70,9 @@ pub fn working<T>(
             read,
         })
     };
+    let begun = Instant::now();
+    let walked =
+        |listing: &Listing| details::walked(&session.report, listing, "entries", begun.elapsed());
     let work = Work {
         walk_workers: session.walk_workers(),
         reading: &reading,
@@ -75,6 +80,10 @@ pub fn working<T>(
         cancel: &session.cancel,
         shows_bytes: display.is_shown(),
         progress: &progress,
+        observer: Some(WalkObserver {
+            skipped: session.skipped_detail(),
+            walked: &walked,
+        }),
     };
     match f(&work) {
         Ok(result) => Ok(Some(result)),
@@ -91,8 +100,8 @@ pub fn stopped(session: &Session, stop: &Stop) -> Exit {
         return Exit::Signal(signal);
     }
     match stop {
-        Stop::Engine(error) => session.fatal(&error.to_string()),
-        Stop::Write(error) => session.fatal(&format!("output: write: {error}")),
+        Stop::Engine(error) => session.fatal(error),
+        Stop::Write(error) => session.fatal(format!("output: write: {error}")),
     }
 }
 
@@ -137,14 +146,6 @@ pub fn until_cancelled<'a>(
 pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
     let algorithm = manifest.algorithm();
     algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
-}
-
-/// Nanoseconds since 1970.
-pub fn now() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Who writes a manifest: the host's name and the machine's id (machine-id(5)), which tells apart

@@ -42,7 +42,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match IntegrityCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::report::usage(error),
+        Err(error) => return crate::usage::print(error),
     };
     let exit = match &cli.command {
         IntegrityCommand::Manifest(args) => run::manifest(args),

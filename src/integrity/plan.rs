@@ -12,8 +12,8 @@ use bc_integrity::{
 use bc_walk::{Entries, Metadata};
 
 use super::args::{DiffArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
-use super::job::{now, origin};
-use crate::run::{Outcome, Session};
+use super::job::origin;
+use crate::run::{Outcome, Session, now};
 
 pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
     Ok(CreateOptions {
@@ -96,7 +96,7 @@ pub fn update<'a>(
     let reread = match &args.reread {
         Some(text) => text
             .parse::<Reread>()
-            .map_err(|error| session.fatal(&format!("--reread: {error}")))?,
+            .map_err(|error| session.fatal(format!("--reread: {error}")))?,
         None => Reread::None,
     };
     Ok(UpdateOptions {
@@ -131,7 +131,7 @@ fn rules(mode: CompareMode, ignore: &[String], session: &Session) -> Outcome<Com
         [] => Ok(Fields::NOT_RESTORED),
         names => names.join(",").parse(),
     };
-    let ignore = ignore.map_err(|error| session.fatal(&format!("--ignore: {error}")))?;
+    let ignore = ignore.map_err(|error| session.fatal(format!("--ignore: {error}")))?;
     Ok(CompareRules { mode, ignore })
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
+use bc_integrity::fields::CompareRules;
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
 
@@ -15,9 +16,12 @@ use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cance
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
 use crate::args::Common;
+use crate::details;
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::output::{Output, Written};
+use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
@@ -26,28 +30,46 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut plan = plan::manifest(args, &session)?;
     // The trailer's digest is that of the bytes as they are written.
     let mut output = opened(&session, file)?.fixed_json();
+    let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
+    let resume = recorded.as_ref().map(|recorded| &recorded.resume);
+    let journal = resume.and_then(|resume| resume.own_file());
+    plan.leave_out.extend(journal);
     let created = working(&session, Some(plan.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
             let path = crate::run::below(plan.root, path);
-            let (path, op) = (bc_fs::escape(&path), &failure.op);
-            let text = format!("{path}: {op}: {}", failure.message);
-            session.report.problem(&text);
+            let (op, reason) = (&failure.op, &failure.message);
+            let text = format!("{}: {op}: {reason}", bc_fs::escape(&path));
+            let what = Diagnostic::from(text).about(&path, op, failure.errno, reason);
+            session.report.problem(what);
         };
         write_manifest(&mut output, file, |to| {
-            Ok(bc_integrity::create(&plan, work, to, on_failure)?.1)
+            let created = bc_integrity::create_recorded(&plan, resume, work, to, on_failure)?;
+            Ok(created.1)
         })
-    })?;
-    let Some(created) = created else {
+    });
+    let left = || recorded.iter().for_each(|recorded| recorded.left(&session));
+    let Some(created) = created.inspect_err(|_| left())? else {
+        left();
         return Ok(session.end(Exit::Done));
     };
     if let Err(text) = output.finish(Ok(())) {
         let exit = session.fatal(&text);
+        left();
         return Ok(session.end(exit));
     }
+    resume.into_iter().for_each(|resume| resume.done());
     tell_created(&mut session, &created);
     let exit = session.report.exit();
     Ok(session.end(exit))
+}
+
+/// Begins the journal of a run that may be interrupted, or goes on from one.
+fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Option<Recorded>> {
+    let (algorithms, roots) = ([args.algorithm], [args.root.clone()]);
+    let job = resume::job("integrity manifest", &algorithms, &roots, &args.walk);
+    let job = resume::flag(job, "--xattrs", args.xattrs);
+    resume::begin(session, output, args.resume, job, &algorithms)
 }
 
 pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
@@ -56,6 +78,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let manifest = open(&session, &args.manifest)?;
     let mut plan = plan::verify(args, &session, &manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
+    tell_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
     let own = own_files(file, &output);
     plan.leave_out = &own;
@@ -89,6 +112,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
     let plan = plan::diff(args, &session, &old, &new)?;
     let algorithm = algorithm_of(&session, &new)?;
+    tell_rules(&session, &[&old, &new], plan.rules);
     let mut output = args.format.of(opened(&session, args.output.as_deref())?);
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&old, &new]);
@@ -150,10 +174,12 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// What was edited is in the new manifest. What is wrong is told all the same, and what has a
-/// reason: it is new and unread, or perhaps no edit.
+/// What was edited is in the new manifest, and so is what could not be read before and can be now.
+/// What is wrong is told all the same, and what has a reason: it is new and unread, or perhaps no
+/// edit.
 fn is_wrong(change: &Change) -> bool {
-    matches!(change.class, Class::Damaged | Class::Unreadable) || change.reason.is_some()
+    let is_told = change.class == Class::Damaged || change.reason.is_some();
+    is_told && !change.readable_now
 }
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
@@ -163,10 +189,10 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     let mut output = opened(&session, args.output.as_deref())?;
     let trust = plan::trust(args.force);
     let mut inexpressible = |path: &[u8]| {
-        let path = bc_fs::escape(path);
-        session.report.problem(&format!(
-            "{path}: export: the format has no way to write this name"
-        ));
+        let reason = "the format has no way to write this name";
+        let text = format!("{}: export: {reason}", bc_fs::escape(path));
+        let what = Diagnostic::from(text).about(path, "export", None, reason);
+        session.report.problem(what);
     };
     let exported = bc_integrity::export(
         &manifest,
@@ -229,6 +255,34 @@ fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
     Ok(output.colors(session.common.color))
 }
 
+/// What is compared, and with what.
+fn tell_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRules) {
+    if !session.report.shows(2) {
+        return;
+    }
+    for manifest in manifests {
+        let Ok(header) = manifest.header() else {
+            continue;
+        };
+        let known = |what: &Option<String>| what.clone().unwrap_or_else(|| "?".to_owned());
+        let text = format!(
+            "{}: {} digests, made {} on {}",
+            bc_fs::escape(manifest.name()),
+            header.algorithm,
+            known(&header.created_at),
+            known(&header.host),
+        );
+        session.report.note(2, &text);
+    }
+    let ignored: Vec<&str> = rules.ignore.iter().map(|field| field.name()).collect();
+    let text = format!(
+        "compare: mode {}, ignored: {}",
+        rules.mode.name(),
+        ignored.join(", ")
+    );
+    session.report.note(2, &text);
+}
+
 fn warn(session: &Session, problems: &[String]) {
     for problem in problems {
         session.report.warning(problem);
@@ -237,6 +291,7 @@ fn warn(session: &Session, problems: &[String]) {
 
 fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
     let (files, bytes) = (totals.read.files as f64, totals.read.bytes as f64);
+    details::read(&session.report, &totals.read);
     session.metrics.set("files", help, files);
     session.metrics.set("read_bytes", "Bytes read.", bytes);
 }
@@ -280,6 +335,6 @@ fn tell_exported(session: &Session, exported: &Exported) {
     warn(session, &exported.problems);
     if exported.without_digest > 0 {
         let count = exported.without_digest;
-        report.problem(&format!("{count} files have no digest in the manifest"));
+        report.problem(format!("{count} files have no digest in the manifest"));
     }
 }

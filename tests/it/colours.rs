@@ -38,7 +38,7 @@ fn groups_have_headings_and_a_closing_line() {
     let t = tree();
     let text = shown(&t, "dup d", &[]);
     let expected = format!(
-        "{DIM}3 B × 2{OFF}\n{DIM}d/x/{OFF}a\n{DIM}d/x/{OFF}b\n\
+        "{DIM}3 B × 2{OFF}\n{DIM}d/x/{OFF}a\n{DIM}d/x/{OFF}b\n\n\
          bc dup: 1 group, 1 duplicate, "
     );
     assert!(text.starts_with(&expected), "{text:?}");
@@ -46,7 +46,7 @@ fn groups_have_headings_and_a_closing_line() {
     assert!(text.ends_with(command), "{text:?}");
     let plain = shown(&t, "dup --color=never d", &[]);
     assert!(
-        plain.starts_with("3 B × 2\nd/x/a\nd/x/b\nbc dup: "),
+        plain.starts_with("3 B × 2\nd/x/a\nd/x/b\n\nbc dup: "),
         "{plain:?}"
     );
     let quiet = shown(&t, "dup -q --color=never d", &[]);

@@ -137,7 +137,7 @@ fn reports() {
         .stdout_is("./a/big\n./b/big\n\n./a/small\n./z\n\n");
     let out = t.bc_line("dup summary .").go();
     out.code(0)
-        .stdout_has("groups                    2")
+        .stdout_has("groups                        2")
         .stdout_has("./a/big");
 }
 

@@ -33,7 +33,7 @@ fn links_under_the_names_of_others() {
     let left: Vec<_> = std::fs::read_dir(t.join("bin")).unwrap().collect();
     assert_eq!(left.len(), 1, "what is somebody else's stays");
     t.bc_line("install --remove bin").go().code(0).stdout_is("");
-    t.bc_line("install --remove nowhere")
+    t.bc_line("install --remove --mkdir nowhere")
         .go()
         .code(0)
         .stdout_is("");

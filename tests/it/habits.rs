@@ -217,6 +217,70 @@ fn lists_of_others_name_their_reader() {
     );
 }
 
+/// Lists of CRC-32 are told by their comments or by their name, and no list of ours is taken for one.
+#[test]
+fn lists_of_crc_name_their_reader() {
+    let t = TestTree::new();
+    t.write("f", "abc")
+        .write("commented", "; by somebody\nf 352441C2\n")
+        .write("plain.SFV", "f 352441c2\n")
+        .write("deadbeef", "abc")
+        .write("ours.sfv", format!("{ABC}  f\n"))
+        .write("named", format!("{ABC}  deadbeef\n"));
+    for list in ["commented", "plain.SFV"] {
+        let said = format!("use: rhash --check {list}\n");
+        t.bc_line(&format!("hash -c {list}"))
+            .go()
+            .code(2)
+            .stderr_has(&said);
+    }
+    for (list, name) in [("ours.sfv", "f"), ("named", "deadbeef")] {
+        let out = t.bc_line(&format!("hash -c {list}")).go();
+        out.code(0).stdout_is(format!("{name}: OK\n"));
+    }
+}
+
+/// The words of another program never stand for more than it would have done: what only lists is
+/// not answered with a command that deletes.
+#[test]
+fn what_only_lists_is_never_answered_with_a_deletion() {
+    let t = tree();
+    for typed in [
+        "dup dup -d dir -d orig -f out.txt",
+        "dup image -d dir -s High -f out.txt",
+        "dup big -d dir orig -e DIR -n 25 -x VIDEO -f out.txt",
+        "dup empty-folders -d dir orig -f out.txt",
+        "dup dup -d . -D NONE",
+        "dup dup -d . -D ON",
+        "dup remove -n 2",
+        "dup --perms wx .",
+        "dup --equal dir orig",
+    ] {
+        let said = t.bc_line(typed).go().error_text();
+        assert!(!said.contains("delete"), "{typed}: {said}");
+    }
+}
+
+/// Options of ours that share a letter with theirs are not taken away.
+#[test]
+fn options_of_ours_stay_ours() {
+    let t = tree();
+    t.write("../rules", "threads = 1\n").dir("verify");
+    for typed in [
+        "hash -x dir",
+        "hash -x SUMS f",
+        "dup --files-from=listed -0",
+        "dup --exclude orig .",
+        "dup -o json.txt .",
+        "integrity --config=../rules verify dir MANIFEST",
+        "integrity --config ../rules verify dir MANIFEST",
+        "integrity verify --config=../rules dir MANIFEST",
+    ] {
+        let out = t.bc_line(typed).go();
+        assert!(out.status.code() != Some(2), "{typed}: {out}");
+    }
+}
+
 #[test]
 fn a_slip_in_the_first_word_is_answered() {
     let t = tree();
@@ -234,6 +298,11 @@ fn a_slip_in_the_first_word_is_answered() {
         ("sha256sum f", "'bc hash --type=sha256'"),
         ("b2sum f", "'bc hash --type=blake2b'"),
         ("md5 f", "'bc hash --type=md5'"),
+        ("sum -s f", "'bc hash --type=bsd'"),
+        ("cksum f", "'bc hash --type=crc'"),
+        ("shasum f", "'bc hash --type=sha1'"),
+        ("rhash f", "'bc hash --type=crc32b'"),
+        ("hashdeep -r dir", "'bc hash --type=md5,sha256'"),
         ("jdupes dir", "'bc dup'"),
         ("aide --init", "'bc integrity'"),
         ("dir", "'bc hash dir' or 'bc dup dir'"),

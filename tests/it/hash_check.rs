@@ -241,6 +241,82 @@ fn unlisted_files() {
     t.bc_line("hash check --unlisted --base=d d/SUMS")
         .go()
         .code(0);
+    // A file may be named as stdin is.
+    t.remove("d/SUMS").write("d/-", "x");
+    t.bc_line("hash check --quiet --unlisted -")
+        .stdin(format!("{ABC}  a\n"))
+        .current_dir(t.join("d"))
+        .go()
+        .code(1)
+        .stdout_is("./-: UNLISTED\n");
+}
+
+#[test]
+fn a_listed_file_is_listed_however_its_name_is_written() {
+    let t = TestTree::new();
+    t.write("a", "abc")
+        .write("b", "abc")
+        .write("d/c", "abc")
+        .write("e/f", "abc")
+        .symlink("d", "link");
+    let root = t.path().to_str().unwrap();
+    let names = [
+        "d/../a".to_owned(),
+        ".//e/../d/.././b".to_owned(),
+        "link/c".to_owned(),
+        format!("{root}/e/f"),
+    ];
+    let lines: String = names
+        .iter()
+        .map(|name| format!("{ABC}  {name}\n"))
+        .collect();
+    std::fs::write(t.scratch("SUMS"), lines).unwrap();
+    let check = || t.bc_line("hash check --quiet --unlisted ../SUMS").go();
+    check().code(0).stdout_is("");
+    // Another name of a listed file is none of the list's.
+    t.hard_link("a", "d/other").write("new", "x");
+    let text = check().code(1).text();
+    let mut told: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_suffix(": UNLISTED"))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told.len(), 2, "{text}");
+    assert!(
+        told[0].ends_with("d/other") && told[1].ends_with("new"),
+        "{text}"
+    );
+    // The directory above is not below this one.
+    t.remove("new").remove("d/other");
+    std::fs::write(t.join("e/SUMS"), format!("{ABC}  f\n{ABC}  ../a\n")).unwrap();
+    t.bc_line("hash check --quiet --unlisted SUMS")
+        .current_dir(t.join("e"))
+        .go()
+        .code(1)
+        .stdout_is("../b: UNLISTED\n../d/c: UNLISTED\n");
+}
+
+/// What could not be read when it was listed is listed all the same.
+#[test]
+fn a_file_without_a_digest_is_listed() {
+    let t = TestTree::new();
+    t.write("d/a", "1").write("d/b", "2");
+    t.bc_line("hash --format=jsonl -o sums d").go().code(0);
+    let text = String::from_utf8(t.read("sums")).unwrap();
+    let failed = r#""error":{"op":"open","errno":13,"message":"Permission denied"}}"#;
+    let lines: String = text
+        .lines()
+        .map(|line| match line.contains("d/b") {
+            true => format!("{{\"type\":\"file\",\"path\":\"d/b\",{failed}\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    t.write("sums", lines);
+    for line in ["sums", "--base=. sums"] {
+        let check = t.bc_line(&format!("hash check --unlisted {line}")).go();
+        check.code(1).stderr_has("no digest of d/b");
+        assert!(!check.text().contains("d/b: UNLISTED"), "{}", check.text());
+    }
 }
 
 #[test]

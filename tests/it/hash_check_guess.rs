@@ -68,6 +68,50 @@ fn damaged_and_missing_files_do_not_decide() {
 }
 
 #[test]
+fn large_files_decide_without_being_read_twice() {
+    let t = TestTree::new();
+    let size = 5 << 18;
+    for name in ["a", "b", "c", "d"] {
+        t.write(format!("d/{name}"), name.repeat(size));
+    }
+    let all_ok = "d/a: OK\nd/b: OK\nd/c: OK\nd/d: OK\n";
+    for (algorithm, once) in [("sha256", true), ("blake3", false), ("sm3", false)] {
+        t.bc_line(&format!("hash --type={algorithm} --format=gnu d -o m"))
+            .go()
+            .code(0);
+        for threads in [1, 2, 3, 16] {
+            let checked = t
+                .bc_line(&format!("hash check -v m --threads={threads}"))
+                .go();
+            let said = checked
+                .code(0)
+                .stdout_is(all_ok)
+                .stderr_has(format!("no algorithm is named; {algorithm} matches d/"));
+            if once {
+                said.stderr_has(format!("m: 4 lines, 4 files, {} bytes", 4 * size));
+            }
+        }
+    }
+    // Neither the damaged one nor those that are missing decide.
+    t.write("d/a", "b".repeat(size)).remove("d/b");
+    let damaged = "d/a: FAILED\nd/b: FAILED open or read\nd/c: OK\nd/d: OK\n";
+    for algorithm in ["sm3", "sha256"] {
+        if algorithm == "sha256" {
+            t.write("d/a", "a".repeat(size))
+                .write("d/b", "b".repeat(size));
+            t.bc_line("hash --type=sha256 --format=gnu d -o m")
+                .go()
+                .code(0);
+            t.write("d/a", "b".repeat(size)).remove("d/b");
+        }
+        for threads in [1, 2] {
+            let line = format!("hash check m --threads={threads}");
+            t.bc_line(&line).go().code(1).stdout_is(damaged);
+        }
+    }
+}
+
+#[test]
 fn what_is_said_is_never_tried() {
     let t = tree();
     for (algorithm, name, option) in [

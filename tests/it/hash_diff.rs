@@ -92,6 +92,32 @@ fn unusable_input() {
     t.bc_line("hash diff old").go().code(2).stderr_has("NEW");
 }
 
+/// A file that could not be read when it was listed is neither gone nor new.
+#[test]
+fn unread_files_are_neither_removed_nor_added() {
+    let t = TestTree::new();
+    t.write("d/a", "1").write("d/b", "2").write("d/c", "3");
+    for format in ["json", "jsonl", "csv"] {
+        t.mode("d", 0o755).mode("d/b", 0o644);
+        let line = format!("hash --relative --format={format} d");
+        let write = |name: &str, code: i32| {
+            let listed = t.bc_line(&line).as_nobody().go();
+            t.write(name, &listed.code(code).stdout);
+        };
+        write("whole", 0);
+        t.mode("d/b", 0);
+        write("part", 1);
+        for (old, new) in [("whole", "part"), ("part", "whole")] {
+            t.bc_line(&format!("hash diff {old} {new}"))
+                .go()
+                .code(1)
+                .stdout_is("")
+                .stderr_has("part: no digest of b: ")
+                .stderr_has("0 added, 0 removed, 0 modified, 0 moved, 2 the same");
+        }
+    }
+}
+
 /// The guide, "Is everything on the backup?": whatever the names and the numbers of copies, a line
 /// REMOVED is content that the backup lacks.
 #[test]

@@ -253,7 +253,7 @@ fn help_calls_the_program_as_the_reader_did() {
             "bitcrafts",
             "install --help",
             "Usage: bitcrafts install ",
-            "  bitcrafts install ~/.local/bin\n",
+            "  bitcrafts install --mkdir ~/.local/bin ",
         ),
     ] {
         let out = t.bc_line(arguments).arg0(called).go();

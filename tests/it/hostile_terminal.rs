@@ -129,9 +129,10 @@ fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
     }
     let found = acting(&text);
     assert!(found.is_empty(), "{what:?}: {found:?} in {text:?}");
+    // A path with which a line of the program begins still has its newline, escaped.
     let owned: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("OWNED"))
+        .filter(|line| line.starts_with("OWNED") && !line.starts_with("OWNED\\n"))
         .collect();
     assert!(owned.is_empty(), "{what:?}: {owned:?} in {text:?}");
 }

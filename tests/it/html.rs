@@ -244,7 +244,7 @@ fn nothing_found_and_nothing_wasted_are_pages_too() {
     stands_alone(&page);
     assert!(page.contains("<h1>No duplicate files</h1>") && !page.contains("id=map"));
     let said = "<section class=empty>\n<h2>No two files are equal</h2>\n\
-                <p class=note>2 files of 2 B were compared. Nothing can be freed here.</p>";
+                <p class=note>2 files, 2 B in all, were compared. Nothing can be freed here.</p>";
     assert!(
         page.contains(said) && !page.contains("bc dup prune"),
         "{page}"
@@ -393,8 +393,14 @@ fn a_map_is_small_where_there_is_little_and_has_a_legend() {
             "{legend}"
         );
     }
+    // Much in few directories is little to see as well.
     for number in 0..20 {
         t.write(format!("c/{number}"), "same");
+    }
+    let page = t.bc_line("dup --format=html .").go().code(0).text();
+    assert!(page.contains("<div class=\"map small\" id=map"));
+    for number in 0..20 {
+        t.write(format!("d{}/{number}", number % 8), "same");
     }
     let page = t.bc_line("dup --format=html .").go().code(0).text();
     assert!(page.contains("<div class=\"map\" id=map"));

@@ -200,7 +200,8 @@ fn arrows_move_in_the_map() {
         return;
     };
     for (number, dir) in ["a", "b", "c", "d", "e", "f", "g", "h"].iter().enumerate() {
-        for copy in 0..2 {
+        // Enough for a map that is not a small one.
+        for copy in 0..4 {
             t.write(format!("{dir}/{copy}"), vec![number as u8; 9000]);
         }
     }

@@ -243,7 +243,7 @@ fn a_page_lists_a_thousand_of_each_class() {
     assert_eq!(added, 1000);
     assert!(rows.iter().any(|row| row.contains("data-class=damaged")));
     // The directory, "new <b>" and 1,005 files are added.
-    let said = "The first 1,000 of each class are on this page; 7 added are not. \
+    let said = "The first 1,000 of each class are on this page; 7 added more are not. \
                 <code>bc integrity verify --format=json ROOT MANIFEST</code> lists all.";
     assert!(
         page.contains(said),

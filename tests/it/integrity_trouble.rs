@@ -35,12 +35,59 @@ fn unreadable_news_are_named_and_counted() {
         }
     }
     t.mode("file", 0o644).mode("dir", 0o755);
+    let unread = std::fs::read(&m).unwrap();
     t.bc_line(&format!("integrity update . {m}"))
         .as_nobody()
         .go()
         .code(0)
-        .stdout_has("?? file: no content recorded: ");
+        .stdout_has("?? file: no content recorded: ")
+        .stdout_has("?? dir/below: not recorded: in dir: open: Permission denied");
     t.bc_line(&format!("integrity verify . {m}")).go().code(0);
+    // What can be read again is recorded: for cron there is nothing wrong with it.
+    std::fs::write(&m, unread).unwrap();
+    t.bc_line(&format!("integrity update --quiet . {m}"))
+        .as_nobody()
+        .go()
+        .code(0)
+        .stdout_is("")
+        .stderr_is("");
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0);
+}
+
+/// Neither is that what could not be read is gone.
+#[test]
+fn what_was_unreadable_and_is_gone_is_no_trouble() {
+    let t = TestTree::new();
+    t.write("a", "1").write("file", "2").mode("file", 0);
+    let m = t.scratch("m.jsonl");
+    let listed = t.bc_line("integrity manifest .").as_nobody().go();
+    std::fs::write(&m, &listed.code(1).stdout).unwrap();
+    t.remove("file");
+    let m = m.display();
+    t.bc_line(&format!("integrity verify --format=json . {m}"))
+        .go()
+        .code(1)
+        .stdout_has("\"class\":\"removed\",\"path\":\"file\",\"kind\":\"file\",\"old\"");
+    t.bc_line(&format!("integrity update --quiet . {m}"))
+        .go()
+        .code(0)
+        .stdout_is("");
+}
+
+/// A directory's name within a reason is shown as it is by itself.
+#[test]
+fn names_within_reasons_are_escaped_once() {
+    let t = TestTree::new();
+    let dir = "d\\ir\n";
+    t.write(format!("{dir}/a"), "1").mode(".", 0o755);
+    let m = record(&t);
+    t.mode(dir, 0);
+    t.bc_line(&format!("integrity verify . {m}"))
+        .as_nobody()
+        .go()
+        .code(1)
+        .stdout_has("?? d\\\\ir\\n/a: in d\\\\ir\\n: open: Permission denied");
+    t.mode(dir, 0o755);
 }
 
 /// What was moved, and where the damage is now; each through every command.

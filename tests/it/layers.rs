@@ -94,6 +94,7 @@ fn line(applet: &str, command: &str) -> String {
     let rest = match (applet, command) {
         ("hash", "check") => "sums",
         ("hash", "diff") => "sums sums",
+        ("dup", "unique") => "e --reference=d",
         ("dup", "prune") => "--action=hardlink --dry-run d",
         ("dup", "undo") => "--dry-run steps",
         ("integrity", "verify" | "update") => "d m.jsonl",
@@ -109,6 +110,7 @@ fn line(applet: &str, command: &str) -> String {
 fn every_option_in_every_layer() {
     let t = TestTree::new();
     t.write("d/a", "abc").write("d/b", "abc");
+    t.write("e/a", "abc");
     t.bc_line("hash --output=sums d").go().code(0);
     t.bc_line("dup prune --action=hardlink --journal=steps d")
         .go()

@@ -174,6 +174,48 @@ fn an_output_is_no_input() {
         t.run("sh").args(["-c", &script]).go().code(2);
         assert_eq!(t.read("m"), before[0].0, "{line}");
     }
+    // What is said there, be it that it is refused, would spoil it as well.
+    for line in [
+        "integrity verify t m 2>> m",
+        "integrity verify t m 2>> hard",
+        "integrity verify -v t m 2<> m",
+        "integrity verify t - < m 2>> m",
+        "integrity verify t m >> m 2>&1",
+        "integrity verify -o new t m 2>> m",
+        "integrity verify -o m t m 2>> m",
+        "integrity diff m m 2>> m",
+        "integrity export --format=gnu m 2>> m",
+        "integrity import sums 2>> sums",
+        "integrity update t m 2>> m",
+        "integrity manifest -o m t 2>> m",
+        "integrity manifest -o m t >> m",
+        "integrity manifest --metrics=m -o new t 2>> m",
+        "hash check sums 2>> sums",
+        "hash diff sums sums 2>> sums",
+        "hash --files-from=list 2>> list",
+        "dup prune --action=hardlink --dry-run --from report 2>> report",
+        "dup prune --action=hardlink --journal=report t 2>> report",
+        "dup prune --action=hardlink --journal=report t >> report",
+        "dup undo report 2>> report",
+    ] {
+        let script = format!("'{}' {line}", crate::common::BC);
+        let run = t.run("sh").args(["-c", &script]).go();
+        run.code(2);
+        let after = inputs.map(|name| (t.read(name), t.join(name).metadata().unwrap().ino()));
+        assert_eq!(after, before, "{line}");
+        assert!(!t.exists("new"), "{line}");
+        // It is said where it does no harm, if there is such a place.
+        let said = run.text() + &run.error_text();
+        assert_eq!(said.is_empty(), line.ends_with("2>&1"), "{line}");
+    }
+    for line in [
+        "hash -o /dev/stderr t 2>> new",
+        "hash -o new2 t 2>> new",
+        "integrity verify t m >> new 2>> new",
+    ] {
+        let script = format!("'{}' {line}", crate::common::BC);
+        t.run("sh").args(["-c", &script]).go().code(0);
+    }
     // Another name for the same place is another file where the input is only like it.
     t.bc_line("integrity verify -o report2 t m").go().code(0);
 }

@@ -109,13 +109,13 @@ fn install_makes_links_and_respects_what_is_there() {
         .code(0)
         .stdout_is(format!("{ABC}  a\n"));
     t.bc_line("install bin").go().code(0);
-    t.bc_line("install missing/below").go().code(0);
+    t.bc_line("install --mkdir missing/below").go().code(0);
     assert!(t.join("missing/below/bchash").is_symlink());
     // What can be no directory is named once, not once a link.
-    t.bc_line("install a/bin")
+    t.bc_line("install --mkdir a/bin")
         .go()
         .code(2)
-        .stderr_is("bc install: a/bin: mkdir: Not a directory (os error 20)\n");
+        .stderr_is("bc install: a/bin: stat: Not a directory (os error 20)\n");
     let leftovers = std::fs::read_dir(t.join("bin")).unwrap().filter(|e| {
         e.as_ref()
             .unwrap()

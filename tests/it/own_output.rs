@@ -3,7 +3,7 @@
 
 use bc_testkit::TestTree;
 
-use crate::common::{ABC, BC};
+use crate::common::{ABC, BC, Bc};
 
 fn sh(t: &TestTree, script: &str) {
     t.run("sh").args(["-c", script]).env("BC", BC).go().code(0);
@@ -50,6 +50,21 @@ fn a_manifest_does_not_list_itself() {
     assert!(!read(&t, "sub/OUT").contains("OUT"));
 }
 
+/// `-` is stdout, whatever else is named so.
+#[test]
+fn a_file_named_as_stdout_is_a_file_of_the_tree() {
+    let t = TestTree::new();
+    t.write("-", "same").write("a", "same");
+    for (line, part) in [
+        ("hash -o - .", "  ./-\n"),
+        ("hash .", "  ./-\n"),
+        ("integrity manifest -o - .", "\"path\":\"-\""),
+        ("dup -o - .", "./-\n"),
+    ] {
+        t.bc_line(line).go().code(0).stdout_has(part);
+    }
+}
+
 #[test]
 fn a_search_does_not_find_its_own_report() {
     let t = TestTree::new();
@@ -68,7 +83,7 @@ fn a_search_does_not_find_its_own_report() {
         );
     }
     sh(&t, "\"$BC\" dup summary --min-size=0 . > sub/OUT");
-    assert!(read(&t, "sub/OUT").contains("\nfiles                     2 "));
+    assert!(read(&t, "sub/OUT").contains("\nfiles searched                2 "));
     sh(
         &t,
         "\"$BC\" hash a empty > sums; \"$BC\" hash check --unlisted --base=. sums > sub/OUT",

@@ -202,14 +202,14 @@ fn what_a_move_to_another_file_system_loses_is_said() {
 }
 
 /// A run that was killed before its first line was whole has done nothing, and its journal is one
-/// that can be continued; a file that is not ours is neither.
+/// that can be continued where it says that it is one; a file that is not ours is neither.
 #[test]
 fn a_journal_that_was_cut_off_in_its_first_line_is_one_of_a_run_that_did_nothing() {
     let whole = std::fs::read(pruned().scratch("j")).unwrap();
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
     let t = TestTree::new();
     let journal = t.scratch("j");
-    for length in [0, 1, 5, 30, 60, first] {
+    for length in [0, 1, 5, 24, 25, 30, 60, first] {
         t.write("a", "same").remove("b").write("b", "same");
         let write = |bytes: &[u8]| {
             std::fs::write(&journal, bytes).unwrap();
@@ -224,9 +224,17 @@ fn a_journal_that_was_cut_off_in_its_first_line_is_one_of_a_run_that_did_nothing
                 .stderr_has("changed nothing");
         }
         assert_eq!(std::fs::read(&journal).unwrap(), whole[..length]);
-        t.bc_line("dup prune --action=hardlink --keep=first --journal=../j .")
-            .go()
-            .code(0);
+        let prune = t
+            .bc_line("dup prune --action=hardlink --keep=first --journal=../j .")
+            .go();
+        // Many a file begins with a brace.
+        if (1..25).contains(&length) {
+            prune.code(2).stderr_has("not surely a journal");
+            assert_eq!(std::fs::read(&journal).unwrap(), whole[..length]);
+            assert!(!one_file(&t), "{length}");
+            continue;
+        }
+        prune.code(0);
         assert!(one_file(&t), "{length}");
         t.bc_line("dup undo ../j").go().code(0);
         assert!(!one_file(&t), "{length}");

@@ -299,6 +299,7 @@ fn with_work<T>(way: Way, job: impl FnOnce(&Work<'_>) -> T) -> T {
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,
+        observer: None,
     })
 }
 

@@ -1,7 +1,9 @@
 //! `cargo xtask api`: the public API of the libraries, listed by cargo-public-api and searched for
-//! types of other crates, whose next major version would be ours too; with `--baseline REV`,
-//! compared by cargo-semver-checks. A tool that is missing is named, and nothing counts as passed.
+//! types of other crates, whose next major version would be ours too, and for names that several
+//! of ours declare; with `--baseline REV`, compared by cargo-semver-checks. A tool that is missing
+//! is named, and nothing counts as passed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -22,8 +24,14 @@ const LIBRARIES: &[&str] = &[
 ];
 
 /// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does
-/// not know as serde_json, stable since 2017, has them, and re-exports those types.
-const ALLOWED: &[(&str, &str)] = &[("bc-manifest", "serde_json::")];
+/// not know as serde_json, stable since 2017, has them, and re-exports those types; bc-fs is what
+/// our crates share between them and the kernel, and its callers tell rustix's errors and flags
+/// apart as they are.
+const ALLOWED: &[(&str, &str)] = &[("bc-manifest", "serde_json::"), ("bc-fs", "rustix::")];
+
+/// Names that any crate may declare. Each has an error of its own, so that adding a kind to one
+/// breaks no other, and who reads `bc_walk::Error` expects it under that name.
+const EVERYWHERE: &[&str] = &["Error", "ErrorKind"];
 
 /// Crates whose types may stand anywhere.
 const STANDARD: &[&str] = &["core", "alloc", "std"];
@@ -35,6 +43,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     if sh::has("cargo-public-api") {
         let folder = sh::target().join("api");
         std::fs::create_dir_all(&folder)?;
+        let mut declared = Vec::new();
         for library in LIBRARIES {
             let mut list = sh::cargo();
             list.args(["public-api", "--package", library, "-sss"]);
@@ -47,6 +56,12 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
                 println!("foreign: {line}");
                 code = ExitCode::FAILURE;
             }
+            declared.extend(declarations(&text).map(String::from));
+        }
+        for (name, paths) in twins(&declared) {
+            let paths: Vec<&str> = paths.into_iter().collect();
+            println!("declared by several: {name}: {}", paths.join(", "));
+            code = ExitCode::FAILURE;
         }
     } else {
         println!(
@@ -92,9 +107,93 @@ fn foreign<'a>(library: &'a str, text: &'a str) -> impl Iterator<Item = &'a str>
     })
 }
 
+/// The paths of what is declared in an API: types, traits, functions, constants and macros. Modules
+/// are rooms, in which the names stand; methods, fields and variants belong to their type; what is
+/// re-exported is declared elsewhere.
+fn declarations(text: &str) -> impl Iterator<Item = &str> {
+    const KINDS: &[&str] = &[
+        "fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro",
+    ];
+    text.lines().filter_map(|line| {
+        let (before, path) = line
+            .split(' ')
+            .zip(line.split(' ').skip(1))
+            .find(|(_, word)| word.contains("::"))?;
+        let end = path.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+        let path = path[..end.unwrap_or(path.len())].trim_end_matches(':');
+        let (parents, _) = path.rsplit_once("::")?;
+        let in_type = |part: &str| part.starts_with(|c: char| c.is_uppercase());
+        let counts = KINDS.contains(&before) && !parents.split("::").any(in_type);
+        counts.then_some(path)
+    })
+}
+
+/// The names that more than one crate declares, with their paths.
+fn twins(declared: &[String]) -> impl Iterator<Item = (&str, BTreeSet<&str>)> {
+    let mut paths: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for path in declared {
+        let name = path.rsplit("::").next().unwrap_or(path);
+        paths.entry(name).or_default().insert(path);
+    }
+    let krate = |path: &&str| path.split("::").next().map(String::from);
+    paths.into_iter().filter(move |(name, paths)| {
+        let crates: BTreeSet<_> = paths.iter().filter_map(krate).collect();
+        crates.len() > 1 && !EVERYWHERE.contains(name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::foreign;
+    use super::{declarations, foreign, twins};
+
+    #[test]
+    fn what_a_crate_declares_is_told_from_what_belongs_to_it() {
+        let text = "\
+pub mod bc_fs
+pub mod bc_fs::streams
+pub use bc_fs::Value
+pub fn bc_fs::streams::open(bc_fs::streams::Stream) -> core::io::Result<std::fs::File>
+pub unsafe fn bc_fs::raw(*const u8)
+pub const fn bc_fs::size_of<T: core::fmt::Debug>(T)
+pub const bc_fs::MAX: usize
+pub const bc_fs::Size::MAX: usize
+#[non_exhaustive] pub enum bc_fs::Size
+pub bc_fs::Size::Bytes(u64)
+pub fn bc_fs::Size::parse(&str) -> bc_fs::Size
+impl core::fmt::Debug for bc_fs::Size
+pub type bc_fs::Size::Err = bc_fs::SizeError
+pub trait bc_fs::Known: core::marker::Sized
+pub fn bc_fs::Known::name(&self)
+pub struct bc_fs::Escaped<'a>(_)";
+        let found: Vec<&str> = declarations(text).collect();
+        assert_eq!(
+            found,
+            [
+                "bc_fs::streams::open",
+                "bc_fs::raw",
+                "bc_fs::size_of",
+                "bc_fs::MAX",
+                "bc_fs::Size",
+                "bc_fs::Known",
+                "bc_fs::Escaped",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_stands_in_one_crate() {
+        let declared = [
+            "bc_fs::Error",
+            "bc_walk::Error",
+            "bc_fs::streams::open",
+            "bc_manifest::compress::open",
+            "bc_hash::check",
+            "bc_hash::check::check",
+        ]
+        .map(String::from);
+        let found: Vec<&str> = twins(&declared).map(|(name, _)| name).collect();
+        assert_eq!(found, ["open"]);
+    }
 
     #[test]
     fn types_of_other_crates_are_found() {

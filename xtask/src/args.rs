@@ -32,6 +32,11 @@ impl Args {
         }
     }
 
+    /// What is left, to look at.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.left
+    }
+
     /// Takes the first word if it is this one.
     pub(crate) fn takes(&mut self, word: &str) -> bool {
         let is_it = self.left.first().is_some_and(|first| first == word);

@@ -1,12 +1,20 @@
-//! `cargo xtask dist`: the release binary with the manual pages and shell completions that it writes
-//! itself, and the guide as one more page; a Debian package of them; a static binary.
+//! `cargo xtask dist`: what a release is made of. The program with the manual pages and shell
+//! completions that it writes itself, and the guide as one more page; a Debian package and a
+//! tarball of them; and their checksums, by the program itself.
 //!
 //! The guide is Markdown, and what reads Markdown is no part of the program: who builds from source
 //! has the guide in `src/guide`, packages bring the page.
 
+mod copyright;
 mod deb;
+mod deb_check;
+mod elf;
 mod guide;
+mod lintian;
 mod static_build;
+mod sums;
+mod symbols;
+mod tarball;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +22,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use crate::args::Args;
 use crate::sh;
@@ -24,23 +33,80 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         .option("--dir")?
         .map_or_else(|| sh::target().join("dist"), PathBuf::from);
     let linked_in = args.flag("--static");
+    let apart = args.flag("--symbols");
+    let tag = args.option("--tag")?;
     args.done()?;
-    let bc = sh::release_binary("bit-crafts", "bc")?;
+    let release = Release::read()?;
+    if let Some(tag) = tag.filter(|tag| *tag != format!("v{}", release.version)) {
+        bail!("the tag is {tag}, and the version {}", release.version);
+    }
     std::fs::create_dir_all(&dir)?;
-    install(&bc, &dir.join("bc"))?;
-    generate(&bc, "bc", "man", &dir.join("man"))?;
-    let guide = guide::page("bc");
-    write(&dir.join("man/bc-guide.7"), &guide)?;
+    let bc = dir.join("bc");
+    match apart {
+        true => symbols::split(&symbols::build()?, &bc, &dir.join("bc.debug"))?,
+        false => install(&sh::release_binary("bit-crafts", "bc")?, &bc)?,
+    }
+    pages(&bc, &dir)?;
+    let copyright = copyright::text()?;
+    write(&dir.join("copyright"), &copyright)?;
+    let mut made = Vec::new();
+    // A build is static where the C library's archives are installed.
+    let is_static = !elf::needs_interpreter(&bc)?;
+    let whole = match (is_static, linked_in) {
+        (true, _) => Some(bc.clone()),
+        (false, true) => Some(static_build::build()?),
+        (false, false) => None,
+    };
+    match whole {
+        Some(whole) => made.push(tarball::build(&whole, &dir, &release)?),
+        None => println!("not built: the tarball; --static builds the program for it"),
+    }
+    made.extend(deb::build(&bc, &dir, &release, &copyright)?);
+    if apart {
+        made.push(symbols::pack(&dir, &release)?);
+    }
+    sums::write(&bc, &dir, &made)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Pages and completions beside the program.
+fn pages(bc: &Path, dir: &Path) -> Result<()> {
+    generate(bc, "bc", "man", &dir.join("man"))?;
+    write(&dir.join("man/bc-guide.7"), &guide::page("bc"))?;
     let completions = dir.join("completions");
     std::fs::create_dir_all(&completions)?;
-    generate(&bc, "bc", "complete-bash", &completions.join("bc.bash"))?;
-    generate(&bc, "bc", "complete-zsh", &completions.join("_bc"))?;
-    generate(&bc, "bc", "complete-fish", &completions.join("bc.fish"))?;
-    if linked_in {
-        install(&static_build::build()?, &dir.join("bc-static"))?;
+    generate(bc, "bc", "complete-bash", &completions.join("bc.bash"))?;
+    generate(bc, "bc", "complete-zsh", &completions.join("_bc"))?;
+    generate(bc, "bc", "complete-fish", &completions.join("bc.fish"))
+}
+
+/// What Cargo.toml says of the program.
+struct Release {
+    version: String,
+    /// One line, in lower case, without a full stop.
+    description: String,
+}
+
+impl Release {
+    fn read() -> Result<Release> {
+        let mut metadata = sh::cargo();
+        metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);
+        let metadata: Value = serde_json::from_slice(&sh::stdout(&mut metadata)?)?;
+        let packages = metadata["packages"].as_array().context("no packages")?;
+        let ours = packages.iter().find(|p| p["name"] == "bit-crafts");
+        let ours = ours.context("no package bit-crafts")?;
+        let text = |key: &str| ours[key].as_str().unwrap_or("").to_owned();
+        Ok(Release {
+            version: text("version"),
+            description: text("description").to_lowercase(),
+        })
     }
-    deb::build(&bc, &dir)?;
-    Ok(ExitCode::SUCCESS)
+
+    /// A file name's part: `bit-crafts-0.1.0-x86_64-linux`.
+    fn stem(&self) -> String {
+        let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+        format!("bit-crafts-{}-{arch}-{os}", self.version)
+    }
 }
 
 /// Has the program, called `name`, write what it can make of its command tree.

@@ -13,7 +13,7 @@ use crate::sh;
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let quick = args.flag("--no-test");
     let dirty = args.flag("--allow-dirty");
-    args.done()?;
+    let wanted = args.rest()?;
     let mut pack = sh::cargo();
     // What is packed is built and tested below, all of it at once.
     pack.args(["package", "--workspace", "--quiet", "--no-verify"]);
@@ -22,6 +22,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
     sh::run(&mut pack)?;
     let packages = published()?;
+    let known = |name: &&String| packages.iter().any(|(known, _)| known == *name);
+    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
+        bail!("package: {unknown} is none of ours that is published");
+    }
     let folder = sh::scratch("package")?;
     let mut workspace = String::from("[workspace]\nresolver = \"3\"\nmembers = [");
     let mut patches = String::from("]\n\n[patch.crates-io]\n");
@@ -41,10 +45,24 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         sh::target().join("xtask/package-target"),
     );
     cargo.args(if quick { ["check"] } else { ["test"] });
-    cargo.args(["--workspace", "--quiet"]);
+    cargo.arg("--quiet");
+    match wanted.as_slice() {
+        [] => {
+            cargo.arg("--workspace");
+        }
+        names => {
+            for name in names {
+                cargo.args(["--package", name]);
+            }
+        }
+    }
     sh::run(&mut cargo)?;
     let done = if quick { "builds" } else { "passes its tests" };
-    println!("{} packages; each {done} by itself", packages.len());
+    let of = match wanted.len() {
+        0 => packages.len().to_string(),
+        some => format!("{some} of {}", packages.len()),
+    };
+    println!("{of} packages; each {done} by itself");
     Ok(ExitCode::SUCCESS)
 }
 

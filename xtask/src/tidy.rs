@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::args::Args;
-use crate::{circles, sh};
+use crate::{circles, licences, sh};
 
 /// What may lie at the top, besides hidden files.
 const TOP: &[&str] = &[
@@ -158,6 +158,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         .collect();
     top_level(&tracked, &mut complaints);
     packages(&mut complaints)?;
+    licences::check(&mut complaints)?;
     sources(&rust, &mut complaints);
     let page = std::fs::read_to_string(sh::root().join(promises::PAGE))?;
     promises::check(&page, &rust, &mut complaints);

@@ -2,17 +2,22 @@
 
 use std::fmt;
 
+use crate::hex::{self, Case};
+
 /// A digest: 1 to 64 bytes. Ordered bytewise; prints as lower-case hexadecimal.
 ///
 /// The bytes are in the order in which they print: for xxHash and CRC, the canonical big-endian one.
 #[derive(Copy, Clone, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct Digest {
     // Zero beyond `len`, so that the derived comparisons see what the bytes say.
-    bytes: [u8; 64],
+    bytes: [u8; Digest::MAX_LEN],
     len: u8,
 }
 
 impl Digest {
+    /// Bytes of the longest one that an algorithm has.
+    pub const MAX_LEN: usize = 64;
+
     /// A digest of these bytes.
     ///
     /// # Panics
@@ -20,21 +25,28 @@ impl Digest {
     /// If there are none, or more than 64.
     #[inline]
     pub fn new(bytes: &[u8]) -> Digest {
-        assert!(
-            (1..=64).contains(&bytes.len()),
-            "a digest has 1 to 64 bytes, not {}",
-            bytes.len()
-        );
+        match Digest::from_slice(bytes) {
+            Some(digest) => digest,
+            None => panic!("a digest has 1 to 64 bytes, not {}", bytes.len()),
+        }
+    }
+
+    /// A digest of these bytes; `None` if there are none, or more than 64.
+    #[inline]
+    pub fn from_slice(bytes: &[u8]) -> Option<Digest> {
+        if bytes.is_empty() {
+            return None;
+        }
         let mut digest = Digest {
-            bytes: [0; 64],
+            bytes: [0; Digest::MAX_LEN],
             len: bytes.len() as u8,
         };
-        digest.bytes[..bytes.len()].copy_from_slice(bytes);
-        digest
+        digest.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(digest)
     }
 
     /// The first `len` bytes of a buffer whose rest may hold anything.
-    pub(crate) fn truncated(mut bytes: [u8; 64], len: usize) -> Digest {
+    pub(crate) fn truncated(mut bytes: [u8; Digest::MAX_LEN], len: usize) -> Digest {
         bytes[len..].fill(0);
         Digest {
             bytes,
@@ -49,38 +61,34 @@ impl Digest {
 
     /// Parses hexadecimal of either case: 2 to 128 digits, an even number, nothing else.
     pub fn from_hex(hex: &[u8]) -> Option<Digest> {
-        if hex.is_empty() || hex.len() > 128 || !hex.len().is_multiple_of(2) {
-            return None;
-        }
-        let mut digest = Digest {
-            bytes: [0; 64],
-            len: (hex.len() / 2) as u8,
-        };
-        for (byte, pair) in digest.bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = (nibble(pair[0])? << 4) | nibble(pair[1])?;
-        }
-        Some(digest)
+        Digest::from_digits(hex, Case::Any)
+    }
+
+    /// As [`from_hex`](Digest::from_hex), but upper case is refused.
+    pub fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
+        Digest::from_digits(hex, Case::Lower)
+    }
+
+    /// Would [`from_lower_hex`](Digest::from_lower_hex) take this?
+    pub fn is_lower_hex(hex: &[u8]) -> bool {
+        hex.len() <= 2 * Digest::MAX_LEN && hex::is_lower_hex(hex)
+    }
+
+    fn from_digits(hex: &[u8], case: Case) -> Option<Digest> {
+        let bytes = hex::decode(hex, case)?;
+        let len = (hex.len() / 2) as u8;
+        Some(Digest { bytes, len })
     }
 
     /// Appends the lower-case hexadecimal digits.
     pub fn write_hex(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + 2 * usize::from(self.len), 0);
-        for (pair, byte) in out[start..].chunks_exact_mut(2).zip(self.as_bytes()) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
+        hex::push_hex(out, self.as_bytes());
     }
-}
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-const fn nibble(c: u8) -> Option<u8> {
-    match c {
-        b'0'..=b'9' => Some(c - b'0'),
-        b'a'..=b'f' => Some(c - b'a' + 10),
-        b'A'..=b'F' => Some(c - b'A' + 10),
-        _ => None,
+    /// The same bytes in the opposite order, as tools print that take the number for little-endian.
+    pub fn reversed(mut self) -> Digest {
+        self.bytes[..usize::from(self.len)].reverse();
+        self
     }
 }
 
@@ -142,5 +150,16 @@ mod tests {
     #[should_panic(expected = "1 to 64 bytes")]
     fn no_empty_digest() {
         Digest::new(&[]);
+    }
+
+    #[test]
+    fn as_many_bytes_as_a_digest_can_have() {
+        for len in 0..=66 {
+            let bytes = vec![7; len];
+            let digest = Digest::from_slice(&bytes);
+            let expected = (1..=64).contains(&len).then_some(&bytes[..]);
+            assert_eq!(digest.as_ref().map(Digest::as_bytes), expected);
+        }
+        assert_eq!(Digest::new(&[1, 2, 3]).reversed(), Digest::new(&[3, 2, 1]));
     }
 }

@@ -52,6 +52,7 @@ mod cpuid;
 mod crc;
 mod digest;
 mod hasher;
+mod hex;
 mod lanes;
 mod rustcrypto;
 mod streaming;
@@ -66,5 +67,6 @@ pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
 pub use digest::Digest;
 pub use hasher::{Hasher, hash};
+pub use hex::push_hex;
 #[doc(hidden)]
 pub use lanes::raw;

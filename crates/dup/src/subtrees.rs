@@ -90,20 +90,30 @@ impl Subtrees {
             return Ok(());
         }
         let listing = self.list(files, workers, cancel)?;
+        self.learn(&listing, files);
+        self.errors.extend_from_slice(listing.errors());
+        Ok(())
+    }
+
+    /// Takes note of what a walk from the named paths has found, as a [survey](Subtrees::survey)
+    /// would.
+    pub(crate) fn learn(&mut self, listing: &Listing, files: Files) {
         for dir in (0..listing.dirs() as u32).map(bc_walk::DirId) {
-            let Some(id) = listing.dir_identity(dir) else {
-                continue;
-            };
-            self.dirs.insert(id);
-            let path = || listing.dir_path(dir);
-            self.devs.entry(id.dev).or_insert_with(path);
+            self.learn_dir(listing, dir);
         }
         if files == Files::All {
             self.files
                 .extend(listing.ids().filter_map(|id| listing.identity(id)));
         }
-        self.errors.extend_from_slice(listing.errors());
-        Ok(())
+    }
+
+    fn learn_dir(&mut self, listing: &Listing, dir: bc_walk::DirId) {
+        let Some(id) = listing.dir_identity(dir) else {
+            return;
+        };
+        self.dirs.insert(id);
+        let path = || listing.dir_path(dir);
+        self.devs.entry(id.dev).or_insert_with(path);
     }
 
     /// What lies below the directories, as a survey goes there.
@@ -255,6 +265,14 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
+    /// Of the directories of a listing, from the first on, those that count.
+    pub(crate) fn of_dirs(dirs: Vec<bool>) -> Marks {
+        Marks {
+            dirs,
+            files: HashSet::new(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.dirs.is_empty()
     }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock};
@@ -120,7 +120,7 @@ impl AtomicFile {
                 Err(Errno::WOULDBLOCK) => false,
                 Err(_) => true, // no locks on this file system: nobody cleans up either
             };
-            if locked && same_file(&file, &place, &temporary) {
+            if locked && place.names(&temporary, &file) {
                 return Ok(AtomicFile {
                     file,
                     temporary: Some(temporary),
@@ -129,6 +129,11 @@ impl AtomicFile {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Where it will be.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The file to write to, and to read what was written.
@@ -248,7 +253,7 @@ pub fn lock(path: &Path) -> io::Result<File> {
         Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
         Err(_) => {} // no locks on this file system
     }
-    if same_file(&file, &place, place.name()) {
+    if place.means(&file) {
         Ok(file)
     } else {
         Err(io::ErrorKind::WouldBlock.into())
@@ -273,14 +278,6 @@ fn prefix(name: &[u8]) -> OsString {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!(".bc-{hash:016x}-").into()
-}
-
-/// Does the name still mean the open file?
-fn same_file(file: &File, place: &Place, name: &OsStr) -> bool {
-    match (file.metadata(), place.stat(name)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.st_dev, named.st_ino),
-        _ => false,
-    }
 }
 
 fn remove(place: &Place, name: &OsStr) {
@@ -311,7 +308,7 @@ fn remove_abandoned(place: &Place) {
         };
         let file = File::from(fd);
         let abandoned = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if abandoned && same_file(&file, place, &name) {
+        if abandoned && place.names(&name, &file) {
             remove(place, &name);
         }
     }

@@ -1,6 +1,7 @@
 //! What every command needs of files, once.
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
 //! - [`mount`] knows what each file system can be trusted with.
@@ -9,7 +10,7 @@
 //! - [`spill`] keeps what a memory budget has no room for in files.
 //! - [`streams`] opens the standard streams and knows which were closed.
 //! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
-//! - [`file_system_uuid`] names the file system that a file is on; [`may_be_one_file_system`] tells
+//! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on; [`may_be_one_file_system`] tells
 //!   when two devices show one.
 //! - [`Size`] reads sizes as people write them.
 //!
@@ -28,6 +29,7 @@
 pub mod atomic;
 mod escape;
 mod inode_flags;
+pub mod journal;
 pub mod lease;
 pub mod mount;
 pub mod place;
@@ -40,4 +42,4 @@ mod uuid;
 pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};
-pub use uuid::{file_system_uuid, may_be_one_file_system};
+pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at};

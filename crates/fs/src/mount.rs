@@ -14,11 +14,13 @@ use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
 mod btrfs;
+mod entries;
 mod info;
 mod layer;
 mod table;
 mod xfs;
 
+pub use entries::{MountEntry, entries, entries_of};
 pub use layer::{Layer, layer_of};
 
 /// The answer to a question about a file system.
@@ -254,6 +256,19 @@ fn is_read_only(found: &rustix::fs::StatFs) -> bool {
     found.f_flags as u64 & 1 != 0
 }
 
+/// A number for the mount by which `file` was opened, which no other mount of this boot has (Linux
+/// 6.8; before that, none that is mounted at the same time): while it stays the same, what was
+/// written to the file system and not yet to its disk is still there. `None` before Linux 5.8.
+pub fn mount_number(file: impl AsFd) -> Option<u64> {
+    // STATX_MNT_ID_UNIQUE of include/uapi/linux/stat.h, which has no name in rustix.
+    const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let found = statx(&file, c"", AtFlags::EMPTY_PATH, UNIQUE).ok()?;
+    match found.stx_mask & UNIQUE.bits() {
+        0 => mount_id(file),
+        _ => Some(found.stx_mnt_id),
+    }
+}
+
 /// The number of the mount by which `file` was opened (Linux 5.8).
 fn mount_id(file: impl AsFd) -> Option<u64> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
@@ -294,6 +309,15 @@ mod tests {
         let none = mounts.of(8, || None::<File>);
         assert!(!none.identity_proves_content(1));
         assert_eq!(none.inodes, Inodes::Unknown);
+    }
+
+    #[test]
+    fn mounts_are_told_apart_by_number() {
+        let number = |path: &str| mount_number(File::open(path).unwrap());
+        assert_eq!(number("/proc"), number("/proc/self"));
+        if number("/proc").is_some() {
+            assert_ne!(number("/proc"), number("/sys"));
+        }
     }
 
     #[test]

@@ -10,12 +10,14 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::Escaped;
@@ -126,6 +128,47 @@ impl Place {
     /// Of a name in the directory, no link followed.
     pub(crate) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
         rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// A place in the same directory, whose name is this one's with `end` behind it.
+    ///
+    /// # Errors
+    /// Where there are too many descriptors.
+    pub fn beside(&self, end: &str) -> io::Result<Place> {
+        let mut place = self.try_clone()?;
+        place.name.push(end);
+        Ok(place)
+    }
+
+    /// Whether what lies there is that open file.
+    pub fn means(&self, file: &File) -> bool {
+        self.names(&self.name, file)
+    }
+
+    /// Whether a name in the directory is that open file's.
+    pub(crate) fn names(&self, name: &OsStr, file: &File) -> bool {
+        match (file.metadata(), self.stat(name)) {
+            (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.st_dev, named.st_ino),
+            _ => false,
+        }
+    }
+
+    /// Gives what lies there another name in the directory, if nothing has that.
+    ///
+    /// # Errors
+    /// `EXIST` if something has; otherwise of renaming.
+    pub fn rename_to_new(&self, new: &OsStr) -> Result<(), Errno> {
+        let directory = self.directory();
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(directory, &self.name, directory, new, flags) {
+            // Not every file system can; a link never replaces anything either.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(directory, &self.name, directory, new, flags)?;
+                rustix::fs::unlinkat(directory, &self.name, flags)
+            }
+            done => done,
+        }
     }
 
     /// Opens a name in the directory; never waits for the other end of a FIFO.
@@ -246,7 +289,7 @@ fn refused(what: &str, name: &OsStr, stat: &Stat, done: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn ino(place: &Place) -> u64 {
         rustix::fs::fstat(place.directory()).unwrap().st_ino

@@ -2,7 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 
@@ -62,6 +65,27 @@ pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
         kind.is_ok_and(|kind| !WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))
     };
     is_plain(one) && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
+}
+
+/// The UUID of the file system that `path`, a directory or a regular file with the device number
+/// `dev`, is on: from the kernel, or by the links that udev keeps.
+pub fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
+    if let Some(uuid) = File::open(path).ok().and_then(file_system_uuid) {
+        return Some(uuid);
+    }
+    // The device itself, or, on btrfs, that of the mount.
+    let of_source = source
+        .filter(|source| source.starts_with('/'))
+        .and_then(|source| std::fs::metadata(source).ok())
+        .filter(|meta| meta.file_type().is_block_device())
+        .map(|meta| meta.rdev());
+    let devices = [dev, of_source];
+    let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
+    let found = links.into_iter().find(|link| {
+        let device = std::fs::metadata(link.path());
+        device.is_ok_and(|meta| devices.contains(&Some(meta.rdev())))
+    })?;
+    found.file_name().into_string().ok()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 /// Bytes of memory that checking takes for the state of the files.
-pub fn memory(wanted: &[FileDigests]) -> u64 {
+pub fn check_memory(wanted: &[FileDigests]) -> u64 {
     // Entries of a listing, of maps by path, results: 750 bytes a line were measured for 20,000.
     const STATE: usize = 512;
     // The path is in the listing and in a map as well.

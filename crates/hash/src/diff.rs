@@ -110,10 +110,12 @@ impl Differences {
 }
 
 /// Compares two manifests. Several records of one path (as several algorithms give) count as one.
+/// Of a path that a record without a digest names nothing is said, nor of what lies below it, should
+/// it be a directory: it was there, and could not be read.
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
-pub fn diff(
+pub fn diff_digests(
     old: impl Iterator<Item = FileDigests>,
     new: impl Iterator<Item = FileDigests>,
 ) -> Result<Differences, Incomparable> {
@@ -162,6 +164,8 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
                     Some(false) => changes.push(Packed::Modified(path)),
                 }
             }
+            (Some(was), None) if new.is_unread(old.path(was.start)) => {}
+            (None, Some(is)) if old.is_unread(new.path(is.start)) => {}
             (Some(was), None) => removed.push(was.start),
             (None, Some(is)) => added.push(is.start),
             (None, None) => {}
@@ -198,12 +202,12 @@ mod tests {
         lines.iter().map(item).collect()
     }
 
-    fn differences(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
+    fn compared(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
         let (mut old, mut new) = (items(old), items(new));
-        let sorted = diff(old.clone().into_iter(), new.clone().into_iter()).unwrap();
+        let sorted = diff_digests(old.clone().into_iter(), new.clone().into_iter()).unwrap();
         old.reverse();
         new.reverse();
-        let reversed = diff(old.into_iter(), new.into_iter()).unwrap();
+        let reversed = diff_digests(old.into_iter(), new.into_iter()).unwrap();
         assert!(
             sorted.changes().eq(reversed.changes()),
             "order must not matter"
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_change() {
-        let got = differences(
+        let got = compared(
             &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")],
             &[("a", "1"), ("b", "x"), ("e", "3"), ("f", "new")],
         );
@@ -251,7 +255,7 @@ mod tests {
     fn a_move_needs_every_digest_that_both_sides_know() {
         let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
         let both = |path, content| lines(path, &[(weak, "same"), (strong, content)]);
-        let got = diff(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
+        let got = diff_digests(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
         assert_eq!(
             all(&got),
             [DiffEntry::Removed(b"x"), DiffEntry::Added(b"y")]
@@ -264,7 +268,7 @@ mod tests {
                 old.reverse();
                 new.reverse();
             }
-            let got = diff(old.into_iter(), new.into_iter()).unwrap();
+            let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"b",
@@ -272,7 +276,7 @@ mod tests {
             assert_eq!(all(&got), [DiffEntry::Added(b"a"), moved]);
         }
         // One digest is enough where the other side knows no other.
-        let got = diff(
+        let got = diff_digests(
             both("x", "1").into_iter(),
             lines("y", &[(weak, "same")]).into_iter(),
         );
@@ -293,7 +297,7 @@ mod tests {
         for order in [[weak, strong], [strong, weak]] {
             let gone = lines("x", &order.map(|algorithm| (algorithm, "1")));
             let old = [kept.concat(), gone].concat();
-            let got = diff(old.into_iter(), kept.concat().into_iter()).unwrap();
+            let got = diff_digests(old.into_iter(), kept.concat().into_iter()).unwrap();
             let moved = DiffEntry::Moved {
                 from: b"x",
                 to: b"a",
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn moves_match_many_to_many() {
-        let got = differences(
+        let got = compared(
             &[("a1", "x"), ("a2", "x"), ("a3", "x")],
             &[("b1", "x"), ("b2", "x")],
         );
@@ -351,7 +355,7 @@ mod tests {
         };
         for old in &trees {
             for new in &trees {
-                let got = differences(old, new);
+                let got = compared(old, new);
                 for change in all(&got) {
                     match change {
                         DiffEntry::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
@@ -381,6 +385,38 @@ mod tests {
     }
 
     #[test]
+    fn what_could_not_be_read_is_neither_removed_nor_added() {
+        let unread = |path: &str| FileDigests {
+            path: path.as_bytes().to_vec(),
+            digests: Vec::new(),
+        };
+        let whole = items(&[
+            ("a", "1"),
+            ("d", "2"),
+            ("d-", "3"),
+            ("d/x", "4"),
+            ("e", "5"),
+        ]);
+        let part = [items(&[("a", "1")]), vec![unread("d"), unread("z")]].concat();
+        let told = |old: &[FileDigests], new: &[FileDigests]| {
+            let got = diff_digests(old.iter().cloned(), new.iter().cloned()).unwrap();
+            let words = got.changes().map(|change| format!("{change:?}"));
+            (words.collect::<Vec<_>>(), got.same())
+        };
+        let removed = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Removed(path.as_bytes())));
+        assert_eq!(told(&whole, &part), (removed.to_vec(), 1));
+        let added = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Added(path.as_bytes())));
+        assert_eq!(told(&part, &whole), (added.to_vec(), 1));
+        // A record with a digest beside it says what it is.
+        let both = [items(&[("d", "2")]), vec![unread("d")]].concat();
+        assert_eq!(told(&whole[1..2], &both), (vec![], 1));
+        // Nothing but that could be read.
+        assert_eq!(told(&whole, &[unread("a")]).0.len(), 4);
+        assert_eq!(told(&whole[..1], &[unread("a")]), (vec![], 0));
+        assert_eq!(told(&[unread("a")], &[unread("a")]), (vec![], 0));
+    }
+
+    #[test]
     fn several_algorithms_compare_by_what_they_share() {
         let content = b"content";
         let record = |algorithm| FileDigests {
@@ -389,18 +425,18 @@ mod tests {
         };
         let old = [record(Algorithm::Md5), record(Algorithm::Sha256)];
         let new = [record(Algorithm::Sha256)];
-        let got = diff(old.into_iter(), new.into_iter()).unwrap();
+        let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
         assert_eq!((got.changes().len(), got.same()), (0, 1));
         let old = [record(Algorithm::Md5)];
         let new = [record(Algorithm::Sha256)];
-        let error = diff(old.into_iter(), new.into_iter()).unwrap_err();
+        let error = diff_digests(old.into_iter(), new.into_iter()).unwrap_err();
         assert_eq!(error.path, b"p");
         // Without a path in common nothing would be known of any content either.
         let other = FileDigests {
             path: b"q".to_vec(),
             ..record(Algorithm::Sha256)
         };
-        let error = diff([record(Algorithm::Md5)].into_iter(), [other].into_iter());
+        let error = diff_digests([record(Algorithm::Md5)].into_iter(), [other].into_iter());
         assert_eq!(error.unwrap_err().path, b"p");
     }
 }

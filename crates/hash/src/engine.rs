@@ -40,16 +40,19 @@ pub fn hash_with<S: DigestSink>(
         let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
+        consumer.keeper.hand_over();
         stats.merge(consumer.alone.done);
-        (consumer.sink, stats, consumer.alone.threads)
+        let (threads, taken) = (consumer.alone.threads, consumer.keeper.taken);
+        (consumer.sink, stats, threads, taken)
     })?;
     let mut totals = Totals {
         workers: done.len(),
         ..Totals::default()
     };
     let mut sinks = Vec::with_capacity(done.len());
-    for (sink, stats, threads) in done {
+    for (sink, stats, threads, taken) in done {
         totals.read.merge(stats);
+        totals.taken.merge(taken);
         totals.workers = totals.workers.max(threads);
         sinks.push(sink);
     }

@@ -8,6 +8,6 @@ pub struct FileDigests {
     /// Path as recorded, as raw bytes.
     pub path: Vec<u8>,
     /// At least one where it is to be [checked](crate::check::check), and then all of them must
-    /// match.
+    /// match; none, where manifests are compared, of a file that could not be read.
     pub digests: Vec<(Algorithm, Digest)>,
 }

@@ -1,6 +1,7 @@
 //! One worker's consumer: hashes what the pump feeds, where slot numbers are message numbers.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use bc_digest::{Batch, Chunk, Digest};
 use bc_pool::dispatch::{Recruiter, Team};
@@ -10,6 +11,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 use crate::large::{self, Alone};
 use crate::links::{Claim, Links};
 use crate::options::{DigestSink, HashProgress};
+use crate::resume::Keeper;
 
 /// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up
 /// go to `consumed`.
@@ -38,6 +40,9 @@ pub fn advance_batch<'f, 'd: 'f>(
     batch.advance(&chunks[..count], consumed);
 }
 
+/// Bytes of a file that takes so long to read that what was read before it is better recorded.
+const LONG: u64 = 64 << 20;
+
 /// A pump's consumer that hashes.
 pub(crate) struct Lanes<'a, S> {
     batch: Batch,
@@ -50,6 +55,7 @@ pub(crate) struct Lanes<'a, S> {
     team: &'a Team,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
+    pub(crate) keeper: Keeper<'a>,
     /// Files being read that are the first of several names.
     firsts: Vec<(EntryId, Identity)>,
 }
@@ -63,7 +69,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         progress: &'a HashProgress,
         sink: S,
     ) -> Lanes<'a, S> {
-        let options = alone.options;
+        let (options, listing) = (alone.options, alone.listing);
         Lanes {
             batch: Batch::new(&options.algorithms, options.cpu),
             digests: Vec::with_capacity(options.algorithms.len()),
@@ -75,6 +81,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             team,
             alone,
             links,
+            keeper: Keeper::new(options.resume.as_deref(), listing),
             firsts: Vec::new(),
         }
     }
@@ -83,6 +90,8 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     /// being one.
     fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
         let entry = opened.entry;
+        // Nothing else is finished for as long as it takes.
+        self.keeper.hand_over();
         self.alone.threads = self.alone.threads.max(threads);
         match large::hash(file, stat, entry, &self.alone, threads, self.progress) {
             Ok((stat, digests)) => {
@@ -90,6 +99,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
                 self.alone.done.bytes += stat.stamp.size;
                 self.digests.clear();
                 self.digests.extend(digests);
+                self.keeper.keep(entry, &stat, &self.digests);
                 self.sink.file(entry, Ok((&stat, &self.digests)));
                 // What it came to in another state says nothing of the one that was claimed.
                 let claimed = stat.stamp == opened.stat.stamp;
@@ -102,6 +112,21 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
                 self.sink.file(entry, Err(error));
             }
         }
+    }
+
+    /// Whether an earlier run has read a file that was just opened; if so, it is done.
+    #[inline]
+    fn was_read(&mut self, opened: &Opened) -> bool {
+        let (entry, stat) = (opened.entry, &opened.stat);
+        if !self.keeper.knows(entry, stat, &mut self.digests) {
+            return false;
+        }
+        self.counter.file();
+        let size = stat.stamp.size;
+        self.progress.bytes.fetch_add(size, Ordering::Relaxed);
+        self.sink.file(entry, Ok((stat, &self.digests)));
+        self.pass_on(entry, Ok(stat), true);
+        true
     }
 
     #[inline]
@@ -173,28 +198,31 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
     }
 
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
-        if opened.stat.nlink < 2 {
-            return false;
-        }
-        match self.links.claim(opened) {
-            Claim::Read => return false,
-            Claim::ReadFirst(id) => {
-                let claimed = (opened.entry, id);
-                if !self.firsts.contains(&claimed) {
-                    self.firsts.push(claimed);
+        if opened.stat.nlink >= 2 {
+            match self.links.claim(opened) {
+                Claim::Read => {}
+                Claim::ReadFirst(id) => {
+                    let claimed = (opened.entry, id);
+                    if !self.firsts.contains(&claimed) {
+                        self.firsts.push(claimed);
+                    }
                 }
-                return false;
-            }
-            Claim::Wait => {}
-            Claim::Known(digests) => {
-                self.counter.file();
-                self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+                Claim::Wait => return true,
+                Claim::Known(digests) => {
+                    self.counter.file();
+                    self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
+                    return true;
+                }
             }
         }
-        true
+        self.was_read(opened)
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {
+        if opened.stat.stamp.size >= LONG {
+            // Nothing may be finished for as long as it takes.
+            self.keeper.hand_over();
+        }
         self.counter.begin(slot);
         self.batch.begin(slot);
         self.recruit(opened.stat.stamp.size);
@@ -213,6 +241,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
             Ok(opened) => {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
+                self.keeper.keep(entry, &opened.stat, &self.digests);
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
                 self.pass_on(entry, Ok(&opened.stat), true);
             }
@@ -226,8 +255,6 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use bc_digest::Algorithm;
     use bc_pool::Cancel;
     use bc_pool::dispatch::Start;

@@ -8,6 +8,8 @@
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
 //! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
 //!
+//! A run that is recorded can be gone on from: see [`resume`].
+//!
 //! Invariants:
 //! - a file has digests or an error, never neither and never an empty digest
 //!   (unless the run was cancelled);
@@ -42,10 +44,11 @@ mod large;
 mod links;
 mod options;
 mod results;
+pub mod resume;
 
 pub use engine::{hash_listing, hash_with};
 pub use file_digests::FileDigests;
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;
 pub use options::{DigestSink, HashOptions, HashProgress, Totals};
-pub use results::{EntryOutcome, Hashes, memory};
+pub use results::{EntryOutcome, Hashes, hashing_memory};

@@ -1,11 +1,14 @@
 //! What goes into the engine and comes out of it: options, progress, each file's digests, counts.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_pool::dispatch::Start;
 use bc_read::ReadStats;
 use bc_walk::{EntryId, Error, FileStat};
+
+use crate::resume::{Resume, Taken};
 
 /// What to compute and how.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct HashOptions {
     pub workers: usize,
     /// Whether all of them start at once, or as many as the files turn out to be worth.
     pub start: Start,
+    /// Where the run is recorded, and what an earlier run has recorded of the same files.
+    pub resume: Option<Arc<Resume>>,
 }
 
 impl HashOptions {
@@ -31,6 +36,7 @@ impl HashOptions {
             read: bc_read::ReadOptions::default(),
             workers: 1,
             start: Start::Together,
+            resume: None,
         }
     }
 }
@@ -56,6 +62,9 @@ pub trait DigestSink: Send {
 pub struct Totals {
     /// Counts of all workers together.
     pub read: ReadStats,
+    /// What was not read, because an earlier run had read it; among the files of [`read`](Self::read)
+    /// and not among its bytes.
+    pub taken: Taken,
     /// Workers that took part.
     pub workers: usize,
 }
@@ -64,6 +73,7 @@ impl Totals {
     /// Adds another plan's counts.
     pub fn merge(&mut self, other: Totals) {
         self.read.merge(other.read);
+        self.taken.merge(other.taken);
         self.workers = self.workers.max(other.workers);
     }
 }

@@ -110,7 +110,7 @@ pub struct Hashes {
 const NONE: u64 = u64::MAX;
 
 /// Bytes of memory that hashing a listing takes for the listing and its results.
-pub fn memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
+pub fn hashing_memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
     let digests: usize = algorithms.iter().map(|a| a.digest_len()).sum();
     // Size, digests, and its place in the order in which files are read.
     let one = size_of::<u64>() + digests + size_of::<EntryId>();

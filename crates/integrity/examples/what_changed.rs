@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,
+        observer: None,
     };
     let what = CreateOptions {
         root: &root,

@@ -15,6 +15,9 @@ use rustix::io::Errno;
 /// `linux/limits.h`.
 const XATTR_MAX: usize = 64 << 10;
 
+/// What failed, where an entry's attributes could not be read.
+pub(crate) const OPERATION: &str = "getxattr";
+
 /// Entries a thread takes at once: neighbours share a directory.
 const STEP: usize = 64;
 
@@ -95,7 +98,7 @@ impl<'a> Reader<'a> {
             Err(Errno::NOENT) if listing.kind(id) == FileKind::File => self.of_file(id)?,
             found => found,
         };
-        found.map_err(|errno| Error::new(listing.path(id), "getxattr", errno))
+        found.map_err(|errno| Error::new(listing.path(id), OPERATION, errno))
     }
 
     fn of_file(&mut self, id: EntryId) -> Result<Result<Xattrs, Errno>, Error> {

@@ -1,5 +1,6 @@
 //! What a comparison says about one path.
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 
 use crate::field::Field;
@@ -88,6 +89,16 @@ pub enum Ctime {
     Mute,
 }
 
+/// What failed, where a path could not be looked at.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FailedAt {
+    /// Where: the path itself, or the directory above it that could not be read. Relative to the
+    /// root.
+    pub path: Vec<u8>,
+    /// The operation and the system's reason.
+    pub failure: Failure,
+}
+
 /// One path's class with the reasons for it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -105,8 +116,12 @@ pub struct Change {
     /// Why it is unreadable; of an added path why it could not be read; of one known to be damaged
     /// when that was found; of a modified one why it may be damaged.
     pub reason: Option<String>,
+    /// The failure behind that reason, if there is one.
+    pub failed: Option<FailedAt>,
     /// For damage.
     pub ctime: Option<Ctime>,
+    /// Of an unreadable path: the old side alone lacks something, which an update puts right.
+    pub readable_now: bool,
 }
 
 impl Change {
@@ -119,7 +134,17 @@ impl Change {
             kind,
             differences: Vec::new(),
             reason: None,
+            failed: None,
             ctime: None,
+            readable_now: false,
         }
+    }
+
+    /// What failed here, or at the directory `path` above, if anything did.
+    pub(crate) fn fail(&mut self, path: &[u8], failure: Option<&Failure>) {
+        self.failed = failure.map(|failure| FailedAt {
+            path: path.to_vec(),
+            failure: failure.clone(),
+        });
     }
 }

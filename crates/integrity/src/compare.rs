@@ -3,11 +3,12 @@
 //! bytes each and 16 more where they are moves, never with what is unchanged.
 
 mod joined;
+mod noted;
 
 use std::io;
 
-use bc_manifest::integrity::{Found, Kind};
-use bc_manifest::time::format_rfc3339;
+use bc_manifest::Failure;
+use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
@@ -17,9 +18,8 @@ use crate::moves::{self, Candidate, Numbers, Pair, Side, any_pair, pair};
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
-use joined::{
-    ALL_RECORDED, IDENTITY, is_confirmed, moved_change, renamed_change, with, without_identity,
-};
+use crate::unread::in_unread;
+use joined::{ALL_RECORDED, is_confirmed, moved_change, renamed_change, with, without_identity};
 
 /// Which changes are reported, and when to stop.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -137,8 +137,10 @@ impl<'a> Comparison<'a> {
         match class {
             Class::Ok => {}
             Class::Unreadable => {
-                self.summary.readable_now += u64::from(new.error.is_none());
+                change.readable_now = new.error.is_none();
+                self.summary.readable_now += u64::from(change.readable_now);
                 change.reason = Some(judge::reason(old, new));
+                change.fail(path, new.error);
             }
             _ => change.differences = judge::differences(old, new, self.rules),
         }
@@ -155,7 +157,7 @@ impl<'a> Comparison<'a> {
                 return Ok(class);
             }
             if self.may_be_renamed(&change, old, new, site) {
-                self.buffer.push(&with(change, old, new, IDENTITY));
+                self.buffer.push(&with(change, old, new, ALL_RECORDED));
                 return Ok(class);
             }
         }
@@ -175,112 +177,30 @@ impl<'a> Comparison<'a> {
         true
     }
 
-    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
-    pub(crate) fn known(
-        &mut self,
-        path: &[u8],
-        old: &EntryRef<'_>,
-        new: &EntryRef<'_>,
-        (found, at): (Found, Option<i64>),
-        mut site: impl Site,
-    ) -> io::Result<()> {
-        self.summary.old += 1;
-        self.summary.new += 1;
-        let class = match found {
-            Found::Damaged => Class::Damaged,
-            Found::Unreadable => Class::Unreadable,
-        };
-        self.summary.add(class);
-        let mut change = Change::new(class, path, new.kind);
-        change.reason = Some(found_at(at));
-        if class == Class::Damaged {
-            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
-        }
-        self.report(change)
-    }
-
-    /// A path of the new side only, which notes that it is damaged.
-    pub(crate) fn known_added(
-        &mut self,
-        path: &[u8],
-        new: &EntryRef<'_>,
-        at: Option<i64>,
-    ) -> io::Result<()> {
-        self.summary.new += 1;
-        self.summary.damaged_added += 1;
-        self.summary.add(Class::Damaged);
-        let mut change = Change::new(Class::Damaged, path, new.kind);
-        change.reason = Some(found_at(at));
-        self.report(change)
-    }
-
     /// A path of the old side only.
     pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
         // The new side tells whether the number counts.
-        self.one_sided(Side::Removed, path, old, Offline)
+        self.one_sided(Class::Removed, path, old, None, Offline)
     }
 
-    /// A path of the new side only.
+    /// A path of the new side only; `above` is the directory above it that the old side could not
+    /// read, if there is one.
     pub(crate) fn added(
         &mut self,
         path: &[u8],
         new: &EntryRef<'_>,
+        above: Option<(&Failure, &[u8])>,
         site: impl Site,
     ) -> io::Result<()> {
         self.summary.new += 1;
-        self.one_sided(Side::Added, path, new, site)
-    }
-
-    /// A path of the old side that the new side could not look at.
-    pub(crate) fn unseen(
-        &mut self,
-        path: &[u8],
-        old: &EntryRef<'_>,
-        reason: &str,
-    ) -> io::Result<()> {
-        self.summary.old += 1;
-        self.summary.unseen += 1;
-        self.summary.add(Class::Unreadable);
-        let mut change = Change::new(Class::Unreadable, path, old.kind);
-        change.reason = Some(reason.to_string());
-        self.report(change)
-    }
-
-    /// A path of the old side that the new side was not to look at.
-    pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
-        self.summary.old += 1;
-        self.summary.new += 1;
-        self.summary.add(Class::Ok);
-        match self.detail {
-            Detail::All => self.report(Change::new(Class::Ok, path, kind)),
-            Detail::Changes | Detail::First => Ok(()),
+        match above {
+            None => self.one_sided(Class::Added, path, new, None, site),
+            Some(above) => {
+                let reason = format!("not recorded: {}", in_unread(above));
+                self.one_sided(Class::Unreadable, path, new, Some(reason), site)
+            }
         }
-    }
-
-    /// A path of the old side that lies where a file system is not mounted any more. Only the
-    /// mount point itself has a `reason`, which is reported; those below it are counted.
-    pub(crate) fn unmounted(
-        &mut self,
-        path: &[u8],
-        kind: Kind,
-        here: Here,
-        reason: Option<String>,
-    ) -> io::Result<()> {
-        self.summary.old += 1;
-        match here {
-            Here::Nothing => self.summary.unseen += 1,
-            Here::Other => self.summary.new += 1,
-        }
-        self.summary.add(Class::Unreadable);
-        let reason = match reason {
-            None if self.detail != Detail::All => return Ok(()),
-            None => "not mounted".to_string(),
-            Some(reason) => reason,
-        };
-        let mut change = Change::new(Class::Unreadable, path, kind);
-        change.reason = Some(reason);
-        self.report(change)
     }
 
     /// May what looks damaged be another undamaged file of this size and time?
@@ -328,22 +248,26 @@ impl<'a> Comparison<'a> {
         self.candidates.len() > before
     }
 
+    /// A path of the new side that is `Unreadable` lies where the old side could not look.
     fn one_sided(
         &mut self,
-        side: Side,
+        class: Class,
         path: &[u8],
         entry: &EntryRef<'_>,
+        reason: Option<String>,
         mut site: impl Site,
     ) -> io::Result<()> {
-        let class = if side == Side::Added {
-            Class::Added
-        } else {
-            Class::Removed
+        let side = match class {
+            Class::Removed => Side::Removed,
+            _ => Side::Added,
         };
-        self.summary.add(class);
-        self.summary.added_unread += u64::from(side == Side::Added && entry.error.is_some());
         let mut change = Change::new(class, path, entry.kind);
-        change.reason = entry.error.map(judge::describe);
+        // What could not be read of a file that is gone says nothing of it any more.
+        let unread = entry.error.filter(|_| side == Side::Added);
+        change.fail(path, unread);
+        change.reason = unread.map(judge::describe).or(reason);
+        change.readable_now = class == Class::Unreadable && entry.error.is_none();
+        self.summary.one_sided(&change);
         for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
                 (Value::None, _) => {}
@@ -378,7 +302,7 @@ impl<'a> Comparison<'a> {
                 self.buffer.push(&change);
                 Ok(())
             }
-            None => self.report(change),
+            None => self.report(without_identity(change, self.rules)),
         }
     }
 
@@ -454,8 +378,8 @@ impl<'a> Comparison<'a> {
             }
             if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
                 let was = buffer.get(renamed[at].removed())?;
-                self.summary.damaged(change.class);
-                (self.sink)(&renamed_change(&was, &change))?;
+                self.summary.damaged(&change);
+                (self.sink)(&renamed_change(&was, &change, self.rules))?;
                 continue;
             }
             if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
@@ -471,8 +395,8 @@ impl<'a> Comparison<'a> {
                         true => Class::Damaged,
                         false => Class::Moved,
                     };
-                    self.summary.moved(class);
                     let added = buffer.get(pair.added())?;
+                    self.summary.moved(class, &added);
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
                         moved.ctime = Some(hint(to, ctime));
@@ -487,10 +411,4 @@ impl<'a> Comparison<'a> {
         }
         Ok(())
     }
-}
-
-/// What is said of what an earlier attempt found.
-fn found_at(at: Option<i64>) -> String {
-    let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
-    format!("found{at}, not tried again since")
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::sync::Arc;
 
 use bc_digest::Algorithm;
 use bc_hash::Totals;
+use bc_hash::resume::Resume;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Header, Kind, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
@@ -66,16 +68,35 @@ pub fn create<W: Write>(
     out: W,
     on_failure: &mut OnFailure<'_>,
 ) -> Result<(W, Created), Error> {
+    create_recorded(what, None, work, out, on_failure)
+}
+
+/// The same, recorded, so that a run that is interrupted can be gone on from, and with what an
+/// earlier run has read. The manifest is as old as the first of the runs, and otherwise equal to
+/// that of one that was not interrupted.
+///
+/// # Errors
+/// As of [`create`].
+pub fn create_recorded<W: Write>(
+    what: &CreateOptions<'_>,
+    resume: Option<&Arc<Resume>>,
+    work: &Work<'_>,
+    out: W,
+    on_failure: &mut OnFailure<'_>,
+) -> Result<(W, Created), Error> {
     // Every file is opened and looked at then: a stat of the walk would be one
     // call more for each, a tenth of all the work on a source tree.
     let left = FileStats::Left;
     let tree = Tree::walk(what.root, &what.tree, left, &what.leave_out, work)?;
     let mut header = Header::new(what.algorithm.name(), env!("CARGO_PKG_VERSION"));
-    header.created_at = Some(format_rfc3339(what.created_at));
+    let created_at = resume.map_or(what.created_at, |resume| resume.created_at());
+    header.created_at = Some(format_rfc3339(created_at));
     place::record(&mut header, &tree, what.root, &what.origin);
     header.options = what.tree.to_json();
     let is_file = |id| tree.listing.kind(id) == bc_walk::FileKind::File;
-    let options = hash_options(&tree, is_file, what.algorithm, work)?;
+    let more = resume.map_or(0, |resume| resume.memory());
+    let mut options = hash_options_beside(more, &tree, is_file, what.algorithm, work)?;
+    options.resume = resume.cloned();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     let mut devices = Devices::new(tree.root_dev());
     let mut loader = EntryLoader::new(&tree, what.tree.xattrs, None, work);
@@ -119,6 +140,17 @@ pub(crate) fn hash_options(
     algorithm: Algorithm,
     work: &Work<'_>,
 ) -> Result<bc_hash::HashOptions, Error> {
+    hash_options_beside(0, tree, wanted, algorithm, work)
+}
+
+/// The same beside `more` bytes of memory for other things.
+fn hash_options_beside(
+    more: u64,
+    tree: &Tree,
+    wanted: impl Fn(EntryId) -> bool,
+    algorithm: Algorithm,
+    work: &Work<'_>,
+) -> Result<bc_hash::HashOptions, Error> {
     let mut files = 0;
     let mut bytes = Some(0);
     for id in tree.listing.ids().filter(|&id| wanted(id)) {
@@ -131,7 +163,7 @@ pub(crate) fn hash_options(
     let job = Job {
         files,
         bytes,
-        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE,
+        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE + more,
     };
     let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
     Ok(bc_hash::HashOptions {
@@ -140,6 +172,7 @@ pub(crate) fn hash_options(
         read: reading.read,
         workers: reading.workers.max(1),
         start: reading.start,
+        resume: None,
     })
 }
 
@@ -153,5 +186,5 @@ pub(crate) fn writing(error: bc_manifest::Error) -> Error {
 
 /// Whether an entry of this kind is read.
 pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
-    crate::tree::kind(tree.listing.kind(id)) == Kind::File
+    crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
 }

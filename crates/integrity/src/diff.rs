@@ -8,7 +8,9 @@ use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::Prefetch;
+use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
+use crate::unread::UnreadDirs;
 use crate::verify::report_failed;
 
 /// What to compare.
@@ -59,7 +61,11 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     if old.header().options != new.header().options {
         problems.push("the manifests were made with different walk options".to_string());
     }
-    let mut comparison = Comparison::new(what.rules, what.detail, sink);
+    let sound = [what.old, what.new].map(|file| Soundness::of(file, what.trust));
+    let sound = [&sound[0], &sound[1]];
+    let mut told = told_of_sound(&sound, sink);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told);
+    let (mut unread_old, mut unread_new) = (UnreadDirs::default(), UnreadDirs::default());
     while comparison.flow() == Flow::Continue {
         // Which side is next; on a tie both are.
         let order = match (old.peek()?, new.peek()?) {
@@ -70,6 +76,8 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         };
         let before = if order.is_le() { old.take()? } else { None };
         let after = if order.is_ge() { new.take()? } else { None };
+        before.iter().for_each(|before| unread_old.see(before));
+        after.iter().for_each(|after| unread_new.see(after));
         let reported = match (before, after) {
             (Some(before), Some(after)) => {
                 let (mut one, mut other) = (EntryRef::from(before), EntryRef::from(after));
@@ -87,11 +95,20 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
                         .map(drop),
                 }
             }
-            (Some(before), None) => comparison.removed(&before.path, &EntryRef::from(before)),
+            (Some(before), None) => {
+                let old = EntryRef::from(before);
+                match unread_new.above(&before.path) {
+                    Some(above) => comparison.unseen(&before.path, &old, above),
+                    None => comparison.removed(&before.path, &old),
+                }
+            }
             (None, Some(after)) if after.found == Some(Found::Damaged) => {
                 comparison.known_added(&after.path, &EntryRef::from(after), after.tried_at)
             }
-            (None, Some(after)) => comparison.added(&after.path, &EntryRef::from(after), Offline),
+            (None, Some(after)) => {
+                let above = unread_old.above(&after.path);
+                comparison.added(&after.path, &EntryRef::from(after), above, Offline)
+            }
             (None, None) => Ok(()),
         };
         reported.map_err(|error| report_failed(&error))?;

@@ -302,7 +302,7 @@ pub(crate) fn to_entry(present: &LoadedEntry<'_>, devices: &mut Devices) -> Entr
     entry.dev = view.device.and_then(|dev| devices.index(dev));
     entry.mount = present.mount.cloned().map(Box::new);
     entry.rdev = view.rdev;
-    entry.digest = view.digest.and_then(bc_manifest::Digest::new);
+    entry.digest = view.digest.and_then(bc_digest::Digest::from_slice);
     entry.target = view.target.map(<[u8]>::to_vec);
     entry.xattrs = view.xattrs.cloned();
     entry.error = view.error.cloned();

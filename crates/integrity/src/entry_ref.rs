@@ -3,6 +3,7 @@
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Xattrs};
 use bc_manifest::time::is_beyond;
+use bc_walk::{FileKind, FileStat};
 
 /// What is known about one path; `None` where it is not known. Fields that
 /// either side does not know are not compared.
@@ -71,6 +72,26 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
     }
 }
 
+/// What `stat` says of an entry of the tree.
+impl From<&FileStat> for EntryRef<'static> {
+    fn from(stat: &FileStat) -> EntryRef<'static> {
+        let kind = kind(stat.kind());
+        EntryRef {
+            size: Some(stat.stamp.size),
+            mode: Some(stat.mode),
+            uid: Some(stat.uid),
+            gid: Some(stat.gid),
+            mtime_ns: Some(stat.stamp.mtime_ns),
+            ctime_ns: Some(stat.stamp.ctime_ns),
+            ino: Some(stat.id.ino),
+            nlink: Some(stat.nlink),
+            device: Some(stat.id.dev),
+            rdev: matches!(kind, Kind::Block | Kind::Char).then_some(stat.rdev),
+            ..EntryRef::new(kind)
+        }
+    }
+}
+
 impl EntryRef<'_> {
     /// An entry of which only the kind is known.
     pub const fn new(kind: Kind) -> EntryRef<'static> {
@@ -92,6 +113,19 @@ impl EntryRef<'_> {
             xattrs: None,
             error: None,
         }
+    }
+}
+
+/// The walk's kind as the manifest's.
+pub(crate) const fn kind(kind: FileKind) -> Kind {
+    match kind {
+        FileKind::File => Kind::File,
+        FileKind::Dir => Kind::Dir,
+        FileKind::Symlink => Kind::Symlink,
+        FileKind::Fifo => Kind::Fifo,
+        FileKind::Socket => Kind::Socket,
+        FileKind::Block => Kind::Block,
+        FileKind::Char => Kind::Char,
     }
 }
 

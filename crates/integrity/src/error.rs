@@ -4,12 +4,21 @@
 use std::fmt;
 
 /// Why the work could not be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
     path: Option<Vec<u8>>,
     message: String,
-    io: Option<std::io::ErrorKind>,
+    failed: Option<Failed>,
+}
+
+/// What the system refused.
+#[derive(Clone, Debug)]
+struct Failed {
+    operation: String,
+    kind: std::io::ErrorKind,
+    errno: Option<i32>,
+    reason: String,
 }
 
 /// What kind of failure an [`Error`] is.
@@ -39,7 +48,7 @@ impl Error {
             kind,
             path: None,
             message: message.into(),
-            io: None,
+            failed: None,
         }
     }
 
@@ -49,15 +58,29 @@ impl Error {
             kind,
             path: Some(path.to_vec()),
             message: message.into(),
-            io: None,
+            failed: None,
         }
     }
 
     /// A failed operation on `path`.
     pub(crate) fn io(path: &[u8], operation: &str, error: &std::io::Error) -> Error {
         Error {
-            io: Some(error.kind()),
+            failed: Some(Failed::new(operation, error)),
             ..Error::at(ErrorKind::Io, path, format!("{operation}: {error}"))
+        }
+    }
+
+    /// A root that cannot be walked.
+    pub(crate) fn of_root(error: &bc_walk::Error) -> Error {
+        let (operation, reason) = (error.op(), error.message());
+        let system = error.errno().map(std::io::Error::from_raw_os_error);
+        Error {
+            failed: system.map(|system| Failed::new(operation, &system)),
+            ..Error::at(
+                ErrorKind::Refused,
+                error.path(),
+                format!("{operation}: {reason}"),
+            )
         }
     }
 
@@ -67,10 +90,17 @@ impl Error {
         self
     }
 
-    /// A failed write of a result, whose path only the caller knows.
+    /// A failed write of a result, whose path only the caller knows; or what else a sink gave up
+    /// for, if it says so by an error of this type.
     pub(crate) fn output(error: &std::io::Error) -> Error {
+        let own = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
+        if let Some(own) = own {
+            return own.clone();
+        }
         Error {
-            io: Some(error.kind()),
+            failed: Some(Failed::new("write", error)),
             ..Error::new(ErrorKind::Io, format!("write: {error}"))
         }
     }
@@ -83,7 +113,23 @@ impl Error {
     /// The kind of the system's error behind it, if there is one: a broken pipe
     /// is none for a filter.
     pub fn io_kind(&self) -> Option<std::io::ErrorKind> {
-        self.io
+        self.failed.as_ref().map(|failed| failed.kind)
+    }
+
+    /// The operation that the system refused, if that is what happened: `open`, `write`.
+    pub fn operation(&self) -> Option<&str> {
+        self.failed.as_ref().map(|failed| failed.operation.as_str())
+    }
+
+    /// The system's error number behind it, if there is one.
+    pub fn errno(&self) -> Option<i32> {
+        self.failed.as_ref()?.errno
+    }
+
+    /// The message without the path and without the operation.
+    pub fn reason(&self) -> &str {
+        let reason = self.failed.as_ref().map(|failed| failed.reason.as_str());
+        reason.unwrap_or(&self.message)
     }
 
     /// The file it is about, as raw bytes.
@@ -94,6 +140,17 @@ impl Error {
     /// The message without the path.
     pub fn message(&self) -> &str {
         &self.message
+    }
+}
+
+impl Failed {
+    fn new(operation: &str, error: &std::io::Error) -> Failed {
+        Failed {
+            operation: operation.to_owned(),
+            kind: error.kind(),
+            errno: error.raw_os_error(),
+            reason: error.to_string(),
+        }
     }
 }
 

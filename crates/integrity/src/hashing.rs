@@ -400,6 +400,7 @@ mod tests {
             read: bc_read::ReadOptions::default(),
             workers: 2,
             start: bc_pool::dispatch::Start::Together,
+            resume: None,
         };
         let (cancel, progress) = (Cancel::new(), HashProgress::default());
         let taken = |_: Range<u32>, _: &Window| panic!("as a test");

@@ -4,12 +4,12 @@
 
 mod packed;
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 
-use bc_digest::Algorithm;
+use bc_digest::{Algorithm, Digest};
 use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path};
 use bc_manifest::time::format_rfc3339;
-use bc_manifest::{Digest, Failure, Item, MAX_LINE, Options, Reader};
+use bc_manifest::{Failure, Item, Options, Reader, hashdeep};
 use bc_walk::Entries;
 
 use crate::create::writing;
@@ -46,14 +46,10 @@ pub fn import<W: Write>(
     out: W,
 ) -> Result<(W, Trailer), Error> {
     let failed = |error: std::io::Error| Error::io(what.name, "read", &error);
-    let is_hashdeep = input
-        .fill_buf()
-        .map_err(failed)?
-        .starts_with(b"%%%% HASHDEEP");
-    let (algorithm, mut lines) = if is_hashdeep {
-        hashdeep(what, input)?
-    } else {
-        checksums(what, input)?
+    let is_hashdeep = hashdeep::begins(input.fill_buf().map_err(failed)?);
+    let (algorithm, mut lines) = match is_hashdeep {
+        true => columns(what, input)?,
+        false => checksums(what, input)?,
     };
     lines.sort();
     if let Some(twice) = lines.path_of_two() {
@@ -73,7 +69,7 @@ pub fn import<W: Write>(
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     for Line { path, digest, size } in lines.iter() {
         let mut entry = Entry::new(path.to_vec(), Kind::File);
-        (entry.digest, entry.size_alone) = (Digest::new(digest), size);
+        (entry.digest, entry.size_alone) = (Digest::from_slice(digest), size);
         let message = match size {
             Some(_) => "the imported file holds no metadata but sizes",
             None => "the imported file holds no metadata",
@@ -226,63 +222,36 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
     })
 }
 
-/// `%%%% size,md5,sha256,filename` names the columns; lines with `##` are
-/// comments; names run to the end of the line as they are.
-fn hashdeep(
-    what: &ImportOptions<'_>,
-    mut input: impl BufRead,
-) -> Result<(Algorithm, Lines), Error> {
-    let mut column: Option<(usize, Algorithm)> = None;
-    let mut columns = 0;
+/// The strongest digest that is asked for of each line.
+fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
     let mut lines = Lines::default();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let mut bounded = input.by_ref().take(MAX_LINE as u64 + 1);
-        let count = bounded.read_until(b'\n', &mut line);
-        match count.map_err(|error| Error::io(what.name, "read", &error))? {
-            0 => break,
-            count if count > MAX_LINE => return Err(at_line(what, number, "line too long")),
-            _ => {}
-        }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        if number == 1 || text.starts_with(b"##") {
-            continue;
-        }
-        if let Some(names) = text.strip_prefix(b"%%%% ") {
-            let names: Vec<&[u8]> = names.split(|&byte| byte == b',').collect();
-            if names.first() != Some(&&b"size"[..]) || names.last() != Some(&&b"filename"[..]) {
-                return Err(at_line(what, number, "not hashdeep's line of columns"));
-            }
-            let known = |name: &str| names.iter().position(|column| *column == name.as_bytes());
-            let wanted = what.algorithm.map(Algorithm::name);
-            column = ["sha256", "sha1", "md5"]
-                .into_iter()
-                .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
-                .find_map(|name| Some((known(name)?, name.parse().ok()?)));
-            if column.is_none() {
-                return Err(at_line(what, number, "no column of a known algorithm"));
-            }
-            columns = names.len();
-            continue;
-        }
-        let Some((at, algorithm)) = column else {
-            return Err(at_line(what, number, "no line of columns before it"));
-        };
-        let fields: Vec<&[u8]> = text.splitn(columns, |&byte| byte == b',').collect();
-        let digest = fields.get(at).and_then(|hex| Digest::from_hex(hex));
-        let digest = digest.filter(|digest| digest.as_bytes().len() == algorithm.digest_len());
-        let size = std::str::from_utf8(fields[0])
-            .ok()
-            .and_then(|size| size.parse().ok());
-        let (Some(digest), Some(name), Some(size)) = (digest, fields.get(columns - 1), size) else {
-            return Err(at_line(what, number, "not a line of hashdeep"));
-        };
-        lines.push(path(what, number, name)?, &digest, Some(size));
+    let mut reader = hashdeep::Reader::new(input);
+    let refused = |error: &bc_manifest::Error| match error.io_error() {
+        Some(error) => Error::io(what.name, "read", error),
+        None => bad(what, error.to_string()),
+    };
+    let unknown = |line: u64| at_line(what, line, "no column of a known algorithm");
+    while let Some(record) = reader.read().map_err(|error| refused(&error))? {
+        let column = strongest(reader.columns(), what.algorithm);
+        let (at, _) = column.ok_or_else(|| unknown(record.line))?;
+        let digest = &record.digests[at].1;
+        lines.push(path(what, record.line, &record.path)?, digest, record.size);
     }
-    match column {
+    match strongest(reader.columns(), what.algorithm) {
         Some((_, algorithm)) if !lines.is_empty() => Ok((algorithm, lines)),
+        None if !reader.columns().is_empty() => Err(unknown(reader.line())),
         _ => Err(bad(what, "no digest lines")),
     }
+}
+
+/// Of these columns the one to take, and its algorithm.
+fn strongest(
+    columns: &[bc_manifest::Name],
+    wanted: Option<Algorithm>,
+) -> Option<(usize, Algorithm)> {
+    let known = |name: &str| columns.iter().position(|column| column == name);
+    ["sha256", "sha1", "md5"]
+        .into_iter()
+        .filter(|name| wanted.is_none_or(|wanted| wanted.name() == *name))
+        .find_map(|name| Some((known(name)?, name.parse().ok()?)))
 }

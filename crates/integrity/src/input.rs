@@ -279,7 +279,7 @@ impl ManifestFile {
         if !self.is_compressed() {
             return Ok(Input::Plain(Plain::new(bytes)));
         }
-        let unpacked = compress::open(FromStart { bytes, offset: 0 });
+        let unpacked = compress::decompress(FromStart { bytes, offset: 0 });
         unpacked
             .map(Input::Unpacked)
             .map_err(|error| self.unreadable(&error))

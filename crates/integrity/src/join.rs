@@ -27,6 +27,11 @@ pub(crate) trait Sides {
 
     /// Entries of both sides of which all is the same. `false`: they are to be shown one by one.
     fn same(&mut self, run: &Run) -> bool;
+
+    /// What the manifest is read without from here on: before its first entry is taken.
+    fn pass_over(&mut self, runs: &Arc<[Run]>) {
+        self.old().leave_out(Passing::over(runs));
+    }
 }
 
 /// Whether what is the same has to be shown.
@@ -57,7 +62,7 @@ pub(crate) fn join(
         )?,
         _ => Arc::default(),
     };
-    sides.old().leave_out(Passing::over(&runs));
+    sides.pass_over(&runs);
     let mut next = 0;
     let mut path = Vec::new();
     for run in &runs[..] {

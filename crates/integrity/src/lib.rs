@@ -2,7 +2,8 @@
 //! compare manifests, bring one up to date. Options in, results and events
 //! out; it never prints.
 //!
-//! - [`create()`] writes the manifest of a tree to any writer.
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
+//!   an earlier run was interrupted.
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
@@ -27,7 +28,8 @@
 //!   moves to be found (what is to be said of them waits in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
-//!   right, and nothing before a suspicious root proved to be the right one.
+//!   right and its lines sound and in order, and nothing before a suspicious root
+//!   proved to be the right one.
 //! - A digest once known is only replaced by another one that was computed
 //!   from content that visibly changed, unless damage is accepted explicitly.
 //!   What cannot be read keeps its entry.
@@ -58,6 +60,7 @@
 //!     cancel: &cancel,
 //!     shows_bytes: false,
 //!     progress: &progress,
+//!     observer: None,
 //! };
 //! let what = CreateOptions {
 //!     root: root.as_os_str(),
@@ -117,22 +120,24 @@ mod place;
 pub mod report;
 mod reread;
 mod runs;
+mod soundness;
 mod spill_buffer;
 mod summary;
 mod swaps;
 mod tree;
 mod unmounted;
+mod unread;
 mod update;
 mod value;
 mod verify;
 
-pub use create::{CreateOptions, Created, OnFailure, create};
+pub use create::{CreateOptions, Created, OnFailure, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::{ManifestFile, Trust};
-pub use options::{Job, Reading, RootCheck, TreeOptions, Work, XattrPolicy};
+pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
 pub use summary::{ComparisonSummary, Conclusion};

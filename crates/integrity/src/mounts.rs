@@ -1,28 +1,26 @@
 //! Where file systems and files are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use bc_fs::mount::{MountEntry, entries};
+use bc_fs::uuid_at;
 use bc_manifest::integrity::Mounted;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 /// One mount.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Mount {
-    id: u64,
-    /// Which part of the file system is mounted, as a path within it.
-    pub(crate) root: String,
-    /// Absolute, raw bytes.
-    pub(crate) point: Vec<u8>,
-    kind: Vec<u8>,
-    /// What is mounted: a device, `server:/export`, or a name of no meaning.
-    pub(crate) source: String,
-    /// Number of the subvolume, of Btrfs.
-    subvolid: Option<u64>,
+pub(crate) struct Mount(MountEntry);
+
+impl Deref for Mount {
+    type Target = MountEntry;
+
+    fn deref(&self) -> &MountEntry {
+        &self.0
+    }
 }
 
 /// All mounts that this process can see, in the order in which they were made.
@@ -32,14 +30,11 @@ pub(crate) struct Mounts(Vec<Mount>);
 impl Mounts {
     /// `None` without `/proc`.
     pub(crate) fn read() -> Option<Mounts> {
-        std::fs::read("/proc/self/mountinfo")
-            .ok()
-            .map(|text| Mounts::parse(&text))
+        entries().map(Mounts::of_entries)
     }
 
-    fn parse(text: &[u8]) -> Mounts {
-        let lines = text.split(|&byte| byte == b'\n');
-        Mounts(lines.filter_map(parse_line).collect())
+    fn of_entries(entries: Vec<MountEntry>) -> Mounts {
+        Mounts(entries.into_iter().map(Mount).collect())
     }
 
     /// The mount that `path`, which is absolute and without links, lies on.
@@ -88,6 +83,11 @@ impl Mounts {
 }
 
 impl Mount {
+    /// The number that the kernel gives this mount.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// What a walk found as `id`, where it told, at the place where this is mounted: is it what
     /// is mounted? Not if it was mounted after the walk had passed, or something lies over it.
     /// Gives its identity.
@@ -95,11 +95,6 @@ impl Mount {
         let (found, mount) = look(Path::new(OsStr::from_bytes(&self.point)))?;
         let seen = id.is_none_or(|id| id == found) && mount.is_none_or(|mount| mount == self.id);
         seen.then_some(found)
-    }
-
-    /// Its number, until it is unmounted.
-    pub(crate) const fn id(&self) -> u64 {
-        self.id
     }
 
     /// The UUID of what is mounted, which has this device number.
@@ -119,27 +114,6 @@ impl Mount {
     }
 }
 
-/// The UUID of the file system that `path`, a directory or a regular file with the device number
-/// `dev`, is on: from the kernel, or by the links that udev keeps.
-pub(crate) fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
-    if let Some(uuid) = File::open(path).ok().and_then(bc_fs::file_system_uuid) {
-        return Some(uuid);
-    }
-    // The device itself, or, on btrfs, that of the mount.
-    let of_source = source
-        .filter(|source| source.starts_with('/'))
-        .and_then(|source| std::fs::metadata(source).ok())
-        .filter(|meta| meta.file_type().is_block_device())
-        .map(|meta| meta.rdev());
-    let devices = [dev, of_source];
-    let links = std::fs::read_dir("/dev/disk/by-uuid").ok()?.flatten();
-    let found = links.into_iter().find(|link| {
-        let device = std::fs::metadata(link.path());
-        device.is_ok_and(|meta| devices.contains(&Some(meta.rdev())))
-    })?;
-    found.file_name().into_string().ok()
-}
-
 /// What is at `path`, and the number of the mount it is on where the kernel tells (Linux 5.8).
 fn look(path: &Path) -> Option<(Identity, Option<u64>)> {
     look_through(path, AtFlags::SYMLINK_NOFOLLOW)
@@ -153,64 +127,10 @@ fn look_through(path: &Path, links: AtFlags) -> Option<(Identity, Option<u64>)> 
     Some((FileStat::from(&stat).id, told.then_some(stat.stx_mnt_id)))
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &[u8]) -> Option<Mount> {
-    let mut fields = line.split(|&byte| byte == b' ');
-    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let root = text(unescaped(fields.nth(2)?));
-    let point = unescaped(fields.next()?);
-    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
-    let kind = fields.next()?.to_vec();
-    let source = unescaped(fields.next().unwrap_or_default());
-    let options = fields.next().unwrap_or_default();
-    Some(Mount {
-        id,
-        root,
-        point,
-        kind,
-        source: String::from_utf8_lossy(&source).into_owned(),
-        subvolid: subvolid(options),
-    })
-}
-
-/// Different bytes are different texts.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| bc_fs::escape(error.as_bytes()).to_string())
-}
-
-/// Of the options of a Btrfs, `rw,space_cache,subvolid=256,subvol=/home`.
-fn subvolid(options: &[u8]) -> Option<u64> {
-    let mut options = options.split(|&byte| byte == b',');
-    let id = options.find_map(|option| option.strip_prefix(b"subvolid="))?;
-    std::str::from_utf8(id).ok()?.parse().ok()
-}
-
-/// Space, tab, newline and backslash are written as three octal digits.
-fn unescaped(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        let octal = tail.get(..3).and_then(|digits| {
-            let text = std::str::from_utf8(digits).ok()?;
-            u8::from_str_radix(text, 8).ok()
-        });
-        match (first, octal) {
-            (b'\\', Some(byte)) => {
-                out.push(byte);
-                rest = &tail[3..];
-            }
-            _ => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bc_fs::mount::entries_of;
 
     const TEXT: &[u8] = b"\
 22 1 8:2 / / rw - ext4 /dev/sda2 rw
@@ -227,7 +147,7 @@ bad
 
     #[test]
     fn what_is_mounted_below() {
-        let mounts = Mounts::parse(TEXT);
+        let mounts = Mounts::of_entries(entries_of(TEXT));
         let found: Vec<(&[u8], &str)> = mounts
             .below(Path::new("/srv"))
             .map(|(path, mount)| (path, &mount.source[..]))
@@ -244,7 +164,7 @@ bad
 
     #[test]
     fn what_of_a_file_system_is_mounted() {
-        let mounts = Mounts::parse(TEXT);
+        let mounts = Mounts::of_entries(entries_of(TEXT));
         let recorded = |path: &str| {
             let mount = mounts.of(Path::new(path)).unwrap();
             let recorded = mount.recorded(None);
@@ -257,7 +177,7 @@ bad
 
     #[test]
     fn what_a_path_lies_on() {
-        let mounts = Mounts::parse(TEXT);
+        let mounts = Mounts::of_entries(entries_of(TEXT));
         let of = |path: &str| mounts.of(Path::new(path)).map(|mount| &mount.source[..]);
         assert_eq!(of("/srv/nfs/not/there"), Some("box:/export two"));
         assert_eq!(of("/srvx/not/there"), Some(""));

@@ -102,6 +102,7 @@ impl TreeOptions {
             leave_out: Vec::new(),
             spellings: bc_walk::Spellings::Once,
             repeats: bc_walk::Repeats::Skip,
+            skipped: bc_walk::SkippedDetail::Counts,
         })
     }
 
@@ -238,6 +239,17 @@ pub struct Work<'a> {
     pub shows_bytes: bool,
     /// Counts files and bytes as they are read.
     pub progress: &'a bc_hash::HashProgress,
+    /// Who wants to know what the walk found.
+    pub observer: Option<WalkObserver<'a>>,
+}
+
+/// Looks at a finished walk, before anything is read.
+#[derive(Clone, Copy)]
+pub struct WalkObserver<'a> {
+    /// What the walk keeps of what it leaves out.
+    pub skipped: bc_walk::SkippedDetail,
+    /// Called with what the walk found.
+    pub walked: &'a dyn Fn(&bc_walk::Listing),
 }
 
 #[cfg(test)]

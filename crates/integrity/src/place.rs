@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::uuid_at;
 use bc_manifest::integrity::Header;
 
-use crate::mounts::{Mounts, uuid_at};
+use crate::mounts::Mounts;
 use crate::tree::Tree;
 
 /// Who writes a manifest: for its header. What is `None` is not known.

@@ -14,10 +14,11 @@ use bc_manifest::time::is_beyond;
 use bc_pool::{Cancel, Cursor};
 use bc_walk::{DirId, EntryId, Identity};
 
+use crate::entry_ref::kind;
 use crate::error::Error;
 use crate::input::{Bytes, ManifestFile};
 use crate::passing::Run;
-use crate::tree::{Tree, kind};
+use crate::tree::Tree;
 
 /// In which pieces a manifest is looked at.
 #[derive(Clone, Copy, Debug)]

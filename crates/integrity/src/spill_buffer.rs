@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
 use crate::fields::Field;
 
 /// Bytes kept in memory.
@@ -239,7 +240,19 @@ fn pack(change: &Change, out: &mut Vec<u8>) {
         put_value(out, &difference.new);
     }
     put_optional(out, change.reason.as_deref().map(str::as_bytes));
+    put_failed(out, change.failed.as_ref());
     put(out, change.ctime.map_or(0, |ctime| 1 + ctime as u64));
+    put(out, u64::from(change.readable_now));
+}
+
+fn put_failed(out: &mut Vec<u8>, failed: Option<&FailedAt>) {
+    put_optional(out, failed.map(|failed| failed.path.as_slice()));
+    if let Some(FailedAt { failure, .. }) = failed {
+        put_bytes(out, failure.op.as_bytes());
+        // One more, as 0 says that there is no number; any number, since manifests are read, too.
+        put(out, failure.errno.map_or(0, |n| u64::from(n as u32) + 1));
+        put_bytes(out, failure.message.as_bytes());
+    }
 }
 
 /// Reads back what `pack` wrote; nothing else ever gets here.
@@ -275,6 +288,19 @@ impl<'a> Input<'a> {
 
     fn optional(&mut self) -> Option<Vec<u8>> {
         (self.number() == 1).then(|| self.bytes())
+    }
+
+    fn text(&mut self) -> String {
+        String::from_utf8(self.bytes()).unwrap_or_default()
+    }
+
+    fn failed(&mut self) -> Option<FailedAt> {
+        let path = self.optional()?;
+        let op = self.text();
+        let errno = self.number().checked_sub(1).map(|n| n as u32 as i32);
+        let message = self.text();
+        let failure = Failure { op, errno, message };
+        Some(FailedAt { path, failure })
     }
 
     fn value(&mut self) -> Value {
@@ -317,6 +343,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
     let reason = input
         .optional()
         .and_then(|bytes| String::from_utf8(bytes).ok());
+    let failed = input.failed();
     let ctime = match input.number() {
         0 => None,
         1 => Some(Ctime::Same),
@@ -324,6 +351,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
         3 => Some(Ctime::Unknown),
         _ => Some(Ctime::Mute),
     };
+    let readable_now = input.number() == 1;
     Change {
         class,
         path,
@@ -331,7 +359,9 @@ fn unpack(input: &mut Input<'_>) -> Change {
         kind,
         differences,
         reason,
+        failed,
         ctime,
+        readable_now,
     }
 }
 
@@ -354,6 +384,14 @@ mod tests {
         ]
     }
 
+    fn failed() -> impl Strategy<Value = FailedAt> {
+        let path = proptest::collection::vec(any::<u8>(), 0..40);
+        (path, ".{0,9}", any::<Option<i32>>(), ".{0,20}").prop_map(|(path, op, errno, message)| {
+            let failure = Failure { op, errno, message };
+            FailedAt { path, failure }
+        })
+    }
+
     fn change() -> impl Strategy<Value = Change> {
         let bytes = || proptest::collection::vec(any::<u8>(), 0..300);
         let difference = (proptest::sample::select(&Field::ALL[..]), value(), value())
@@ -365,6 +403,7 @@ mod tests {
             proptest::sample::select(&Kind::ALL[..]),
             proptest::collection::vec(difference, 0..5),
             proptest::option::of(".{0,20}"),
+            proptest::option::of(failed()),
             proptest::sample::select(
                 &[
                     None,
@@ -374,16 +413,21 @@ mod tests {
                     Some(Ctime::Mute),
                 ][..],
             ),
+            any::<bool>(),
         )
             .prop_map(
-                |(class, path, to, kind, differences, reason, ctime)| Change {
-                    class,
-                    path,
-                    to,
-                    kind,
-                    differences,
-                    reason,
-                    ctime,
+                |(class, path, to, kind, differences, reason, failed, ctime, readable_now)| {
+                    Change {
+                        class,
+                        path,
+                        to,
+                        kind,
+                        differences,
+                        reason,
+                        failed,
+                        ctime,
+                        readable_now,
+                    }
                 },
             )
     }

@@ -1,6 +1,6 @@
 //! Counts of a comparison, which add up on both sides.
 
-use crate::change::Class;
+use crate::change::{Change, Class};
 
 /// How a comparison ended.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -26,9 +26,9 @@ impl Conclusion {
 
 /// How many paths fell into each class.
 ///
-/// `old` is the sum of all classes without added and
-/// [`damaged_added`](Self::damaged_added); `new` the sum of all without
-/// removed and [`unseen`](Self::unseen). A move counts once on each side, and so
+/// `old` is the sum of all classes without added,
+/// [`damaged_added`](Self::damaged_added) and [`unrecorded`](Self::unrecorded);
+/// `new` the sum of all without removed and [`unseen`](Self::unseen). A move counts once on each side, and so
 /// does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -41,6 +41,9 @@ pub struct ComparisonSummary {
     /// Unreadable paths that the new side could not even look for, because a
     /// directory above them is unreadable.
     pub unseen: u64,
+    /// Unreadable paths of the new side that the old side could not even look for, because a
+    /// directory above them was unreadable.
+    pub unrecorded: u64,
     /// Added paths that could not be read: files without content, directories without a listing.
     pub added_unread: u64,
     /// Damaged paths that only the new side has: another file has the old name by now.
@@ -78,10 +81,25 @@ impl ComparisonSummary {
         summary
     }
 
+    /// A path that only one side has.
+    pub(crate) fn one_sided(&mut self, change: &Change) {
+        self.add(change.class);
+        self.added_unread += u64::from(change.class == Class::Added && change.reason.is_some());
+        self.unrecorded += u64::from(change.class == Class::Unreadable);
+        self.readable_now += u64::from(change.readable_now);
+    }
+
+    /// What was counted turned out to be something else.
+    fn take_back(&mut self, change: &Change) {
+        self.counts[change.class as usize] -= 1;
+        self.unrecorded -= u64::from(change.class == Class::Unreadable);
+        self.readable_now -= u64::from(change.readable_now);
+    }
+
     /// A removal and an addition turned out to be one file, moved, or moved and damaged.
-    pub(crate) fn moved(&mut self, class: Class) {
+    pub(crate) fn moved(&mut self, class: Class, added: &Change) {
         self.counts[Class::Removed as usize] -= 1;
-        self.counts[Class::Added as usize] -= 1;
+        self.take_back(added);
         self.add(class);
     }
 
@@ -92,9 +110,10 @@ impl ComparisonSummary {
     }
 
     /// What seemed to be something else is damaged: a file of which another had, or has, the name.
-    pub(crate) fn damaged(&mut self, class: Class) {
-        self.counts[class as usize] -= 1;
-        self.damaged_added += u64::from(class == Class::Added);
+    pub(crate) fn damaged(&mut self, change: &Change) {
+        self.take_back(change);
+        let is_new = matches!(change.class, Class::Added | Class::Unreadable);
+        self.damaged_added += u64::from(is_new);
         self.add(Class::Damaged);
     }
 
@@ -120,7 +139,7 @@ impl ComparisonSummary {
     /// and callers may assert it.
     pub fn reconciles(&self) -> bool {
         let all: u64 = self.counts.iter().sum();
-        all - self.count(Class::Added) - self.damaged_added == self.old
+        all - self.count(Class::Added) - self.damaged_added - self.unrecorded == self.old
             && all - self.count(Class::Removed) - self.unseen == self.new
     }
 

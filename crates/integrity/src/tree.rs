@@ -1,18 +1,22 @@
 //! The tree as it is now: the walk's listing seen as sorted entries with paths
 //! relative to the root, each with what the walk could not find out about it.
 
-use std::collections::BTreeMap;
+mod mount_points;
+mod unread;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use bc_manifest::Failure;
-use bc_manifest::integrity::{Kind, Mounted, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, FileStats, Identity, Listing, OwnFile, Symlinks};
+use bc_manifest::integrity::{Kind, ROOT, path_order};
+use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Symlinks};
 
-use crate::entry_ref::EntryRef;
+use self::mount_points::MountPoints;
+pub(crate) use self::unread::failure;
+use self::unread::{Unlisted, Unread};
+use crate::entry_ref::{EntryRef, kind};
 use crate::error::{Error, ErrorKind};
-use crate::mounts::{Mount, Mounts};
+use crate::mounts::Mounts;
 use crate::options::{TreeOptions, Work};
 
 /// What a symbolic link has to do with an entry, where links are followed.
@@ -37,32 +41,8 @@ pub(crate) struct Tree {
     symlinks: Symlinks,
     /// Files that were left out of the walk, of which nothing is said.
     left_out: Vec<OwnFile>,
-    /// Files that are mounted, and directories where a file system is: those below which there
-    /// is anything listed, since nothing else can be missed.
-    mounted: BTreeMap<EntryId, Found>,
-    /// Those below which there is nothing.
-    empty_mounts: BTreeMap<EntryId, Found>,
-    /// Entries whose directory could not be read, and why.
-    failures: BTreeMap<EntryId, Failure>,
-    /// Paths that the walk met and could not even stat.
-    unlisted: Vec<Unlisted>,
-    /// What may be a directory and could not be read, each with a closing
-    /// slash: everything below is unknown.
-    unread_dirs: Vec<(Vec<u8>, Failure)>,
-}
-
-/// What is mounted somewhere, and which file or directory that is, if it is known.
-struct Found {
-    mounted: Mounted,
-    identity: Option<Identity>,
-}
-
-/// A path of which nothing is known but that it is there.
-pub(crate) struct Unlisted {
-    pub(crate) path: Vec<u8>,
-    pub(crate) failure: Failure,
-    /// The entry it comes before.
-    before: u32,
+    mount_points: MountPoints,
+    unread: Unread,
 }
 
 /// One path of the tree, in path order.
@@ -84,89 +64,29 @@ impl Tree {
         let mut walk = options.to_walk()?;
         walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
+        walk.skipped = work.observer.map_or_else(Default::default, |o| o.skipped);
         let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
         if work.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
         if let (true, [error, ..]) = (listing.is_empty(), listing.errors()) {
-            let message = format!("{}: {}", error.op(), error.message());
-            return Err(Error::at(ErrorKind::Refused, error.path(), message));
+            return Err(Error::of_root(error));
+        }
+        if let Some(observer) = work.observer {
+            (observer.walked)(&listing);
         }
         let mut tree = Tree {
-            failures: BTreeMap::new(),
-            unlisted: Vec::new(),
-            unread_dirs: Vec::new(),
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: Mounts::read(),
             symlinks: options.symlinks,
             left_out: leave_out.to_vec(),
-            mounted: BTreeMap::new(),
-            empty_mounts: BTreeMap::new(),
+            mount_points: MountPoints::default(),
+            unread: Unread::default(),
         };
-        tree.place_errors(root.as_bytes());
-        tree.place_mounts();
+        tree.unread = tree.find_unread(root.as_bytes());
+        tree.mount_points = tree.find_mount_points();
         Ok(tree)
-    }
-
-    /// Finds the mount points of the listing. The mounts were asked for after the walk, so that
-    /// those that the walk itself brought about are among them.
-    fn place_mounts(&mut self) {
-        if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
-            let mut found = Vec::new();
-            for (path, mount) in mounts.below(real) {
-                let at = self.mounted_at(path, mount);
-                found.extend(at.map(|(id, mounted)| (id, path.to_vec(), mounted)));
-            }
-            self.place(found);
-        }
-        // Paths through links are not those that the kernel lists: there the number of the mount
-        // tells, or another device.
-        if self.symlinks == Symlinks::Follow {
-            self.place_links();
-        }
-        if self.symlinks == Symlinks::Follow || self.mounts.is_none() {
-            self.place_other_devices();
-        }
-    }
-
-    /// Takes down what is mounted at entries, given with their paths.
-    fn place(&mut self, all: Vec<(EntryId, Vec<u8>, Found)>) {
-        for (id, path, found) in all {
-            let kind = self.listing.kind(id);
-            let empty =
-                kind == bc_walk::FileKind::Dir && self.directory_with_entries(&path).is_none();
-            let place = match empty {
-                false => &mut self.mounted,
-                true => &mut self.empty_mounts,
-            };
-            place.insert(id, found);
-        }
-    }
-
-    /// Finds the links that lead to another mount than they lie on: what they lead to is missing
-    /// while that is not mounted, be it a directory or a file.
-    fn place_links(&mut self) {
-        let (Some(real), Some(mounts)) = (&self.real, &self.mounts) else {
-            return;
-        };
-        let mut found = Vec::new();
-        let mut known = BTreeMap::new();
-        for id in self.listing.ids().filter(|id| self.is_followed(*id)) {
-            let mut path = Vec::new();
-            self.listing.write_relative(id, &mut path);
-            let at = real.join(OsStr::from_bytes(&path));
-            let Some((identity, mount)) = mounts.led_to(&at) else {
-                continue;
-            };
-            let mounted = known
-                .entry(mount.id())
-                .or_insert_with(|| mount.recorded(mount.uuid(identity.dev)));
-            let identity = Some(identity);
-            let mounted = mounted.clone();
-            found.push((id, path, Found { mounted, identity }));
-        }
-        self.place(found);
     }
 
     /// Is the entry a file or a directory that a followed link below the root leads to?
@@ -189,57 +109,6 @@ impl Tree {
         }
     }
 
-    /// The entry that is `mount`, which the kernel lists at `path`.
-    fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, Found)> {
-        let id = self.find(path)?;
-        // Files were perhaps not looked at; what they are is compared when they are.
-        let identity = mount.is_seen_as(self.listing.identity(id))?;
-        let plain = matches!(
-            self.listing.kind(id),
-            bc_walk::FileKind::Dir | bc_walk::FileKind::File
-        );
-        let uuid = plain.then(|| mount.uuid(identity.dev));
-        let found = Found {
-            mounted: mount.recorded(uuid.flatten()),
-            identity: Some(identity),
-        };
-        Some((id, found))
-    }
-
-    fn place_other_devices(&mut self) {
-        let mut path = Vec::new();
-        for id in self.listing.ids() {
-            let Some(found) = self.listing.identity(id) else {
-                continue;
-            };
-            if self.listing.kind(id) != bc_walk::FileKind::Dir {
-                continue;
-            }
-            let above = self.listing.dir_identity(self.listing.dir(id));
-            if above.is_none_or(|above| above.dev == found.dev) {
-                continue;
-            }
-            path.clear();
-            self.listing.write_relative(id, &mut path);
-            if self.directory_with_entries(&path).is_some() {
-                let unknown = || Found {
-                    mounted: Mounted::default(),
-                    identity: None,
-                };
-                self.mounted.entry(id).or_insert_with(unknown);
-            }
-        }
-    }
-
-    /// The entry of a path, if it is a directory and anything below it is listed.
-    fn directory_with_entries(&self, path: &[u8]) -> Option<EntryId> {
-        let id = self.find(path)?;
-        let below = [path, b"/"].concat();
-        let lists = self.listing.kind(id) == bc_walk::FileKind::Dir
-            && self.first_from(&below).1.starts_with(&below);
-        lists.then_some(id)
-    }
-
     /// The entry of a path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<EntryId> {
         let (id, found) = self.first_from(path);
@@ -255,12 +124,16 @@ impl Tree {
     /// Entries of which more is known than what `stat` says, and those beside which something is of
     /// which less is: the root, mount points, what could not be read. In order.
     pub(crate) fn apart(&self) -> Vec<u32> {
-        let mounts = self.mounted.keys().chain(self.empty_mounts.keys());
-        let known = mounts.chain(self.failures.keys()).map(|id| id.0);
+        let mounts = self.mount_points.ids();
+        let known = mounts.chain(self.unread.failures.keys()).map(|id| id.0);
         let root = self.root().map(|_| 0);
         // What lies behind the last one comes with it.
         let last = (self.listing.len() as u32).saturating_sub(1);
-        let unlisted = self.unlisted.iter().map(|entry| entry.before.min(last));
+        let unlisted = self
+            .unread
+            .unlisted
+            .iter()
+            .map(|entry| entry.before.min(last));
         let mut all: Vec<u32> = known.chain(root).chain(unlisted).collect();
         all.sort_unstable();
         all.dedup();
@@ -283,72 +156,14 @@ impl Tree {
         (EntryId(id), at)
     }
 
-    /// What is mounted on an entry.
-    pub(crate) fn mount(&self, id: EntryId) -> Option<&Mounted> {
-        self.mounted.get(&id).map(|found| &found.mounted)
-    }
-
-    /// The same of an entry that was found to be `now` when it was looked at last.
-    pub(crate) fn mount_of(&self, id: EntryId, now: &EntryRef<'_>) -> Option<&Mounted> {
-        let found = self.mounted.get(&id)?;
-        let now = now.device.zip(now.ino);
-        let same = found
-            .identity
-            .is_none_or(|then| now.is_none_or(|now| now == (then.dev, then.ino)));
-        same.then_some(&found.mounted)
-    }
-
-    /// What is mounted on a file or a directory, be it empty.
-    pub(crate) fn any_mount(&self, id: EntryId) -> Option<&Mounted> {
-        let empty = || self.empty_mounts.get(&id).map(|found| &found.mounted);
-        self.mount(id).or_else(empty)
-    }
-
-    fn place_errors(&mut self, root: &[u8]) {
-        let mut path = Vec::new();
-        for error in self.listing.errors() {
-            let relative = relative(error.path(), root);
-            let at = partition_point(self.listing.len(), |id| {
-                path.clear();
-                self.listing.write_relative(id, &mut path);
-                path_order(&path, relative).is_lt()
-            });
-            path.clear();
-            if (at as usize) < self.listing.len() {
-                self.listing.write_relative(EntryId(at), &mut path);
-            }
-            let failure = failure(error);
-            let mut below = relative.to_vec();
-            below.push(b'/');
-            self.unread_dirs.push((below, failure.clone()));
-            if path == relative {
-                self.failures.entry(EntryId(at)).or_insert(failure);
-            } else if self
-                .unlisted
-                .last()
-                .is_none_or(|last| last.path != relative)
-            {
-                self.unlisted.push(Unlisted {
-                    path: relative.to_vec(),
-                    failure,
-                    before: at,
-                });
-            }
-        }
-        self.unlisted.sort_by(|a, b| path_order(&a.path, &b.path));
-        self.unlisted.dedup_by(|a, b| a.path == b.path);
-        self.unread_dirs.sort_by(|a, b| a.0.cmp(&b.0));
-    }
-
     /// The paths of a range of entries, unlisted ones before each included; those
     /// behind the last entry of all come with the range that ends there.
     pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
-        let from = self
-            .unlisted
-            .partition_point(|unlisted| unlisted.before < range.start);
+        let all = &self.unread.unlisted;
+        let from = all.partition_point(|unlisted| unlisted.before < range.start);
         let end = range.end;
         let is_last = end as usize == self.listing.len();
-        let mut unlisted = self.unlisted[from..].iter().peekable();
+        let mut unlisted = all[from..].iter().peekable();
         let mut ids = range.peekable();
         std::iter::from_fn(move || {
             let next = ids.peek().copied();
@@ -378,8 +193,8 @@ impl Tree {
             },
         };
         let mut view = EntryRef {
-            error: self.failures.get(&id),
-            ..stat_view(stat)
+            error: self.unread.failures.get(&id),
+            ..EntryRef::from(stat)
         };
         if view.kind == Kind::Dir && self.listing.name(id).to_bytes() == ROOT {
             view.dev = Some(stat.id.dev);
@@ -396,14 +211,6 @@ impl Tree {
         let is_own = |path: &Path| self.left_out.iter().any(|own| own.is_at(path));
         let real = self.real.as_ref();
         real.is_some_and(|real| is_own(&real.join(OsStr::from_bytes(path))))
-    }
-
-    /// Why nothing can be said about a path that is not in the listing: the
-    /// directory above it that could not be read.
-    pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
-        let above = |(below, _): &&(Vec<u8>, Failure)| below == b"./" || path.starts_with(below);
-        let (below, failure) = self.unread_dirs.iter().find(above)?;
-        Some((failure, &below[..below.len() - 1]))
     }
 
     /// The root's own stat, if the root is a directory.
@@ -433,58 +240,7 @@ impl Tree {
     /// Is there nothing but the root itself?
     pub(crate) fn is_empty(&self) -> bool {
         let entries = self.listing.len() - usize::from(self.root().is_some());
-        entries == 0 && self.unlisted.is_empty() && self.failures.is_empty()
-    }
-}
-
-/// The view of what `stat` says.
-pub(crate) fn stat_view(stat: &FileStat) -> EntryRef<'static> {
-    let kind = kind(stat.kind());
-    EntryRef {
-        size: Some(stat.stamp.size),
-        mode: Some(stat.mode),
-        uid: Some(stat.uid),
-        gid: Some(stat.gid),
-        mtime_ns: Some(stat.stamp.mtime_ns),
-        ctime_ns: Some(stat.stamp.ctime_ns),
-        ino: Some(stat.id.ino),
-        nlink: Some(stat.nlink),
-        device: Some(stat.id.dev),
-        rdev: matches!(kind, Kind::Block | Kind::Char).then_some(stat.rdev),
-        ..EntryRef::new(kind)
-    }
-}
-
-/// The walk's kind as the manifest's.
-pub(crate) const fn kind(kind: bc_walk::FileKind) -> Kind {
-    match kind {
-        bc_walk::FileKind::File => Kind::File,
-        bc_walk::FileKind::Dir => Kind::Dir,
-        bc_walk::FileKind::Symlink => Kind::Symlink,
-        bc_walk::FileKind::Fifo => Kind::Fifo,
-        bc_walk::FileKind::Socket => Kind::Socket,
-        bc_walk::FileKind::Block => Kind::Block,
-        bc_walk::FileKind::Char => Kind::Char,
-    }
-}
-
-/// An error as a manifest keeps it.
-pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
-    Failure {
-        op: error.op().to_string(),
-        errno: error.errno(),
-        message: error.message(),
-    }
-}
-
-/// A printed path below the printed root.
-fn relative<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
-    match path.strip_prefix(root) {
-        Some(rest) => match rest.strip_prefix(b"/").unwrap_or(rest) {
-            b"" => ROOT,
-            rest => rest,
-        },
-        None => path,
+        entries == 0 && self.unread.is_empty()
     }
 }
 

@@ -38,6 +38,7 @@ use crate::reread::{Reread, choose};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
+use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
 use merge::Merge;
@@ -215,7 +216,7 @@ pub fn update(
 /// What was read again before a time limit was over, in order of entries.
 #[derive(Default)]
 struct Scrubbed {
-    results: Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>,
+    results: Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>,
     totals: Totals,
 }
 
@@ -301,6 +302,7 @@ impl Updater<'_> {
             devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
+            unread: UnreadDirs::default(),
         };
         let mut old = self.manifest.again(what.trust)?;
         let mut loader = EntryLoader::new(
@@ -351,7 +353,7 @@ impl Updater<'_> {
 }
 
 /// A worker's results.
-struct Collect(Vec<(EntryId, Result<bc_manifest::Digest, bc_walk::Error>)>);
+struct Collect(Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>);
 
 impl bc_hash::DigestSink for Collect {
     fn file(
@@ -361,15 +363,10 @@ impl bc_hash::DigestSink for Collect {
     ) {
         let result = match result {
             // One algorithm was asked for.
-            Ok((_, digests)) => {
-                match digests
-                    .first()
-                    .and_then(|d| bc_manifest::Digest::new(d.as_bytes()))
-                {
-                    Some(digest) => Ok(digest),
-                    None => return,
-                }
-            }
+            Ok((_, digests)) => match digests.first() {
+                Some(digest) => Ok(*digest),
+                None => return,
+            },
             Err(error) => Err(error),
         };
         self.0.push((entry, result));

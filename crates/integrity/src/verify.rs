@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
@@ -17,14 +18,15 @@ use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
-use crate::judge::describe;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::options::{RootCheck, TreeOptions, Work};
-use crate::passing::Run;
+use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
+use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::{self, Lost, Unmounted};
+use crate::unread::UnreadDirs;
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +93,10 @@ pub fn verify(
     let tree = tree?;
     refuse_root(&tree, what.manifest, what.root, what.root_check)?;
 
-    let mut comparison = Comparison::new(what.rules, what.detail, sink);
+    let soundness = Soundness::of(what.manifest, what.trust);
+    let manifests = [&soundness];
+    let mut told = told_of_sound(&manifests, sink);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told);
     let is_elsewhere = is_elsewhere(&tree, &header);
     let suspicious = why_suspicious(&tree, &header, is_elsewhere)
         .filter(|_| what.root_check == RootCheck::Careful);
@@ -101,8 +106,10 @@ pub fn verify(
     let mut merge = Merge {
         tree: &tree,
         old,
+        soundness: &soundness,
         comparison,
         root_dev: header.root_dev,
+        unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
         hints: Hints::new(&tree, is_elsewhere),
     };
@@ -231,8 +238,11 @@ pub(crate) fn report_failed(error: &std::io::Error) -> Error {
 struct Merge<'a, 's> {
     tree: &'a Tree,
     old: ManifestStream,
+    soundness: &'a Soundness<'a>,
     comparison: Comparison<'s>,
     root_dev: Option<u64>,
+    /// Directories that could not be read when they were recorded.
+    unread: UnreadDirs,
     unmounted: Unmounted,
     hints: Hints<'a>,
 }
@@ -244,6 +254,7 @@ impl Sides for Merge<'_, '_> {
 
     fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(path)? {
+            self.unread.see(entry);
             gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
@@ -257,10 +268,16 @@ impl Sides for Merge<'_, '_> {
         !self.unmounted.any() && self.comparison.same(run.entries(), run.files)
     }
 
+    fn pass_over(&mut self, runs: &Arc<[Run]>) {
+        self.soundness.know(runs);
+        self.old.leave_out(Passing::over(runs));
+    }
+
     fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error> {
         let entry = loop {
             match self.old.take_up_to(new.path)? {
                 Some((Position::Before, entry)) => {
+                    self.unread.see(entry);
                     gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
                     if self.comparison.flow() == Flow::Stop {
                         return Ok(Flow::Stop);
@@ -272,6 +289,7 @@ impl Sides for Merge<'_, '_> {
         };
         let reported = match entry {
             Some(entry) => {
+                self.unread.see(entry);
                 let mut old = EntryRef::from(entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
@@ -287,7 +305,8 @@ impl Sides for Merge<'_, '_> {
             }
             None => {
                 let site = self.hints.at(new.id, new.view.device);
-                self.comparison.added(new.path, &new.view, site)
+                let above = self.unread.above(new.path);
+                self.comparison.added(new.path, &new.view, above, site)
             }
         };
         reported.map_err(|error| report_failed(&error))?;
@@ -317,11 +336,7 @@ fn gone(
 ) -> Result<(), Error> {
     let view = EntryRef::from(entry);
     let reported = match tree.why_unseen(&entry.path) {
-        Some((failure, above)) => {
-            let above = bc_fs::escape(above);
-            let reason = format!("in {above}: {}", describe(failure));
-            comparison.unseen(&entry.path, &view, &reason)
-        }
+        Some(why) => comparison.unseen(&entry.path, &view, why),
         None => match unmounted.see(entry, None) {
             Lost::No if tree.is_left_out(&entry.path) => {
                 comparison.left_out(&entry.path, entry.kind)

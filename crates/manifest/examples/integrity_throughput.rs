@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .map_or(Ok(1_000_000), |text| text.parse())?;
     let mut entry = Entry::new(Vec::new(), Kind::File);
-    entry.digest = Digest::new(&[0x5a; 32]);
+    entry.digest = Digest::from_slice(&[0x5a; 32]);
     let started = Instant::now();
     let header = Header::new("sha256", "0.1.0");
     let mut writer = Writer::new(Vec::new(), &header)?;

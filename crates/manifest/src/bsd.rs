@@ -1,8 +1,9 @@
 //! Tagged lines, `SHA256 (path) = digest`: as the BSDs, `sha256sum --tag`, `b3sum --tag` and
 //! xxhsum write them, and `openssl dgst` without the first blank, `SHA2-256(path)= digest`.
 
+use bc_digest::{Digest, push_hex};
+
 use crate::algorithm::{self, Order};
-use crate::digest::{Digest, push_hex};
 use crate::gnu::{self, Parsed, TrimBlank};
 use crate::record::End;
 

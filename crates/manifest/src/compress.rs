@@ -58,7 +58,7 @@ pub fn is_compressed(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// If reading fails or the decompressor cannot be set up.
-pub fn open<'a, R: Read + Send + 'a>(input: R) -> io::Result<Box<dyn BufRead + Send + 'a>> {
+pub fn decompress<'a, R: Read + Send + 'a>(input: R) -> io::Result<Box<dyn BufRead + Send + 'a>> {
     // Read in whole buffers from the very beginning: the kernel copies pages to where it starts
     // them more than twice as fast as to four bytes beside.
     let mut whole = BufReader::with_capacity(BUFFER, input);
@@ -110,7 +110,7 @@ mod tests {
 
     fn all(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        open(bytes)?.read_to_end(&mut out)?;
+        decompress(bytes)?.read_to_end(&mut out)?;
         Ok(out)
     }
 
@@ -161,7 +161,7 @@ mod tests {
             offset: 0,
             offsets: &offsets,
         };
-        let (mut out, mut opened) = (Vec::new(), open(input).unwrap());
+        let (mut out, mut opened) = (Vec::new(), decompress(input).unwrap());
         loop {
             let len = match opened.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

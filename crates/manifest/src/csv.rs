@@ -4,9 +4,10 @@
 //! takes a bare newline. `error` is `op: message`. A path that is not UTF-8 is lossy in
 //! `path` and complete in `path_b64` as base64, which is empty for all others.
 
+use bc_digest::{Digest, push_hex};
+
 use crate::algorithm::{Name, digest_len, intern};
 use crate::base64;
-use crate::digest::{Digest, push_hex};
 use crate::json::push_u64;
 use crate::record::{Failure, Record};
 

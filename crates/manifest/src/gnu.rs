@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
+use bc_digest::{Digest, push_hex};
+
 use crate::algorithm::Name;
-use crate::digest::{Digest, push_hex};
 use crate::record::End;
 
 /// Appends one line exactly as `sha256sum` prints it.

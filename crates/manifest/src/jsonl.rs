@@ -4,12 +4,12 @@
 
 use std::fmt;
 
+use bc_digest::{Digest, push_hex};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Name, digest_len, intern};
 use crate::base64;
-use crate::digest::{Digest, push_hex};
 use crate::json::{Text, push_bytes, push_field, push_i64, push_key, push_str};
 use crate::record::{Failure, Item, Record};
 

@@ -30,9 +30,10 @@ pub mod bsd;
 #[cfg(feature = "zstd")]
 pub mod compress;
 pub mod csv;
-mod digest;
 mod error;
+mod error_record;
 pub mod gnu;
+pub mod hashdeep;
 pub mod integrity;
 mod json;
 pub mod jsonl;
@@ -44,8 +45,9 @@ pub mod sum;
 pub mod time;
 
 pub use algorithm::Name;
-pub use digest::{Digest, MAX_LEN};
+pub use bc_digest::Digest;
 pub use error::{Error, ErrorKind};
+pub use error_record::ErrorRecord;
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.

@@ -1,10 +1,10 @@
 //! What a line of a checksum manifest says, whatever its format.
 
+use bc_digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::algorithm::Name;
-use crate::digest::Digest;
 
 /// Why a file has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

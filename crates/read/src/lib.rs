@@ -116,7 +116,7 @@ pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;
 pub use residency::Residency;
-pub use steady::{is_fresh, read_fresh};
+pub use steady::{at_rest_before, is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust,

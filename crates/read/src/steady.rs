@@ -46,7 +46,7 @@ impl Clock {
     /// To be called now and then, because clocks are also set back.
     pub(crate) fn read(&mut self) -> i64 {
         let now = now_ns();
-        self.rest_ns = now.saturating_sub(FRESH_NS + COARSE_NS);
+        self.rest_ns = at_rest_before(now);
         now
     }
 
@@ -137,6 +137,12 @@ impl<T: PartialEq> Readings<T> {
 /// may still be going on: its content is to be read by [`read_fresh`].
 pub fn is_fresh(stamp: &Stamp) -> bool {
     is_fresh_at(stamp, now_ns())
+}
+
+/// A file whose times are all older than this was no longer written to at `now_ns` (both in
+/// nanoseconds since 1970), and whatever is written to it from then on gives it another time.
+pub fn at_rest_before(now_ns: i64) -> i64 {
+    now_ns.saturating_sub(FRESH_NS + COARSE_NS)
 }
 
 /// Reads one state of an open file that [`is_fresh`], with `read`: under a read lease, or, where

@@ -150,6 +150,23 @@ impl Columns {
         arrange(&mut self.class, order, scratch);
     }
 
+    /// Whether nothing is known of any entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.class.is_empty()
+    }
+
+    /// Adds all rows of another, whose classes are counted on from `classes`.
+    pub(crate) fn append(&mut self, other: Columns, classes: usize) {
+        self.size.extend(other.size);
+        self.mtime_ns.extend(other.mtime_ns);
+        self.ctime_ns.extend(other.ctime_ns);
+        self.class
+            .extend(other.class.into_iter().map(|class| match class {
+                UNKNOWN => UNKNOWN,
+                class => class + classes as u32,
+            }));
+    }
+
     pub(crate) fn size(&self, index: usize, classes: &[Class]) -> Option<u64> {
         Some(self.size_in(index, self.class(index, classes)?))
     }

@@ -20,7 +20,10 @@ use crate::tree::{Context, Task};
 use crate::worker_output::{
     Found, Item, NO_CHILD, Pending, RawDir as Record, Role, WorkerOutput, sort,
 };
-use crate::{Entries, Error, ErrorKind, FileKind, FileStat, Gap, IgnoreFiles, Metadata, Symlinks};
+use crate::{
+    Entries, Error, ErrorKind, FileKind, FileStat, Gap, IgnoreFiles, Metadata, SkipReason,
+    SkippedDetail, SkippedPath, Symlinks,
+};
 
 /// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
 /// a small tree pays for a page.
@@ -147,7 +150,7 @@ impl<'w> Worker<'w> {
         }
         let way = || walk_root.way_to(&[&task.path]);
         if context.walk_root_places.get(stat.id, way).is_some() {
-            self.output.skipped.repeated += 1;
+            self.skips(task, None, Some(SkipReason::Repeated));
             return Ok(None);
         }
         self.ancestors.push(&task.path, &fd);
@@ -244,7 +247,7 @@ impl<'w> Worker<'w> {
         if options.entries == Entries::All && task.fd.is_none() && walk_root.path.is_empty() {
             self.list_root(stat);
         }
-        if !self.output.skipped.count(options.filter_depth(task.depth)) {
+        if !self.skips(task, None, options.filter_depth(task.depth)) {
             self.read_entries(task, &reading);
         }
         let gap = Gap {
@@ -434,6 +437,26 @@ impl<'w> Worker<'w> {
 
     /// Records a failure of the directory, or of one name in it.
     fn fail(&mut self, task: &Task, name: Option<&[u8]>, op: &'static str, kind: ErrorKind) {
+        let path = self.printed(task, name);
+        self.output.errors.push(Error::of_kind(path, op, kind));
+    }
+
+    /// Counts that the directory, or one name in it, is left out, if there is a reason; returns
+    /// whether there is.
+    #[inline]
+    fn skips(&mut self, task: &Task, name: Option<&[u8]>, reason: Option<SkipReason>) -> bool {
+        let skips = self.output.skipped.count(reason);
+        if let Some(reason) = reason
+            && self.context.options.skipped == SkippedDetail::Paths
+        {
+            let path = self.printed(task, name);
+            self.output.skipped_paths.push(SkippedPath { path, reason });
+        }
+        skips
+    }
+
+    /// The directory, or one name in it, as a listing has it.
+    fn printed(&self, task: &Task, name: Option<&[u8]>) -> Vec<u8> {
         let walk_root = &self.context.walk_roots[task.walk_root as usize];
         let prefix = &self.context.prefixes[walk_root.prefix as usize];
         let mut path = prefix.printed.clone();
@@ -448,7 +471,7 @@ impl<'w> Worker<'w> {
             None if path.len() == prefix.printed.len() => path.clone_from(&prefix.path),
             None => path.truncate(path.len() - 1),
         }
-        self.output.errors.push(Error::of_kind(path, op, kind));
+        path
     }
 }
 

@@ -38,6 +38,47 @@ pub struct Skipped {
     pub too_deep: u64,
 }
 
+/// Why something was left out: each has its counter in [`Skipped`].
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// See [`Skipped::hidden`].
+    Hidden,
+    /// See [`Skipped::excluded`].
+    Excluded,
+    /// See [`Skipped::not_included`].
+    NotIncluded,
+    /// See [`Skipped::too_small`].
+    TooSmall,
+    /// See [`Skipped::too_large`].
+    TooLarge,
+    /// See [`Skipped::symlinks`].
+    Symlink,
+    /// See [`Skipped::special`].
+    Special,
+    /// See [`Skipped::other_file_system`].
+    OtherFileSystem,
+    /// See [`Skipped::pseudo_file_system`].
+    PseudoFileSystem,
+    /// See [`Skipped::ignored`].
+    Ignored,
+    /// See [`Skipped::repeated`].
+    Repeated,
+    /// See [`Skipped::left_out`].
+    LeftOut,
+    /// See [`Skipped::too_deep`].
+    TooDeep,
+}
+
+/// One path that was left out.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct SkippedPath {
+    /// The path as it would have been listed.
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: SkipReason,
+}
+
 /// What is missing in the listing of one directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Gap {
@@ -48,15 +89,12 @@ pub struct Gap {
     pub failed: bool,
 }
 
-/// Why something is left out: the counter of the reason.
-pub(crate) type Reason = fn(&mut Skipped) -> &mut u64;
-
 impl Skipped {
     /// Counts what is left out, if there is a reason; returns whether there is.
     #[inline]
-    pub(crate) fn count(&mut self, reason: Option<Reason>) -> bool {
-        if let Some(counter) = reason {
-            *counter(self) += 1;
+    pub(crate) fn count(&mut self, reason: Option<SkipReason>) -> bool {
+        if let Some(reason) = reason {
+            *self.counter(reason) += 1;
         }
         reason.is_some()
     }
@@ -71,6 +109,24 @@ impl Skipped {
             + self.ignored
             + self.left_out
             + self.too_deep
+    }
+
+    pub(crate) fn counter(&mut self, reason: SkipReason) -> &mut u64 {
+        match reason {
+            SkipReason::Hidden => &mut self.hidden,
+            SkipReason::Excluded => &mut self.excluded,
+            SkipReason::NotIncluded => &mut self.not_included,
+            SkipReason::TooSmall => &mut self.too_small,
+            SkipReason::TooLarge => &mut self.too_large,
+            SkipReason::Symlink => &mut self.symlinks,
+            SkipReason::Special => &mut self.special,
+            SkipReason::OtherFileSystem => &mut self.other_file_system,
+            SkipReason::PseudoFileSystem => &mut self.pseudo_file_system,
+            SkipReason::Ignored => &mut self.ignored,
+            SkipReason::Repeated => &mut self.repeated,
+            SkipReason::LeftOut => &mut self.left_out,
+            SkipReason::TooDeep => &mut self.too_deep,
+        }
     }
 
     pub(crate) fn add(&mut self, other: &Skipped) {
@@ -95,9 +151,9 @@ impl Skipped {
 impl WalkOptions {
     /// By an entry's name.
     #[inline]
-    pub(crate) fn filter_name(&self, name: &[u8]) -> Option<Reason> {
+    pub(crate) fn filter_name(&self, name: &[u8]) -> Option<SkipReason> {
         let is_hidden = self.hidden == Hidden::Skip && name.starts_with(b".");
-        is_hidden.then_some(|skipped| &mut skipped.hidden)
+        is_hidden.then_some(SkipReason::Hidden)
     }
 
     /// Whether a path has to be made for [`filter_path`](Self::filter_path).
@@ -112,33 +168,33 @@ impl WalkOptions {
         path: &[u8],
         kind: FileKind,
         ignores: Option<&Ignores>,
-    ) -> Option<Reason> {
+    ) -> Option<SkipReason> {
         let is_excluded = match kind {
             FileKind::Dir => self.exclude.matches_directory(path),
             _ => self.exclude.matches_file(path),
         };
         if is_excluded {
-            return Some(|skipped| &mut skipped.excluded);
+            return Some(SkipReason::Excluded);
         }
         if ignores.is_some_and(|ignores| ignores.ignores(path, kind)) {
-            return Some(|skipped| &mut skipped.ignored);
+            return Some(SkipReason::Ignored);
         }
         let has_to_match = kind == FileKind::File && !self.include.is_empty();
         if has_to_match && !self.include.matches_file(path) {
-            return Some(|skipped| &mut skipped.not_included);
+            return Some(SkipReason::NotIncluded);
         }
         None
     }
 
     /// By kind.
     #[inline]
-    pub(crate) fn filter_kind(&self, kind: FileKind) -> Option<Reason> {
+    pub(crate) fn filter_kind(&self, kind: FileKind) -> Option<SkipReason> {
         match kind {
             _ if self.entries == Entries::All => None,
             FileKind::File | FileKind::Dir => None,
-            FileKind::Symlink => Some(|skipped| &mut skipped.symlinks),
+            FileKind::Symlink => Some(SkipReason::Symlink),
             FileKind::Fifo | FileKind::Socket | FileKind::Block | FileKind::Char => {
-                Some(|skipped| &mut skipped.special)
+                Some(SkipReason::Special)
             }
         }
     }
@@ -158,32 +214,32 @@ impl WalkOptions {
         id: Identity,
         way: impl Fn() -> Option<Vec<u8>>,
         state: impl Fn() -> Option<BasicStat>,
-    ) -> Option<Reason> {
+    ) -> Option<SkipReason> {
         let is_own = |own: &OwnFile| own.is(id, &way, &state);
         let is_left_out = self.leave_out.iter().any(is_own);
-        is_left_out.then_some(|skipped| &mut skipped.left_out)
+        is_left_out.then_some(SkipReason::LeftOut)
     }
 
     /// By a file's size in bytes.
-    pub(crate) fn filter_size(&self, size: u64) -> Option<Reason> {
+    pub(crate) fn filter_size(&self, size: u64) -> Option<SkipReason> {
         if size < self.min_size {
-            return Some(|skipped| &mut skipped.too_small);
+            return Some(SkipReason::TooSmall);
         }
         let is_too_large = self.max_size.is_some_and(|most| size > most);
-        is_too_large.then_some(|skipped| &mut skipped.too_large)
+        is_too_large.then_some(SkipReason::TooLarge)
     }
 
     /// By how many levels below its root a directory is that would be read.
-    pub(crate) fn filter_depth(&self, depth: u32) -> Option<Reason> {
+    pub(crate) fn filter_depth(&self, depth: u32) -> Option<SkipReason> {
         let is_too_deep = self.max_depth.is_some_and(|most| depth >= most);
-        is_too_deep.then_some(|skipped| &mut skipped.too_deep)
+        is_too_deep.then_some(SkipReason::TooDeep)
     }
 
     /// By the path of a directory, where everything in it is left out. Empty without
     /// [patterns](Self::has_patterns).
-    pub(crate) fn filter_contents(&self, path: &[u8]) -> Option<Reason> {
+    pub(crate) fn filter_contents(&self, path: &[u8]) -> Option<SkipReason> {
         let are_excluded = !self.exclude.is_empty() && self.exclude.matches_contents(path);
-        are_excluded.then_some(|skipped| &mut skipped.excluded)
+        are_excluded.then_some(SkipReason::Excluded)
     }
 
     /// By the file system of a directory, whose device is `dev`, below a root on `root_dev`.
@@ -192,15 +248,13 @@ impl WalkOptions {
         dev: u64,
         root_dev: Option<u64>,
         traits: &Traits,
-    ) -> Option<Reason> {
+    ) -> Option<SkipReason> {
         if Some(dev) == root_dev {
             return None;
         }
         if self.file_systems == FileSystems::One {
-            return Some(|skipped| &mut skipped.other_file_system);
+            return Some(SkipReason::OtherFileSystem);
         }
-        traits
-            .pseudo
-            .then_some(|skipped| &mut skipped.pseudo_file_system)
+        traits.pseudo.then_some(SkipReason::PseudoFileSystem)
     }
 }

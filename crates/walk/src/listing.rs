@@ -9,7 +9,9 @@ use rustix::io::Errno;
 
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
-use crate::{BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, Symlinks};
+use crate::{
+    BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, SkippedPath, Symlinks,
+};
 
 /// A directory of a [`Listing`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -41,6 +43,7 @@ pub struct Listing {
     pub(crate) named_bytes: Option<u64>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    pub(crate) skipped_paths: Vec<SkippedPath>,
     /// In order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
@@ -374,6 +377,12 @@ impl Listing {
     /// What was left out.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
+    }
+
+    /// Each path that was left out, in path order; empty without
+    /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
+    pub fn skipped_paths(&self) -> &[SkippedPath] {
+        &self.skipped_paths
     }
 
     /// Number of directories that were read.

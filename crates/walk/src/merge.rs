@@ -12,7 +12,7 @@ use crate::listing::{
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Gap, Metadata, Skipped, Symlinks};
+use crate::{Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -28,6 +28,7 @@ pub(crate) struct Parts {
     pub(crate) outputs: Vec<WorkerOutput>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
 /// Where a directory is: output and index in it.
@@ -77,6 +78,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut outputs,
         mut errors,
         mut skipped,
+        mut skipped_paths,
         shared,
         ..
     } = parts;
@@ -92,6 +94,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
     for output in &mut outputs {
         skipped.add(&output.skipped);
+        skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
     let gaps: HashMap<u32, Gap> = outputs
@@ -158,6 +161,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         arenas.push(names);
         columns.push(output.columns);
     }
+    skipped_paths.sort();
     errors.sort_by(|a, b| a.path().cmp(b.path()).then(a.op().cmp(b.op())));
     let mut listing = Listing {
         entries,
@@ -174,6 +178,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         named_bytes,
         errors,
         skipped,
+        skipped_paths,
         gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,

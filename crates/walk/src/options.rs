@@ -99,6 +99,16 @@ pub enum Repeats {
     List,
 }
 
+/// What is kept of what is left out.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SkippedDetail {
+    /// How many there are of each reason.
+    #[default]
+    Counts,
+    /// The path of each, too: [`Listing::skipped_paths`](crate::Listing::skipped_paths).
+    Paths,
+}
+
 /// What to list. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
@@ -143,4 +153,6 @@ pub struct WalkOptions {
     pub spellings: Spellings,
     /// What is met again below another root.
     pub repeats: Repeats,
+    /// What is kept of what is left out.
+    pub skipped: SkippedDetail,
 }

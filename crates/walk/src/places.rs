@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -116,7 +117,7 @@ impl OwnFile {
     /// # Errors
     ///
     /// `fstat` as the system gives it.
-    pub fn of(file: impl AsFd) -> Result<OwnFile, Errno> {
+    pub fn of(file: impl AsFd) -> io::Result<OwnFile> {
         let stat = FileStat::from(&fstat(&file)?);
         let trusted = basic_traits(&file).is_ok_and(|traits| traits.numbers_are_its_own());
         Ok(OwnFile {
@@ -134,7 +135,7 @@ impl OwnFile {
     /// # Errors
     ///
     /// `open` and `fstat` as the system gives them.
-    pub fn at(path: &Path) -> Result<OwnFile, Errno> {
+    pub fn at(path: &Path) -> io::Result<OwnFile> {
         OwnFile::of(open_path(path, OFlags::empty())?)
     }
 

@@ -14,13 +14,12 @@ use rustix::io::Errno;
 use crate::adaptive::{AdaptiveWorkers, Tuning};
 use crate::ancestors::{AncestorFds, is_long};
 use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
-use crate::filter::Reason;
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
 use crate::tree::{Listed, Shared, WalkRoot};
 use crate::{
-    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, Skipped, Spellings,
-    Symlinks, WalkOptions, Workers,
+    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, Skipped,
+    SkippedDetail, SkippedPath, Spellings, Symlinks, WalkOptions, Workers,
 };
 
 /// Descriptors of this many root directories are kept open, so that a listing finds them
@@ -59,6 +58,8 @@ pub(crate) struct Roots {
     pub(crate) listed: Listed,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    /// The paths of these, if they are asked for.
+    pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
 /// A directory that holds files that are named: which, and the way there if that does not tell.
@@ -86,7 +87,7 @@ pub(crate) fn resolve(
     for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
         let result = match probe {
             Some(Ok(probe)) if probe.stat.kind() == FileKind::Dir && given == Given::Roots => {
-                roots.add_directory(root as u32, &path, shared, &mut seen)
+                roots.add_directory(root as u32, &path, shared, &mut seen, options)
             }
             Some(Ok(probe)) => roots.add_file(root as u32, &path, probe, given, options),
             Some(Err(errno)) => Err(("stat", ErrorKind::System(errno.raw_os_error()))),
@@ -101,20 +102,41 @@ pub(crate) fn resolve(
     roots
         .files
         .sort_unstable_by(|a, b| a.path.cmp(&b.path).then(a.root.cmp(&b.root)));
+    let mut repeated = Vec::new();
+    roots.files.dedup_by(|again, first| {
+        let same = again.path == first.path;
+        if same && options.skipped == SkippedDetail::Paths {
+            repeated.push(again.path.clone());
+        }
+        same
+    });
+    let reason = SkipReason::Repeated;
+    let paths = repeated.into_iter();
     roots
-        .files
-        .dedup_by(|again, first| again.path == first.path);
+        .skipped_paths
+        .extend(paths.map(|path| SkippedPath { path, reason }));
     roots.skipped.repeated += (named - roots.files.len()) as u64;
     Ok(roots)
 }
 
 impl Roots {
+    /// Counts that a root is left out, if there is a reason; returns whether there is.
+    fn skips(&mut self, path: &[u8], reason: Option<SkipReason>, options: &WalkOptions) -> bool {
+        let paths = reason.filter(|_| options.skipped == SkippedDetail::Paths);
+        self.skipped_paths.extend(paths.map(|reason| SkippedPath {
+            path: path.to_vec(),
+            reason,
+        }));
+        self.skipped.count(reason)
+    }
+
     fn add_directory(
         &mut self,
         root: u32,
         path: &[u8],
         shared: &Shared,
         seen: &mut Places<()>,
+        options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {
         let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
         let fd = open_following(path, READ_DIR).map_err(failed)?;
@@ -122,7 +144,7 @@ impl Roots {
         let traits = basic_traits(&fd).map_err(failed)?;
         let way = way_where_needed(&fd, &traits);
         if !seen.entry(id, way.as_deref()).1 {
-            self.skipped.repeated += 1;
+            self.skips(path, Some(SkipReason::Repeated), options);
             return Ok(());
         }
         let mut printed = path.to_vec();
@@ -167,7 +189,7 @@ impl Roots {
         let prefix = split(path);
         let name = &path[prefix..];
         let reason = filter(path, name, &probe.stat, given, options);
-        if self.skipped.count(reason) {
+        if self.skips(path, reason, options) {
             return Ok(());
         }
         if let Some((id, way)) = &probe.parent
@@ -178,7 +200,7 @@ impl Roots {
                 .insert(name.to_vec())
             && options.spellings == Spellings::Once
         {
-            self.skipped.repeated += 1;
+            self.skips(path, Some(SkipReason::Repeated), options);
             return Ok(());
         }
         self.files.push(ListedFile {
@@ -200,7 +222,7 @@ fn filter(
     stat: &FileStat,
     given: Given,
     options: &WalkOptions,
-) -> Option<Reason> {
+) -> Option<SkipReason> {
     if stat.kind() != FileKind::File {
         return None;
     }

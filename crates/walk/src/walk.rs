@@ -22,7 +22,10 @@ use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
 use crate::worker_output::{Pending, WorkerOutput};
-use crate::{Entries, Error, FileStat, Identity, Listing, Repeats, Skipped, WalkOptions, Workers};
+use crate::{
+    Entries, Error, FileStat, Identity, Listing, Repeats, SkipReason, Skipped, SkippedDetail,
+    SkippedPath, WalkOptions, Workers,
+};
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
 const QUEUE: usize = 64;
@@ -144,6 +147,7 @@ struct Walk<'w> {
     outputs: Vec<Mutex<WorkerOutput>>,
     errors: Vec<Error>,
     skipped: Skipped,
+    skipped_paths: Vec<SkippedPath>,
 }
 
 pub(crate) fn list_with(
@@ -166,6 +170,7 @@ pub(crate) fn list_with(
         listed,
         errors,
         skipped,
+        skipped_paths,
     } = roots;
     let mut inner_roots = Places::default();
     let skips = options.entries == Entries::All && options.repeats == Repeats::Skip;
@@ -194,6 +199,7 @@ pub(crate) fn list_with(
         outputs: vec![Mutex::default()],
         errors,
         skipped,
+        skipped_paths,
     };
     let mut pending = walk.batch(0)?;
     let mut visited = Visited::default();
@@ -219,6 +225,7 @@ pub(crate) fn list_with(
         outputs,
         errors: walk.errors,
         skipped: walk.skipped,
+        skipped_paths: walk.skipped_paths,
     }))
 }
 
@@ -293,11 +300,16 @@ impl Walk<'_> {
             }
         };
         let root_dev = prefix.id.map(|id| id.dev);
-        let reason = self.options.filter_file_system(id.dev, root_dev, &traits);
+        let mut reason = self.options.filter_file_system(id.dev, root_dev, &traits);
+        if reason.is_none() && visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs)
+        {
+            reason = Some(SkipReason::Repeated);
+        }
+        if let (Some(reason), SkippedDetail::Paths) = (reason, self.options.skipped) {
+            let path = [&prefix.printed[..], &next.path].concat();
+            self.skipped_paths.push(SkippedPath { path, reason });
+        }
         if self.skipped.count(reason) {
-            false
-        } else if visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs) {
-            self.skipped.repeated += 1;
             false
         } else {
             self.walk_roots.push(WalkRoot {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::{Error, Gap, Skipped};
+use crate::{Error, Gap, Skipped, SkippedPath};
 
 /// One worker's findings. They are put in path order only when all are known.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub(crate) struct WorkerOutput {
     pub(crate) pending: Vec<Pending>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
+    /// The paths of these, if they are asked for.
+    pub(crate) skipped_paths: Vec<SkippedPath>,
     /// By ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
 }

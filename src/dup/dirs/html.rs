@@ -47,11 +47,7 @@ pub fn page(report: &DirsReport<'_>) -> Page {
         }
     }
     let all = found.groups.len() + found.files.len();
-    let mut errors = errors(&report.scan);
-    errors.extend(found.errors.iter().map(|error| {
-        let (op, message) = (Text(error.op()).to_string(), error.message());
-        format!("{}: {op}: {}", Path(error.path()), Text(&message))
-    }));
+    let errors = errors(report.errors());
     let mut page = Page {
         command: "dup dirs",
         title: match found.groups.len() {

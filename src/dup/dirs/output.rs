@@ -1,7 +1,7 @@
 //! What `bc dup dirs` says: directories as text, and on stderr what was not compared.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use bc_dup::dirs::{Contained, Directories, DirsOptions, DirsReport, Names, Similar};
 use bc_walk::DirId;
@@ -149,14 +149,11 @@ fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::R
     writeln!(output, ": {} % in common", one.percent().floor())
 }
 
-/// One line for a terminal: what there is to gain, and how.
-pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Option<String> {
-    io::stderr().is_terminal().then(|| {
-        let dirs = answer.groups.len() as u64;
-        let dirs = match dirs {
-            0 => "no equal directories".to_owned(),
-            _ => count(dirs, "group", "groups") + " of equal directories",
-        };
-        format!("{dirs}; {}", terminal::text(found, paths))
-    })
+/// For a terminal: what there is to gain, and how.
+pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Vec<String> {
+    let dirs = match answer.groups.len() as u64 {
+        0 => "no equal directories; ".to_owned(),
+        groups => count(groups, "group", "groups") + " of equal directories; ",
+    };
+    terminal::closing(found, paths, &dirs)
 }

@@ -37,6 +37,11 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     let least = 0;
     let (paths, walk) = (&args.paths, &args.walk);
     let mut plan = SearchPlan::from_size(least, &session, paths, &args.search, walk, target)?;
+    if !plan.manifests.is_empty() {
+        let text = "--reference: a manifest knows files, and directories are compared whole; \
+                    'bc dup unique' says what of a directory it knows";
+        return Err(session.fatal(text));
+    }
     plan.walk_options.entries = Entries::All;
     plan.walk_options.repeats = Repeats::List;
     let span = plan.scan.span;
@@ -83,7 +88,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
         let algorithms = vec![digest_algorithm(found.algorithm)];
         let mut reading = HashOptions::new(algorithms);
         let width = Batch::new(&reading.algorithms, reading.cpu).width();
-        let state = Kept::Arrays(bc_dup::dirs::memory(&found.listing));
+        let state = Kept::Arrays(bc_dup::dirs::dirs_memory(&found.listing));
         reading.workers = session.workers(found.listing.len(), width, state);
         reading.read = session.read_options(reading.workers, width, state)?;
         reading.start = session.common.threads.start();

@@ -60,6 +60,14 @@ pub const COMMANDS: &[Command] = &[
     ),
     chatty(
         reading(command(
+            "dup unique",
+            "dup unique outside --reference=d",
+            "dup unique none",
+        )),
+        "dup unique outside --reference=d",
+    ),
+    chatty(
+        reading(command(
             "dup prune",
             "dup prune --action=hardlink --dry-run d",
             "dup prune --action=hardlink --dry-run none",
@@ -241,7 +249,27 @@ fn verbose(g: &Ground, c: &Command) {
     let more = g.bc(&with(c.line, "-v"));
     more.code(0);
     assert!(more.stderr.len() > plain.stderr.len(), "{plain}{more}");
-    g.bc(&with(c.line, "-vv")).code(0);
+    // Not one line of it is lost, and there is more.
+    let most = g.bc(&with(c.line, "-vv"));
+    most.code(0);
+    let kinds = |out: &bc_testkit::Outcome| -> Vec<String> {
+        // Times and counts of two runs need not be the same.
+        let text = out.error_text();
+        let word = |line: &str| line.chars().take_while(|c| !c.is_ascii_digit()).collect();
+        text.lines().map(word).collect()
+    };
+    let (more, most) = (kinds(&more), kinds(&most));
+    assert!(
+        more.iter().all(|line| most.contains(line)),
+        "{more:?}{most:?}"
+    );
+    assert!(most.len() > more.len(), "{more:?}{most:?}");
+    for kind in ["settings: ", "processor: ", "reader: ", "in all: "] {
+        assert!(
+            most.iter().any(|line| line.contains(kind)),
+            "{kind}{most:?}"
+        );
+    }
 }
 
 fn log_format(g: &Ground, c: &Command) {

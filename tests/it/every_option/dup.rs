@@ -49,11 +49,35 @@ pub const CASES: &[Case] = &[
             .stdout_has(",");
     }),
     ("dup scan", "output", |g| output(g, "dup scan d")),
+    ("dup unique", "reference", |g| {
+        g.bc("dup unique outside --reference=d").code(0);
+        g.bc("dup unique d --reference=outside")
+            .code(1)
+            .stdout_is("d/.gitignore\nd/large.c\nd/large2.c\n");
+    }),
+    ("dup unique", "verify-bytes", |g| {
+        let read = |options| {
+            g.metric(
+                &format!("dup unique {options} d --reference=outside"),
+                "read_bytes",
+            )
+        };
+        assert!(read("--verify-bytes") > read(""));
+    }),
+    ("dup unique", "format", |g| {
+        let report = json(&g.bc("dup unique --format=json outside"));
+        assert_eq!(report["unique"][0]["files"][0]["path"], "outside/x.c");
+    }),
+    ("dup unique", "null", |g| {
+        g.bc("dup unique -0 outside")
+            .code(1)
+            .stdout_is("outside/x.c\0");
+    }),
     ("dup summary", "algorithm", |g| {
         g.bc("dup summary --algorithm=md5 d").code(2);
         g.bc("dup summary --algorithm=blake3 d")
             .code(0)
-            .stdout_has("duplicates                5");
+            .stdout_has("duplicates                    5");
     }),
     ("dup summary", "verify-bytes", |g| {
         let read = |options| g.metric(&format!("dup summary {options} d"), "read_bytes");

@@ -93,3 +93,15 @@ pub fn output(g: &Ground, line: &str) {
     let lines = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count();
     assert_eq!(lines(&file), lines(&shown.stdout));
 }
+
+/// What lies where the journal would be is gone on from, or the command is refused; without the
+/// option it is left alone.
+pub fn resume(g: &Ground, line: &str) {
+    g.bc(&format!("{line} --output=new --resume")).code(0);
+    g.t.write("new.partial", "no journal");
+    g.bc(&format!("{line} --output=new --resume"))
+        .code(2)
+        .stderr_has("new.partial: --resume cannot go on from it: not a journal");
+    g.bc(&format!("{line} --output=new")).code(0);
+    assert_eq!(g.text("new.partial"), "no journal");
+}

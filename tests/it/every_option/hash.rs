@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Case;
-use super::ground::{Ground, json, output};
+use super::ground::{Ground, json, output, resume};
 use crate::common::ABC;
 
 pub const CASES: &[Case] = &[
@@ -29,6 +29,7 @@ pub const CASES: &[Case] = &[
     }),
     ("hash hash", "allow-changed", allow_changed),
     ("hash hash", "output", |g| output(g, "hash hash d")),
+    ("hash hash", "resume", |g| resume(g, "hash hash d")),
     ("hash check", "type", |g| {
         g.bc("hash check sums").code(0);
         g.bc("hash check --type=blake3 sums")

@@ -30,6 +30,7 @@ pub const CASES: &[Case] = &[
         assert!(g.t.join("bin/bchash").is_symlink());
     }),
     ("install", "gnu", |g| {
+        g.t.dir("bin");
         g.bc("install --gnu bin")
             .code(0)
             .stdout_has("bin/sha256sum\n");
@@ -37,11 +38,19 @@ pub const CASES: &[Case] = &[
         assert!(!g.t.exists("bin/bchash"));
     }),
     ("install", "remove", |g| {
+        g.t.dir("bin");
         g.bc("install bin").code(0);
         g.bc("install --remove bin")
             .code(0)
             .stdout_has("bin/bchash\n");
         assert!(!g.t.join("bin/bchash").is_symlink());
         g.bc("install --remove --force bin").code(2);
+    }),
+    ("install", "mkdir", |g| {
+        g.bc("install bin").code(2).stderr_has("--mkdir makes it\n");
+        g.bc("install --mkdir bin").code(0).stdout_has("made bin\n");
+        assert!(g.t.join("bin/bchash").is_symlink());
+        g.bc("install --remove --mkdir bin").code(0);
+        assert!(!g.t.exists("bin"));
     }),
 ];

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Case;
-use super::ground::output;
+use super::ground::{output, resume};
 use crate::common::ABC;
 
 pub const CASES: &[Case] = &[
@@ -33,6 +33,9 @@ pub const CASES: &[Case] = &[
         output(g, "integrity manifest d");
         g.bc("integrity manifest --output=m.jsonl.zst d").code(0);
         assert_eq!(g.t.read("m.jsonl.zst")[..4], [0x28, 0xb5, 0x2f, 0xfd]);
+    }),
+    ("integrity manifest", "resume", |g| {
+        resume(g, "integrity manifest d");
     }),
     ("integrity verify", "mode", |g| {
         g.damage("d/a.c");

@@ -34,6 +34,11 @@ pub const WALKERS: &[Walker] = &[
         count: |g, line| g.metric(line, "files"),
     },
     Walker {
+        name: "dup unique",
+        line: "dup unique",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
         name: "dup prune",
         line: "dup prune --action=hardlink --dry-run",
         count: |g, line| g.bc(line).lines().len() as i64,
@@ -85,10 +90,11 @@ pub const CASES: &[Case] = &[
     case("one-file-system", "--one-file-system", 8, 5),
 ];
 
-/// A manifest records a tree, not a list, and directories are compared whole.
+/// A manifest records a tree, not a list; directories are compared whole; and of a list nobody can
+/// say what is missing in it.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    let is_whole = matches!(walker.name, "integrity manifest" | "dup dirs");
-    !is_whole || !matches!(option, "files-from" | "null")
+    let trees_only = ["integrity manifest", "dup dirs", "dup unique"].contains(&walker.name);
+    !(trees_only && matches!(option, "files-from" | "null"))
 }
 
 pub fn check(g: &Ground, walker: &Walker, case: &Case) {

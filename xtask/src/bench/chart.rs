@@ -1,5 +1,5 @@
 //! Charts of a record as SVG: a bar a peer, from 1 (as fast as bc) to the ratio, on a logarithmic
-//! axis, with a tick where the target lies. Colours follow the reader's light or dark scheme.
+//! axis, with a tick where a target lies. Colours follow the reader's light or dark scheme.
 
 use std::fmt::Write;
 
@@ -18,11 +18,11 @@ const CHARTS: &[(&str, &str, &str)] = &[
     (
         "memory",
         "Peak memory",
-        "how many times bc's memory others take",
+        "how many times bc's memory others take, logarithmic",
     ),
 ];
 
-const TIMES: &str = "how many times as long as bc others take";
+const TIMES: &str = "how many times as long as bc others take, logarithmic";
 
 const WIDTH: f64 = 760.0;
 /// Where the bars' area begins and ends.
@@ -58,11 +58,20 @@ pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
     for (name, title, meaning) in CHARTS {
         let rows: Vec<&Row> = record.rows_of(name).collect();
         if !rows.is_empty() {
-            let below = format!("{}; {}, {}", record.tree, record.cpu, record.date);
-            charts.push((*name, svg(title, meaning, &below, &rows)));
+            charts.push((*name, of(record, title, meaning, &rows)));
         }
     }
     charts
+}
+
+/// A chart of rows whose bars are times.
+pub(crate) fn of_times(record: &Record, title: &str, rows: &[&Row]) -> String {
+    of(record, title, TIMES, rows)
+}
+
+fn of(record: &Record, title: &str, meaning: &str, rows: &[&Row]) -> String {
+    let below = format!("{}; {}, {}", record.tree, record.cpu, record.date);
+    svg(title, meaning, &below, rows)
 }
 
 /// The axis: a power of two at each end, both sides of 1.
@@ -156,7 +165,7 @@ fn draw(
         };
         text(out, "soft mid num", x, bottom + 15.0, &label)?;
     }
-    text(out, "soft end", WIDTH - 20.0, HEAD + 6.0, "bc / other")?;
+    text(out, "soft end", WIDTH - 20.0, HEAD + 6.0, "bc / the other")?;
     let mut y = HEAD;
     for job in jobs {
         y += JOB;
@@ -166,7 +175,7 @@ fn draw(
             y += BAR;
         }
     }
-    legend(out, bottom + 42.0)?;
+    legend(out, bottom + 42.0, rows)?;
     out.push_str("</svg>\n");
     Ok(())
 }
@@ -212,11 +221,13 @@ fn bar(out: &mut String, row: &Row, axis: &Axis, y: f64) -> std::fmt::Result {
     text(out, "soft end num", WIDTH - 20.0, middle, &figures)
 }
 
-fn legend(out: &mut String, y: f64) -> std::fmt::Result {
-    for (class, x, words) in [
-        ("win", 20.0, "bc is faster or smaller"),
-        ("loss", 190.0, "bc is slower or larger"),
-    ] {
+/// What the colours and marks mean that these rows have.
+fn legend(out: &mut String, y: f64, rows: &[&Row]) -> std::fmt::Result {
+    let mut colors = vec![("win", 20.0, "bc is faster or smaller")];
+    if rows.iter().any(|row| row.ratio() < 1.0) {
+        colors.push(("loss", 190.0, "bc is slower or larger"));
+    }
+    for (class, x, words) in colors {
         let top = y - 9.0;
         writeln!(
             out,
@@ -224,12 +235,24 @@ fn legend(out: &mut String, y: f64) -> std::fmt::Result {
         )?;
         text(out, "soft", x + 20.0, y, words)?;
     }
-    let (x, top, end) = (366.0, y - 12.0, y + 3.0);
-    writeln!(
-        out,
-        "<line class=\"mark\" x1=\"{x}\" x2=\"{x}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
-    )?;
-    text(out, "soft", x + 8.0, y, "target")
+    if rows.iter().any(|row| row.target().is_some()) {
+        let (x, top, end) = (360.0, y - 12.0, y + 3.0);
+        writeln!(
+            out,
+            "<line class=\"mark\" x1=\"{x}\" x2=\"{x}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
+        )?;
+        text(out, "soft", x + 8.0, y, "target")?;
+    }
+    if rows.iter().any(|row| row.is_floor()) {
+        text(
+            out,
+            "soft",
+            430.0,
+            y,
+            "floor: the bare system calls, nothing hashed",
+        )?;
+    }
+    Ok(())
 }
 
 fn text(out: &mut String, class: &str, x: f64, y: f64, words: &str) -> std::fmt::Result {
@@ -305,6 +328,8 @@ mod tests {
         // One of each in the legend.
         assert_eq!(text.matches("class=\"win\"").count(), 2);
         assert_eq!(text.matches("class=\"loss\"").count(), 2);
+        assert_eq!(text.matches(">target<").count(), 1);
+        assert!(!text.contains(">floor:"));
         assert!(text.contains("a &amp; b &lt;c>"));
         assert!(text.contains("3.00×") && text.contains("0.50×"));
     }

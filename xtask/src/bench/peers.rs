@@ -54,7 +54,7 @@ impl Bench {
         };
         let version = match name {
             "hashdeep" => sh::version(&path, &["-V"]),
-            "openssl" => sh::version(&path, &["version"]),
+            "openssl" | "dupd" => sh::version(&path, &["version"]),
             // It has no option for it.
             "mtree" => "of the system".to_owned(),
             _ => sh::version(&path, &["--version"]),

@@ -45,7 +45,7 @@ impl Place {
 
     /// Writes the charts too, and README's table where it is this run's.
     pub(crate) fn finish(&self, record: &Record) -> Result<()> {
-        for (name, svg) in chart::all(record) {
+        for (name, svg) in chart::all(record).into_iter().chain(readme::drawn(record)) {
             let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
             replace(&path, &svg)?;
         }

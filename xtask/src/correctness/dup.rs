@@ -1,4 +1,4 @@
-//! bc dup against jdupes, fdupes, fclones, yadf, rdfind and rmlint: the same groups. They are
+//! bc dup against jdupes, fdupes, fclones, yadf, rdfind, rmlint and dupd: the same groups. They are
 //! compared as sets of inodes, so that it is no matter which name of a hard link a tool prints, and
 //! the tools are told to look at the same files: hidden ones, no empty ones, no symbolic links.
 
@@ -100,6 +100,18 @@ const PEERS: &[(&str, &[&str], bool, Parse)] = &[
         &["rmlint", "-T", "df", "--hidden", "--no-followlinks"],
         true,
         rmlint,
+    ),
+    (
+        "dupd",
+        &[
+            "dupd",
+            "scan",
+            "--quiet",
+            "--hidden",
+            "--hardlink-is-unique",
+        ],
+        true,
+        dupd,
     ),
 ];
 
@@ -299,6 +311,26 @@ fn rmlint(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
         groups.entry((checksum, size)).or_default().push(path);
     }
     Ok(groups.into_values().collect())
+}
+
+/// dupd's database, which its next command prints: a line of the total, then a path a line, each
+/// after two blanks.
+fn dupd(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
+    let database = checks.scratch.join("dupd.db");
+    let step = |words: &[&str], tree: Option<&Path>| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("--db").arg(&database);
+        command.args(tree.map(|_| "--path")).args(tree);
+        let output = sh::capture(&mut command)?;
+        expect_code(&output, 0, "dupd").map(|()| output.stdout)
+    };
+    step(words, Some(tree))?;
+    let text = step(&["dupd", "report"], None)?;
+    let paths = text.split(|&b| b == b'\n').filter_map(|line| match line {
+        [] => Some(line),
+        _ => line.strip_prefix(b"  "),
+    });
+    Ok(groups(&paths.collect::<Vec<_>>().join(&b'\n'), b'\n'))
 }
 
 /// Every algorithm, thread count, reader and format finds the same groups, with and without cache.

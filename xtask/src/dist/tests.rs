@@ -1,10 +1,10 @@
-//! The guide's page before real formatters. What the program writes itself is tested with it.
+//! The guide's page before real formatters, and packages of what the program writes itself.
 
 use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out, tool};
 
-use super::{NAMES, deb, guide};
+use super::{NAMES, Release, copyright, deb, deb_check, guide, sums, symbols};
 
 /// The program beside this test; a test of this package alone builds it.
 fn binary() -> PathBuf {
@@ -65,12 +65,16 @@ fn beside_the_calculator_the_guide_says_bchash() {
 fn the_package_serves_its_own_names_and_no_other() {
     let t = TestTree::new();
     deb::lay(&binary(), t.path()).unwrap();
-    let man = std::fs::read_dir(t.join("man")).unwrap();
+    let share = |path: &str| t.join("usr/share").join(path);
+    let man = std::fs::read_dir(share("man/man1")).unwrap();
     let pages: Vec<PathBuf> = man.map(|entry| entry.unwrap().path()).collect();
     for name in NAMES {
-        assert!(pages.contains(&t.join(format!("man/{name}.1"))), "{name}");
-        assert!(t.join(format!("bash/{name}")).is_file(), "{name}");
-        assert!(t.join(format!("fish/{name}.fish")).is_file(), "{name}");
+        let page = share(&format!("man/man1/{name}.1"));
+        assert!(pages.contains(&page), "{name}");
+        let bash = share(&format!("bash-completion/completions/{name}"));
+        assert!(bash.is_file(), "{name}");
+        let fish = share(&format!("fish/vendor_completions.d/{name}.fish"));
+        assert!(fish.is_file(), "{name}");
     }
     for page in &pages {
         let text = std::fs::read_to_string(page).unwrap();
@@ -81,13 +85,163 @@ fn the_package_serves_its_own_names_and_no_other() {
         assert!(!text.contains(" bc ") && !text.contains("Bbc "), "{page:?}");
         assert!(text.contains("bitcrafts\\-guide\\fR(7)"), "{page:?}");
     }
-    let bash = std::fs::read_to_string(t.join("bash/bitcrafts")).unwrap();
+    let bash = share("bash-completion/completions/bitcrafts");
+    let bash = std::fs::read_to_string(bash).unwrap();
     let served = bash.lines().last().unwrap();
     assert!(served.starts_with("complete -F _bc bitcrafts "), "{served}");
-    let zsh = std::fs::read_to_string(t.join("zsh/_bitcrafts")).unwrap();
+    let zsh = share("zsh/vendor-completions/_bitcrafts");
+    let zsh = std::fs::read_to_string(zsh).unwrap();
     assert!(zsh.starts_with("#compdef bitcrafts bchash "));
     for name in NAMES {
         assert!(served.split(' ').any(|word| word == name), "{name}");
         assert!(zsh.lines().next().unwrap().contains(name), "{name}");
     }
+}
+
+fn release() -> Release {
+    Release {
+        version: "1.2.3".to_owned(),
+        description: "of a test".to_owned(),
+    }
+}
+
+/// A stand-in for the program: what is packed beside it does not depend on it.
+fn packed(t: &TestTree) -> Option<PathBuf> {
+    if tool("dpkg-deb").is_none() {
+        left_out("dpkg-deb is not installed");
+        return None;
+    }
+    let root = t.join("root");
+    deb::lay(&binary(), &root).unwrap();
+    let program = std::fs::canonicalize(tool("true").unwrap()).unwrap();
+    let copyright = copyright::text().unwrap();
+    Some(deb::pack(&program, &root, t.path(), &release(), &copyright).unwrap())
+}
+
+#[test]
+fn the_package_says_what_debian_asks_for() {
+    let t = TestTree::new();
+    let Some(package) = packed(&t) else {
+        return;
+    };
+    let name = package.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("bit-crafts_1.2.3-1_"), "{name}");
+    deb_check::check(&package).unwrap();
+    let run = |arguments: &[&str]| {
+        let run = t.run("dpkg-deb").args(arguments).arg(&package);
+        run.go().code(0).text()
+    };
+    let control = run(&["--field"]);
+    for line in [
+        "Package: bit-crafts\n",
+        "Version: 1.2.3-1\n",
+        "Section: utils\n",
+        "Description: of a test\n bit-crafts ",
+    ] {
+        assert!(control.contains(line), "{line}{control}");
+    }
+    let maintainer = control
+        .lines()
+        .find(|line| line.starts_with("Maintainer: "));
+    assert!(maintainer.is_some_and(|line| line.contains('<') && line.ends_with('>')));
+    let contents = run(&["--contents"]);
+    for file in [
+        "./usr/share/doc/bit-crafts/copyright",
+        "./usr/share/doc/bit-crafts/changelog.Debian.gz",
+        "./usr/share/man/man7/bitcrafts-guide.7.gz",
+        "./usr/share/lintian/overrides/bit-crafts",
+        "./usr/bin/bchash -> bitcrafts",
+    ] {
+        assert!(contents.contains(file), "{file}{contents}");
+    }
+    for line in contents.lines() {
+        assert!(line.contains(" root/root "), "{line}");
+        let mode = line.split(' ').next().unwrap();
+        let expected = match (&mode[..1], line.contains("./usr/bin/bitcrafts")) {
+            ("d", _) | ("-", true) => "rwxr-xr-x",
+            ("l", _) => "rwxrwxrwx",
+            _ => "rw-r--r--",
+        };
+        assert_eq!(&mode[1..], expected, "{line}");
+    }
+    // The same again is the same bytes.
+    let first = std::fs::read(&package).unwrap();
+    std::fs::remove_dir_all(t.join("root")).unwrap();
+    assert_eq!(first, std::fs::read(packed(&t).unwrap()).unwrap());
+}
+
+/// The check finds what must not be there.
+#[test]
+fn a_package_that_takes_the_calculators_name_is_refused() {
+    let t = TestTree::new();
+    let Some(package) = packed(&t) else {
+        return;
+    };
+    let again = |path: &str, text: &str| {
+        let root = t.join("again");
+        let _ = std::fs::remove_dir_all(&root);
+        let unpack = t.run("dpkg-deb").arg("--raw-extract");
+        unpack.arg(&package).arg(&root).go().code(0);
+        t.write(root.join(path), text);
+        let wrong = t.join("wrong.deb");
+        let pack = t.run("dpkg-deb").args(["-Znone", "--build"]);
+        pack.arg(&root).arg(&wrong).go().code(0);
+        deb_check::check(&wrong).map_err(|error| error.to_string())
+    };
+    again("usr/share/doc/bit-crafts/note", "see bchash\n").unwrap();
+    for (path, text, complaint) in [
+        ("usr/bin/bc", "", "holds bc, the calculator's"),
+        ("usr/share/man/man1/bc.1.gz", "", "holds bc.1.gz"),
+        (
+            "usr/share/doc/bit-crafts/note",
+            "use bc hash\n",
+            "note:1: says bc",
+        ),
+    ] {
+        let error = again(path, text).unwrap_err();
+        assert!(error.contains(complaint), "{error}");
+    }
+}
+
+#[test]
+fn symbols_are_put_apart_and_names_stay() {
+    for needed in ["objcopy", "nm", "cc"] {
+        if tool(needed).is_none() {
+            return left_out(&format!("{needed} is not installed"));
+        }
+    }
+    let t = TestTree::new();
+    t.write(
+        "a.c",
+        "int of_a_function(void) { return 7; } int main(void) { return of_a_function(); }",
+    );
+    let compile = t.run("cc").args(["-g", "-O0", "-o", "whole", "a.c"]);
+    compile.go().code(0);
+    let tables = t.join("bc.debug");
+    symbols::split(&t.join("whole"), &t.join("bc"), &tables).unwrap();
+    let sections = |name: &str| t.run("objdump").args(["-h", name]).go().code(0).text();
+    assert!(!sections("bc").contains(".debug_line"));
+    assert!(sections("bc").contains(".gnu_debuglink"));
+    assert!(sections("bc.debug").contains(".debug_line"));
+    t.run("nm")
+        .arg("bc")
+        .go()
+        .code(0)
+        .stdout_has(" of_a_function\n");
+    t.run(t.join("bc")).go().code(7);
+}
+
+#[test]
+fn sums_are_written_by_the_program() {
+    let t = TestTree::new();
+    t.write("b", "abc").write("a", "other");
+    let files = ["b", "a"].map(|name| t.join(name));
+    sums::write(&binary(), t.path(), &files).unwrap();
+    let text = String::from_utf8(t.read("SHA256SUMS")).unwrap();
+    assert!(
+        text.lines()
+            .any(|line| line == format!("{}  b", super::static_build::ABC))
+    );
+    assert_eq!(text.lines().count(), 2);
+    assert!(sums::write(&binary(), t.path(), &[t.join("missing")]).is_err());
 }

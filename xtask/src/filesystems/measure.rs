@@ -1,5 +1,5 @@
-//! `--measure`: bc hash and bc dup on each file system beside the installed peers, all in turn,
-//! warm and cold, as Markdown for a record.
+//! `--measure`: bc hash and bc dup on each file system beside the floor and the installed peers, all
+//! in turn, warm and cold, as Markdown for a record.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -33,7 +33,8 @@ pub(super) struct Measure {
 /// A job with the programs that can do it; the first is ours.
 struct Job {
     name: &'static str,
-    /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`.
+    /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`; for the floor, which is
+    /// the bare walk and the bare reading of what the job cannot do without, `$XTASK` and `$LIST`.
     programs: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -42,6 +43,11 @@ const JOBS: &[Job] = &[
         name: "SHA-256",
         programs: &[
             ("bc", "sh", "exec \"$BC\" hash --type=sha256 \"$TREE\""),
+            (
+                "floor",
+                "sh",
+                "\"$XTASK\" floor walk \"$TREE\" $N && \"$XTASK\" floor read \"$TREE\" \"$LIST\" $N",
+            ),
             (
                 "xargs sha256sum",
                 "sha256sum",
@@ -54,6 +60,11 @@ const JOBS: &[Job] = &[
         programs: &[
             ("bc", "sh", "exec \"$BC\" hash --type=xxh128 \"$TREE\""),
             (
+                "floor",
+                "sh",
+                "\"$XTASK\" floor walk \"$TREE\" $N && \"$XTASK\" floor read \"$TREE\" \"$LIST\" $N",
+            ),
+            (
                 "xargs xxhsum",
                 "xxhsum",
                 "find \"$TREE\" -type f -print0 | xargs -0 -P$N -n256 xxhsum -H2",
@@ -64,6 +75,11 @@ const JOBS: &[Job] = &[
         name: "duplicates",
         programs: &[
             ("bc", "sh", "exec \"$BC\" dup \"$TREE\""),
+            (
+                "floor",
+                "sh",
+                "\"$XTASK\" floor walk \"$TREE\" $N && \"$XTASK\" floor dup \"$TREE\" \"$LIST\" $N",
+            ),
             ("jdupes", "jdupes", "exec jdupes -r -q \"$TREE\""),
             ("yadf", "yadf", "exec yadf --no-empty \"$TREE\""),
             (
@@ -120,6 +136,7 @@ impl Measure {
     /// Prints the rows of one kind: each with our time, and how many times as long each peer takes.
     fn one(&self, lab: &Lab, kind: &'static Kind) -> Result<()> {
         let mut place = Place::new(lab, kind, &|dir| self.lay(dir))?;
+        write_list(&place)?;
         for (state, name) in [(State::Warm, "warm"), (State::Cold, "cold")] {
             if state == State::Cold && !kind.lasting {
                 continue;
@@ -201,6 +218,20 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::write(to, content).with_context(|| to.display().to_string())
 }
 
+/// Where the floor finds the files that it reads.
+fn list(place: &Place<'_>) -> PathBuf {
+    place.lab.scratch.join("measured.list")
+}
+
+/// The files of the tree in path order, each closed by NUL.
+fn write_list(place: &Place<'_>) -> Result<()> {
+    let files = reference::files(&place.tree())?;
+    let mut text = files.join(&0);
+    text.push(0);
+    let path = list(place);
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
+}
+
 /// Nothing of the place is in memory any more.
 fn chill(place: &mut Place<'_>) -> Result<()> {
     place.remount()?;
@@ -219,6 +250,8 @@ fn time(place: &Place<'_>, text: &str) -> Result<f64> {
         .args(["-c", text])
         .env("BC", place.lab.binary())
         .env("TREE", place.tree())
+        .env("LIST", list(place))
+        .env("XTASK", std::env::current_exe()?)
         .env("N", threads.to_string())
         .env("XDG_CACHE_HOME", place.lab.scratch.join("cache"))
         .env("XDG_CONFIG_HOME", place.lab.scratch.join("config"))

@@ -5,7 +5,7 @@
 //! of the fingers. Nothing that others may write is believed, or they could
 //! make files look equal that are not.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use bc_fs::Escaped;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Location;
@@ -119,7 +119,7 @@ impl CachePlace {
             if attempt > 1 {
                 name.push(format!("-{attempt}"));
             }
-            match rename_to_new(&place, &name) {
+            match place.rename_to_new(&name) {
                 Ok(()) => return Ok(self.path.with_file_name(name)),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
@@ -163,20 +163,6 @@ pub(crate) fn remove(place: &Place) -> io::Result<()> {
         place.name(),
         AtFlags::empty(),
     )?)
-}
-
-fn rename_to_new(place: &Place, new: &OsStr) -> Result<(), Errno> {
-    let directory = place.directory();
-    let flags = RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(directory, place.name(), directory, new, flags) {
-        // Not every file system can; a link never replaces anything either.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            let flags = AtFlags::empty();
-            rustix::fs::linkat(directory, place.name(), directory, new, flags)?;
-            rustix::fs::unlinkat(directory, place.name(), flags)
-        }
-        done => done,
-    }
 }
 
 /// Does the file hold these bytes anywhere?

@@ -1,7 +1,7 @@
 //! The JSON document and lines.
 //!
 //! As for a search, and `"ignore_names"`, `"digest_algorithm"`, in `"stats"` the counts of
-//! directories, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
+//! directories, `"errors"` of everything, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
 //! "paths":[{"path","reference"}]}]`, `"contained":[{"path","in","same_contents","files","bytes",
 //! "filtered"}]`, `"similar":[{"path","with","percent","shared_bytes","files","bytes","with_files",
 //! "with_bytes","filtered"}]`, `"groups"` with those groups of files that no group of directories
@@ -41,6 +41,7 @@ impl DirsReport<'_> {
         let head = self.head().to_string();
         let head = head.strip_suffix('}').unwrap_or(&head);
         write!(out, "{head},\n\"stats\":{}", self.stats())?;
+        report::errors(&self.errors(), out)?;
         let found = self.found;
         array(
             out,
@@ -88,7 +89,16 @@ impl DirsReport<'_> {
         for one in &found.obstacles {
             line(out, "not_comparable", &self.obstacle(one))?;
         }
+        report::error_lines(&self.errors(), out)?;
         line(out, "summary", &self.stats())
+    }
+
+    /// All that failed, in path order: in the walk, in the search, and afterwards.
+    pub fn errors(&self) -> Vec<&bc_walk::Error> {
+        let mut all = self.scan.errors();
+        all.extend(&self.found.errors);
+        all.sort_by_key(|error| (error.path(), error.op()));
+        all
     }
 
     fn head(&self) -> Value {

@@ -200,8 +200,8 @@ pub struct Directories {
 
 /// Bytes of memory that the search and what is made of it take for the listing and the state of its
 /// entries, at most.
-pub fn memory(listing: &Listing) -> u64 {
+pub fn dirs_memory(listing: &Listing) -> u64 {
     // Numbers of contents, the order by directories, and the places of contents.
     const STATE: usize = 20;
-    crate::scan::memory(listing) + (listing.len() * STATE) as u64
+    crate::scan::scan_memory(listing) + (listing.len() * STATE) as u64
 }

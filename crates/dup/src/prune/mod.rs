@@ -44,7 +44,7 @@ pub(crate) mod sys;
 mod temp;
 mod undo;
 mod unions;
-mod views;
+pub(crate) mod views;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -52,7 +52,7 @@ pub(crate) mod tests;
 pub use journal::{Journal, JournalError};
 pub use keep::{FileGroup, FileRef, Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 pub use lack::{Lack, Unable};
-pub(crate) use leftover::is_original;
+pub(crate) use leftover::{is_original, is_ours};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
 pub use protect::{lies_above, lies_below};
 pub use run::prune;

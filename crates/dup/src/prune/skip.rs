@@ -35,6 +35,8 @@ pub enum Skip {
     NewKeeper,
     /// The name is gone.
     Gone,
+    /// What is to be given its name back is gone, or the directory of that name: this path.
+    Missing(Vec<u8>),
     /// Not the file, or not the state of it, that was scanned.
     Changed,
     /// The kept file is no longer what it was.
@@ -148,6 +150,18 @@ impl Skip {
         )
     }
 
+    /// What the system refused and the number of its reason, if that is why.
+    pub fn system(&self) -> Option<(&'static str, i32)> {
+        match self {
+            Skip::System { op, errno } => Some((op, *errno)),
+            Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
+            Skip::Journal(errno) => Some(("write journal", *errno)),
+            Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
+            Skip::CopyStays { why, .. } | Skip::Rest { why, .. } => why.system(),
+            _ => None,
+        }
+    }
+
     /// The reason in two or three words, the same for all files: a key for counts.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -160,7 +174,7 @@ impl Skip {
             Skip::InDestination => "already moved",
             Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
-            Skip::Gone => "gone",
+            Skip::Gone | Skip::Missing(_) => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
@@ -217,6 +231,7 @@ impl fmt::Display for Skip {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
             Skip::Gone => f.write_str("no longer there"),
+            Skip::Missing(path) => write!(f, "{} is no longer there", Escaped(path)),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeeperChanged => f.write_str("the kept file changed"),
             Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),

@@ -88,6 +88,20 @@ pub enum StepKind {
     Leftover,
 }
 
+impl StepKind {
+    /// The action in a word, as journals name it; `remove` for what a killed run left.
+    pub fn name(&self) -> &'static str {
+        match self {
+            StepKind::Hardlink => "hardlink",
+            StepKind::Reflink => "reflink",
+            StepKind::Symlink(_) => "symlink",
+            StepKind::Delete => "delete",
+            StepKind::Move(_) => "move",
+            StepKind::Leftover => "remove",
+        }
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));

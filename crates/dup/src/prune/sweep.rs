@@ -74,6 +74,9 @@ impl Run<'_> {
         };
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == RunMode::DryRun {
+            if let Some(copy) = &copy {
+                self.sweep_beside(copy);
+            }
             return Ok(StepOutcome::Would { freed });
         }
         keeper.settle()?;
@@ -89,9 +92,7 @@ impl Run<'_> {
                     let proof = || keeper.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
                     give_up(&held, &own, id, &mut self.temps, proof, last)?;
-                    if let Ok(stat) = sys::stat(&copy.dir) {
-                        self.sweep(&copy.dir, &stat.id, &copy.path);
-                    }
+                    self.sweep_beside(&copy);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
                 }
@@ -145,6 +146,13 @@ impl Run<'_> {
             sys::sync_dir(&found.dir)?;
         }
         Ok(found)
+    }
+
+    /// Clears up where the copy of a killed move lies, or says that it would.
+    fn sweep_beside(&mut self, copy: &OpenFile) {
+        if let Ok(stat) = sys::stat(&copy.dir) {
+            self.sweep(&copy.dir, &stat.id, &copy.path);
+        }
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.

@@ -27,7 +27,7 @@ use crate::subtrees::{Files, Subtrees};
 
 /// Whether something is, under other numbers, what it is compared with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     No,
     /// The names are the same, the states are not: a view may show other times.
     Maybe,
@@ -43,7 +43,7 @@ const DEEP: usize = 32;
 
 /// Some trees, and what is known of views of them.
 #[derive(Default)]
-pub(super) struct Views {
+pub(crate) struct Views {
     mounts: Mounts,
     /// By device: whether directories there may be some of the trees'.
     involved: HashMap<u64, bool>,
@@ -64,7 +64,7 @@ struct Index {
 impl Views {
     /// Whether `dir` can be one of `trees` or lie in one without having its number. For most
     /// file systems this is one call for each device.
-    pub(super) fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
+    pub(crate) fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
         if let Some(known) = self.involved.get(&dev) {
             return *known;
         }
@@ -106,6 +106,39 @@ impl Views {
             }
         }
         Ok(seen)
+    }
+
+    /// Whether the file of a directory may be one of the trees' for one who cannot ask the file
+    /// system by making a file there: it is if it has the same name and state, and may be if it is
+    /// as long, was written to at the same time as far as a view tells, and lies on a file system as
+    /// large. A copy that kept its time lies on another.
+    pub(crate) fn may_show(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: &CStr,
+        cancel: &Cancel,
+    ) -> Result<bool, Skip> {
+        let id = sys::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(false);
+        }
+        let own = sys::stat_now(dir, name)?;
+        let may_be = |found: &FileStat, at: &OwnedFd| {
+            same_state(&own, found) || written_alike(&own, found) && equally_large(dir, at)
+        };
+        for other in self.near(trees, dir, id, cancel)? {
+            match sys::stat_now(&other, name) {
+                Ok(found) if may_be(&found, &other) => return Ok(true),
+                Err(failed) if failed.errno != Errno::NOENT => return Ok(true),
+                _ => {}
+            }
+        }
+        let mut files = trees.open_files();
+        Ok(files.any(|(_, file)| match sys::stat_now(file, c"") {
+            Ok(found) => may_be(&found, file),
+            Err(_) => true,
+        }))
     }
 
     /// Whose files the file system shows that has `dir` on its device.
@@ -273,6 +306,26 @@ fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
 /// within one tick of the clock.
 fn same_state(one: &FileStat, other: &FileStat) -> bool {
     one.kind() == other.kind() && one.stamp == other.stamp
+}
+
+/// The same size, and the same time as far as a file system that keeps every other second tells.
+fn written_alike(one: &FileStat, other: &FileStat) -> bool {
+    const COARSE: u64 = 2_000_000_000;
+    let (here, there) = (one.stamp, other.stamp);
+    here.size == there.size && here.mtime_ns.abs_diff(there.mtime_ns) <= COARSE
+}
+
+/// Whether two directories lie on file systems of one size, as a view and what it shows do; yes, if
+/// that cannot be told.
+fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let size = |dir| {
+        let found = rustix::fs::fstatvfs(dir).ok()?;
+        Some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
+    };
+    match (size(one), size(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
 }
 
 /// Whether two directories are one. They are if one has nothing that is not in the other as well,

@@ -1,7 +1,8 @@
 //! The JSON document and lines, and reading the document back.
 //!
 //! `{"schema":1,"command":"dup scan","version","started_at","algorithm",
-//! "roots":[…],"reference_roots":[index…],"stats":{…},"groups":[{"size","digest","algorithm","wasted_bytes",
+//! "roots":[…],"reference_roots":[index…],"stats":{…},"errors":[{"applet","path","operation",
+//! "errno","reason"}],"groups":[{"size","digest","algorithm","wasted_bytes",
 //! "files":[{"path","root","reference","dev","ino","nlink","size","mtime_ns",
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
@@ -10,6 +11,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest};
+use bc_manifest::ErrorRecord;
 use bc_walk::{EntryId, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -109,7 +111,7 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
         "groups": report.scan.groups().len(),
         "duplicates": report.scan.duplicates(),
         "wasted_bytes": report.scan.wasted(),
-        "errors": report.scan.errors.len() + report.listing.errors().len(),
+        "errors": report.errors().len(),
         "skipped": {
             "hidden": skipped.hidden, "excluded": skipped.excluded,
             "not_included": skipped.not_included, "too_small": skipped.too_small,
@@ -127,7 +129,9 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let head = head(report, "dup scan").to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(out, "{head},\n\"stats\":{},\n\"groups\":[", stats(report))?;
+    write!(out, "{head},\n\"stats\":{}", stats(report))?;
+    errors(&report.errors(), out)?;
+    out.write_all(b",\n\"groups\":[")?;
     for (i, one) in report.scan.groups().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &group(report, one))?;
@@ -135,7 +139,38 @@ pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Resu
     out.write_all(b"\n]}\n")
 }
 
-/// A header, a line per group, a summary.
+/// What failed, as a member of a document.
+pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
+    let mut text = b",\n\"errors\":[".to_vec();
+    for (i, error) in errors.iter().enumerate() {
+        text.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
+        record(error, &error.message()).write(&mut text);
+    }
+    text.extend_from_slice(b"\n]");
+    out.write_all(&text)
+}
+
+/// What failed, a line each.
+pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
+    let mut text = Vec::new();
+    for error in errors {
+        record(error, &error.message()).write_line(&mut text);
+    }
+    out.write_all(&text)
+}
+
+/// A failure as every applet has it in JSON; `reason` is its message.
+fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
+    ErrorRecord {
+        applet: "dup",
+        path: error.path(),
+        operation: error.op(),
+        errno: error.errno(),
+        reason,
+    }
+}
+
+/// A header, a line per group, a line per failure, a summary.
 pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut first = head(report, "dup scan");
     first["type"] = json!("header");
@@ -148,6 +183,7 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
             text.strip_prefix('{').unwrap_or(&text)
         )?;
     }
+    error_lines(&report.errors(), out)?;
     let mut last = stats(report);
     last["type"] = json!("summary");
     writeln!(out, "{last}")

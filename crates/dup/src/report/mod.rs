@@ -17,6 +17,7 @@ use crate::prune;
 use crate::scan::{self, Scan};
 
 pub use json::{ReadError, Saved, read};
+pub use table::push_csv_path;
 
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,7 +27,7 @@ pub enum ReportFormat {
     Text,
     /// One document with everything that prune checks again.
     Json,
-    /// A header, a line per group, a summary.
+    /// A header, a line per group, a line per failure, a summary.
     Jsonl,
     /// A record per file.
     Csv,
@@ -121,6 +122,14 @@ impl ScanReport<'_> {
             Names::Exact => path,
             Names::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
         }
+    }
+
+    /// All that failed, in path order: what the walk could not look at, what could not be judged.
+    pub fn errors(&self) -> Vec<&bc_walk::Error> {
+        let all = self.listing.errors().iter().chain(&self.scan.errors);
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|error| (error.path(), error.op()));
+        all
     }
 
     /// All names of a group: reference files first, then in path order.

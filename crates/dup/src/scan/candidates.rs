@@ -9,6 +9,7 @@ use std::ops::Range;
 use bc_walk::{EntryId, FileKind, Listing};
 
 use super::{HardLinks, ScanOptions, ScanStats};
+use crate::subtrees::Marks;
 
 /// The candidates, grouped by size, largest size first.
 #[derive(Debug)]
@@ -23,8 +24,11 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
+    /// Files whose size others have; not those of a size that only references' files have, as a
+    /// group of nothing else is none.
     pub(crate) fn find(
         listing: &Listing,
+        references: &Marks,
         options: &ScanOptions,
         stats: &mut ScanStats,
     ) -> Candidates {
@@ -51,6 +55,8 @@ impl Candidates {
                 stats.bytes += size;
                 continue;
             }
+            let reference = |file: &BySize| references.contains(listing, file.entry());
+            let counts = references.is_empty() || !run.iter().all(reference);
             group.clear();
             group.extend(run.iter().map(|file| file.entry()));
             let repeats = may_repeat(numbers);
@@ -62,7 +68,7 @@ impl Candidates {
             let files = group.chunk_by(same).count();
             stats.files += files as u64;
             stats.bytes += size * files as u64;
-            if files < 2 && options.hard_links == HardLinks::OneFile {
+            if !counts || files < 2 && options.hard_links == HardLinks::OneFile {
                 continue;
             }
             found.groups.push(found.len() as u32);

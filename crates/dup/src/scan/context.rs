@@ -35,6 +35,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(
         listing: &'a Listing,
         candidates: &'a Candidates,
+        references: Marks,
         both: Both,
         options: &'a ScanOptions,
         cancel: &'a Cancel,
@@ -47,7 +48,7 @@ impl<'a> Context<'a> {
             table: Table::new(candidates, listing.len(), digest_len, both),
             prefixes: Mutex::default(),
             extents: Extents::default(),
-            references: options.references.mark(listing),
+            references,
             options,
             cancel,
             progress,

@@ -28,7 +28,7 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
 
 use crate::cache::Cache;
-use crate::subtrees::Subtrees;
+use crate::subtrees::{Marks, Subtrees};
 use candidates::Candidates;
 use context::Context;
 use pass::{Done, How, Part};
@@ -160,7 +160,7 @@ pub struct ScanStats {
 }
 
 /// Bytes of memory that a search takes for the listing and the state of its files, at most.
-pub fn memory(listing: &Listing) -> u64 {
+pub fn scan_memory(listing: &Listing) -> u64 {
     // As candidates, if all share their size.
     const STATE: usize = 40;
     listing.memory() + (listing.len() * STATE) as u64
@@ -178,18 +178,39 @@ pub fn memory(listing: &Listing) -> u64 {
 pub fn scan(
     listing: &Listing,
     options: &ScanOptions,
+    cache: Option<&mut Cache>,
+    cancel: &Cancel,
+    progress: &ScanProgress,
+) -> Result<Scan, WorkerPanic> {
+    let references = options.references.mark(listing);
+    scan_beside(listing, references, options, cache, cancel, progress)
+}
+
+/// The same where it is known which entries are references', whatever the options say of that.
+pub(crate) fn scan_beside(
+    listing: &Listing,
+    references: Marks,
+    options: &ScanOptions,
     mut cache: Option<&mut Cache>,
     cancel: &Cancel,
     progress: &ScanProgress,
 ) -> Result<Scan, WorkerPanic> {
     let begun = Instant::now();
     let mut stats = ScanStats::default();
-    let candidates = Candidates::find(listing, options, &mut stats);
+    let candidates = Candidates::find(listing, &references, options, &mut stats);
     let both = match cache {
         Some(_) => Both::Kept,
         None => Both::OfSome,
     };
-    let context = Context::new(listing, &candidates, both, options, cancel, progress);
+    let context = Context::new(
+        listing,
+        &candidates,
+        references,
+        both,
+        options,
+        cancel,
+        progress,
+    );
     let recalled = cache.as_mut().map(|cache| Recalled::of(cache, &context));
     stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();

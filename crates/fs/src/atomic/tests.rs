@@ -180,3 +180,38 @@ fn a_second_writer_is_turned_away() {
     drop(held);
     lock(&target).unwrap();
 }
+
+/// What stands under a temporary name and is no file that a killed run left is somebody's.
+#[test]
+fn temporary_names_that_are_taken_are_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let mut free = temporaries(target.file_name().unwrap());
+    let (folder, link) = (free.next().unwrap(), free.next().unwrap());
+    std::fs::create_dir(dir.path().join(&folder)).unwrap();
+    std::os::unix::fs::symlink("nowhere", dir.path().join(&link)).unwrap();
+    let before = names(dir.path());
+    let ways = all(&target).len();
+    for way in 0..ways {
+        let new = all(&target).swap_remove(way);
+        new.file().write_all(b"new").unwrap();
+        new.commit().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        std::fs::remove_file(&target).unwrap();
+        AtomicFile::create(&target).unwrap().commit().unwrap();
+        std::fs::remove_file(&target).unwrap();
+        assert_eq!(names(dir.path()), before);
+    }
+}
+
+#[test]
+fn only_files_are_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    for other in [fifo.as_path(), dir.path(), Path::new("/dev/null")] {
+        let kind = lock(other).unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::InvalidInput, "{other:?}");
+    }
+}

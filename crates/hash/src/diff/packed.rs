@@ -20,6 +20,8 @@ pub(super) struct Side {
     starts: Vec<usize>,
     /// By number: is there any digest of the algorithm?
     algorithms: Vec<bool>,
+    /// Paths of records without a digest, in order.
+    unread: Vec<Vec<u8>>,
 }
 
 /// Bytes before the path.
@@ -31,10 +33,15 @@ impl Side {
             packed: Vec::new(),
             starts: Vec::new(),
             algorithms: vec![false; Algorithm::ALL.len()],
+            unread: Vec::new(),
         };
         for item in items {
-            side.push(&item);
+            match item.digests.is_empty() {
+                false => side.push(&item),
+                true => side.unread.push(item.path),
+            }
         }
+        side.unread.sort_unstable();
         let mut starts = std::mem::take(&mut side.starts);
         // Stable, and quick where they are in order already, as most are.
         starts.sort_by(|a, b| side.path_at(*a).cmp(side.path_at(*b)));
@@ -74,6 +81,20 @@ impl Side {
 
     pub(super) fn path(&self, record: Record) -> &[u8] {
         self.path_at(self.starts[record])
+    }
+
+    /// Does a record without a digest name the path, or what it lies below?
+    pub(super) fn is_unread(&self, path: &[u8]) -> bool {
+        // Nearly always there is none at all.
+        if self.unread.is_empty() {
+            return false;
+        }
+        let is_unread = |path: &[u8]| {
+            let found = self.unread.binary_search_by(|known| known[..].cmp(path));
+            found.is_ok()
+        };
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        is_unread(path) || ends.map(|(end, _)| &path[..end]).any(is_unread)
     }
 
     /// The records of each path, in order of paths.

@@ -35,40 +35,34 @@ pub(super) fn moved_change(
     if class == Class::Damaged {
         change.ctime = Some(ctime_of(&removed, &added));
     }
-    for before in removed.differences {
-        let after = added
-            .differences
-            .iter()
-            .find(|after| after.field == before.field);
-        if let Some(after) = after
-            && after.new != before.old
-            && ![&after.new, &before.old].contains(&&Value::None)
-            && rules.compares(before.field, added.kind)
-        {
-            change.differences.push(Difference {
-                new: after.new.clone(),
-                ..before
-            });
-        }
-    }
+    change.differences = differences(&removed, &added, rules);
     change.to = Some(added.path);
     change
 }
 
 /// What is damaged under a name that another file had, or under a new one while another file has
 /// the old.
-pub(super) fn renamed_change(was: &Change, is: &Change) -> Change {
+pub(super) fn renamed_change(was: &Change, is: &Change, rules: CompareRules) -> Change {
     let mut change = Change::new(Class::Damaged, &is.path, is.kind);
     change.ctime = Some(ctime_of(was, is));
     change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
-    if let (Some(before), Some(after)) = (found(was, Field::Digest), found(is, Field::Digest)) {
-        change.differences.push(Difference {
-            field: Field::Digest,
-            old: before.old.clone(),
-            new: after.new.clone(),
-        });
-    }
+    change.differences = differences(was, is, rules);
     change
+}
+
+/// The fields that count and differ between what one name had and what another one has.
+fn differences(was: &Change, is: &Change, rules: CompareRules) -> Vec<Difference> {
+    let other = |before: &Difference| {
+        let new = &found(is, before.field)?.new;
+        let known = *new != Value::None && before.old != Value::None;
+        let differs = known && *new != before.old && rules.compares(before.field, is.kind);
+        differs.then(|| Difference {
+            field: before.field,
+            old: before.old.clone(),
+            new: new.clone(),
+        })
+    };
+    was.differences.iter().filter_map(other).collect()
 }
 
 fn found(change: &Change, field: Field) -> Option<&Difference> {
@@ -92,14 +86,6 @@ pub(super) const ALL_RECORDED: Fields = Fields::ALL
     .without(Field::Dev)
     .without(Field::DirSize)
     .without(Field::DirNlink);
-
-/// What tells one file from another, and its digest.
-pub(super) const IDENTITY: Fields = Fields::NONE
-    .with(Field::Size)
-    .with(Field::Mtime)
-    .with(Field::Ctime)
-    .with(Field::Ino)
-    .with(Field::Digest);
 
 /// With all values of these fields on either side, equal or not.
 pub(super) fn with(
@@ -130,6 +116,9 @@ pub(super) fn without_identity(mut change: Change, rules: CompareRules) -> Chang
             known && d.old != d.new && rules.compares(d.field, kind)
         });
         change.differences.sort_by_key(|d| d.field);
+    }
+    if change.class == Class::Unreadable {
+        change.differences.clear();
     }
     change
 }

@@ -1,7 +1,7 @@
 //! Lines of digests, packed: 21 bytes each beside path and digest, in two arrays that can grow
 //! beyond what memory there is (`bc_fs::spill`).
 
-use bc_manifest::Digest;
+use bc_digest::Digest;
 use bc_manifest::integrity::path_order;
 
 /// One line.
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn in_order_and_each_once() {
-        let digest = |byte| Digest::new(&[byte; 32]).unwrap();
+        let digest = |byte| Digest::from_slice(&[byte; 32]).unwrap();
         let all = [
             (&b"b"[..], digest(1), None),
             (b"a/\xff", digest(2), Some(0)),
             (b"b", digest(1), None),
             (b".", digest(3), Some(u64::MAX)),
-            (b"a", Digest::new(&[4; 64]).unwrap(), Some(7)),
+            (b"a", Digest::from_slice(&[4; 64]).unwrap(), Some(7)),
         ];
         let mut lines = Lines::default();
         assert!(lines.is_empty());

@@ -1,13 +1,14 @@
 //! JSON lines with a fixed set of keys. Values are as in the manifest: times in
 //! nanoseconds, modes as numbers; raw bytes that are not UTF-8 as base64 in
-//! `KEY_b64` beside the lossy text.
+//! `KEY_b64` beside the lossy text. What failed is the object `error` of a change, with the fields
+//! that errors have in the JSON of every applet.
 
 use std::io::Write;
 
-use bc_manifest::base64;
+use bc_manifest::{ErrorRecord, base64};
 
 use super::ReportHeader;
-use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
 use crate::summary::ComparisonSummary;
 
 pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
@@ -36,6 +37,17 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     if let Some(reason) = &change.reason {
         key(line, "reason");
         string(line, reason);
+    }
+    if let Some(FailedAt { path, failure }) = &change.failed {
+        key(line, "error");
+        let record = ErrorRecord {
+            applet: "integrity",
+            path,
+            operation: &failure.op,
+            errno: failure.errno,
+            reason: &failure.message,
+        };
+        record.write(line);
     }
     if let Some(ctime) = change.ctime {
         key(line, "ctime");
@@ -76,6 +88,7 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
     number("old_entries", summary.old);
     number("new_entries", summary.new);
     number("unseen", summary.unseen);
+    number("unrecorded", summary.unrecorded);
     number("damaged_added", summary.damaged_added);
     number("undecided", summary.undecided);
     number("files_read", summary.files_read);

@@ -102,7 +102,7 @@ impl<W: Write> ChangeReport<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Class, Ctime, Difference, Value};
+    use crate::change::{Class, Ctime, Difference, FailedAt, Value};
     use crate::fields::Field;
     use bc_manifest::integrity::Kind;
 
@@ -230,14 +230,35 @@ mod tests {
                 r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"other"}"#,
             ),
             (
+                // The name in it is escaped, the reason of a manifest perhaps not.
+                Change {
+                    reason: Some("in d\\n\\\\: open: no\u{9b}".into()),
+                    ..change(Class::Unreadable, "d\n\\/a")
+                },
+                "?? d\\n\\\\/a: in d\\n\\\\: open: no\\u{9b}\n",
+                concat!(
+                    r#"{"type":"change","class":"unreadable","path":"d\n\\/a","kind":"file","#,
+                    "\"reason\":\"in d\\\\n\\\\\\\\: open: no\u{9b}\"}"
+                ),
+            ),
+            (
                 Change {
                     reason: Some("open: no".into()),
+                    failed: Some(FailedAt {
+                        path: b"\xfe".to_vec(),
+                        failure: bc_manifest::Failure {
+                            op: "open".into(),
+                            errno: Some(13),
+                            message: "no".into(),
+                        },
+                    }),
                     ..change(Class::Unreadable, "a")
                 },
                 "?? a: open: no\n",
                 concat!(
                     r#"{"type":"change","class":"unreadable","path":"a","kind":"file","#,
-                    r#""reason":"open: no"}"#
+                    r#""reason":"open: no","error":{"applet":"integrity","path":"�","#,
+                    r#""path_b64":"/g==","operation":"open","errno":13,"reason":"no"}}"#
                 ),
             ),
             (

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
-use bc_fs::escape;
+use bc_fs::{escape, safe};
 use bc_manifest::integrity::Xattrs;
 use bc_manifest::time;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::field::Field;
 
 pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     let path = escape(&change.path);
@@ -33,21 +34,33 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         }
         Class::Modified => {
             let _ = write!(text, "~c {path}");
-            reason(&mut text, change)
+            let said = reason(&mut text, change);
+            beside_content(
+                &mut text,
+                change,
+                if change.reason.is_some() { ";" } else { "" },
+            );
+            said
         }
         Class::Damaged => {
             let mut path = path;
             if let Some(to) = &change.to {
                 let to = escape(to);
-                let _ = writeln!(text, "> {path} -> {to}");
+                let _ = write!(text, "> {path} -> {to}");
+                beside_content(&mut text, change, "");
+                text.push('\n');
                 path = to;
             }
             let _ = write!(text, "!! {path}: {}", ctime(change.ctime));
-            reason(&mut text, change)
+            let said = reason(&mut text, change);
+            if change.to.is_none() {
+                beside_content(&mut text, change, ";");
+            }
+            said
         }
         Class::Unreadable => {
             let reason = change.reason.as_deref().unwrap_or("not read");
-            write!(text, "?? {path}: {}", escape(reason.as_bytes()))
+            write!(text, "?? {path}: {}", safe::line(reason))
         }
         Class::Replaced => {
             let kinds = change
@@ -65,10 +78,32 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(text.as_bytes());
 }
 
+/// What else became of a file whose content differs: not what every new content brings along.
+fn beside_content(text: &mut String, change: &Change, before: &str) {
+    let all = change.differences.iter();
+    let metadata: Vec<_> = all
+        .filter(|d| METADATA.contains(&d.field))
+        .cloned()
+        .collect();
+    if !metadata.is_empty() {
+        text.push_str(before);
+        differences(text, &metadata);
+    }
+}
+
+const METADATA: [Field; 6] = [
+    Field::Mode,
+    Field::Uid,
+    Field::Gid,
+    Field::Nlink,
+    Field::Rdev,
+    Field::Xattrs,
+];
+
 /// What could not be read of a new path; when damage was found; why nobody can say that it is an edit.
 fn reason(text: &mut String, change: &Change) -> std::fmt::Result {
     match &change.reason {
-        Some(reason) => write!(text, ": {}", escape(reason.as_bytes())),
+        Some(reason) => write!(text, ": {}", safe::line(reason)),
         None => Ok(()),
     }
 }

@@ -31,6 +31,7 @@ fn found(
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,
+        observer: None,
     };
     let what = CreateOptions {
         root: root.path().as_os_str(),

@@ -13,10 +13,11 @@ use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::EntryRef;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::judge::{describe, is_undecided};
+use crate::judge::is_undecided;
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
+use crate::unread::UnreadDirs;
 use crate::verify::{lose, report_failed};
 
 pub(super) struct Merge<'a, 's> {
@@ -31,6 +32,8 @@ pub(super) struct Merge<'a, 's> {
     pub(super) devices: Devices,
     pub(super) hints: Hints<'a>,
     pub(super) unmounted: Unmounted,
+    /// Directories that could not be read when they were recorded.
+    pub(super) unread: UnreadDirs,
 }
 
 impl Merge<'_, '_> {
@@ -52,7 +55,7 @@ impl Merge<'_, '_> {
     fn added(&mut self, new: &LoadedEntry<'_>) -> Result<(), Error> {
         let site = self.hints.at(new.id, new.view.device);
         self.comparison
-            .added(new.path, &new.view, site)
+            .added(new.path, &new.view, self.unread.above(new.path), site)
             .map_err(|error| report_failed(&error))?;
         if self.unmounted.covers(new.path) {
             // What lies where a disk belongs is none of its files.
@@ -90,6 +93,7 @@ impl Merge<'_, '_> {
     }
 
     fn both(&mut self, entry: &Entry, new: &LoadedEntry<'_>) -> Result<(), Error> {
+        self.unread.see(entry);
         let lost = self.unmounted.see(entry, Some(new));
         if lost != Lost::No {
             lose(&mut self.comparison, entry, lost, Here::Other)
@@ -192,10 +196,10 @@ impl Merge<'_, '_> {
     /// A path of the old manifest that the tree does not have, or that could
     /// not be looked for.
     pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
+        self.unread.see(entry);
         let view = EntryRef::from(entry);
-        let reported = if let Some((failure, above)) = self.tree.why_unseen(&entry.path) {
-            let reason = format!("in {}: {}", bc_fs::escape(above), describe(failure));
-            self.comparison.unseen(&entry.path, &view, &reason)
+        let reported = if let Some(why) = self.tree.why_unseen(&entry.path) {
+            self.comparison.unseen(&entry.path, &view, why)
         } else {
             match self.unmounted.see(entry, None) {
                 Lost::No if self.tree.is_left_out(&entry.path) => {
@@ -228,7 +232,7 @@ impl Merge<'_, '_> {
 }
 
 impl Scrubbed {
-    fn get(&self, id: EntryId) -> Option<&Result<bc_manifest::Digest, bc_walk::Error>> {
+    fn get(&self, id: EntryId) -> Option<&Result<bc_digest::Digest, bc_walk::Error>> {
         let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(&self.results[found].1)
     }

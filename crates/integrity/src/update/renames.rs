@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use bc_manifest::Digest;
+use bc_digest::Digest;
 use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;

@@ -1,6 +1,7 @@
 //! Manifests that are truncated, altered, made up or from the future: refused,
 //! or read without panic and without believing them.
 
+use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::report::ChangeFormat;
 use bc_integrity::{ErrorKind, ManifestFile, Trust};
@@ -151,6 +152,61 @@ fn made_up_lines_under_a_right_trailer() {
     });
     with("JSON", &|lines| lines[2].push('}'));
     with("type", &|lines| lines[2] = "{\"type\":\"other\"}".into());
+}
+
+/// Every file of a tree is in the manifest, but some lines stand too late: none of them is said to
+/// be added, or anything else, before that is known.
+#[test]
+fn nothing_is_said_of_a_manifest_out_of_order() {
+    let tree = TestTree::new();
+    for name in ["a", "b/c", "b/d", "b/e", "f", "g", "h", "i"] {
+        tree.write(name, name);
+    }
+    let manifest = manifest_of(tree.path());
+    tree.mode("a", 0o600);
+    let entries = manifest.split(|byte| *byte == b'\n').count() - 3;
+    let path = tree.scratch("m.jsonl");
+    for (from, to) in [(2, entries), (3, 6), (4, 5), (entries, 2), (6, 3)] {
+        let shuffled = resealed(&manifest, |lines| {
+            let line = lines.remove(from);
+            lines.insert(to, line);
+        });
+        std::fs::write(&path, &shuffled).unwrap();
+        for detail in [Detail::First, Detail::Changes, Detail::All] {
+            for mode in CompareMode::ALL {
+                let how = How {
+                    rules: CompareRules {
+                        mode,
+                        ..CompareRules::default()
+                    },
+                    detail,
+                    ..How::default()
+                };
+                let (text, result) = verify_with(tree.path(), &path, how, ChangeFormat::Text);
+                assert_eq!(text, "", "{from} {to} {detail:?} {mode:?}");
+                assert_eq!(result.unwrap_err().kind(), ErrorKind::Manifest);
+            }
+            let now = manifest_of(tree.path());
+            for (old, new) in [(&shuffled, &now), (&now, &shuffled)] {
+                let [old, new] =
+                    [old, new].map(|bytes| ManifestFile::from_reader(b"m", &bytes[..]).unwrap());
+                let what = bc_integrity::DiffOptions {
+                    old: &old,
+                    new: &new,
+                    rules: CompareRules::default(),
+                    detail,
+                    trust: Trust::Checked,
+                };
+                let mut told = 0;
+                let compared = bc_integrity::diff(&what, &mut |_| {
+                    told += 1;
+                    Ok(())
+                });
+                assert_eq!(compared.unwrap_err().kind(), ErrorKind::Manifest);
+                assert_eq!(told, 0, "{from} {to} {detail:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ use bc_integrity::Conclusion;
 use bc_integrity::change::Class;
 use bc_testkit::TestTree;
 
-use crate::support::{How, diffed, manifest_of, record, resealed, rot, verified};
+use crate::support::{
+    How, an_update, diffed, manifest_of, record, resealed, rot, updated, verified,
+};
 
 /// No test can change a file's content without its ctime; a manifest that says
 /// the ctime is the present one looks just the same to verify.
@@ -53,6 +55,81 @@ fn damage_outranks_whatever_else_differs() {
     assert!(text.contains("!! b: ctime changed"), "{text}");
     assert!(text.contains("- a\n") && text.contains("+ d\n"), "{text}");
     assert_eq!(summary.conclusion(), Conclusion::Damaged);
+}
+
+/// Whatever else became of a file whose content differs is told with it.
+#[test]
+fn other_metadata_is_told_beside_the_content() {
+    let mode = " mode: 0644 -> 4755";
+    let rewritten = "ctime changed, points to a rewrite with the time put back";
+    let rename = |tree: &TestTree, from: &str, to: &str| {
+        std::fs::rename(tree.join(from), tree.join(to)).unwrap();
+    };
+    type Change<'a> = (&'a dyn Fn(&TestTree), String);
+    let changes: [Change<'_>; 5] = [
+        (
+            &|tree| {
+                rot(tree, "file", 0, b'X');
+                tree.mode("file", 0o4755);
+            },
+            format!("!! file: {rewritten};{mode}\n"),
+        ),
+        (
+            &|tree| {
+                tree.write("file", "edited")
+                    .mtime("file", 5, 5)
+                    .mode("file", 0o4755);
+            },
+            format!("~c file{mode}\n"),
+        ),
+        (
+            &|tree| {
+                rename(tree, "file", "moved");
+                tree.mode("moved", 0o4755);
+            },
+            format!("> file -> moved{mode}\n"),
+        ),
+        (
+            &|tree| {
+                rename(tree, "file", "moved");
+                rot(tree, "moved", 0, b'X');
+                tree.mode("moved", 0o4755);
+            },
+            format!("> file -> moved{mode}\n!! moved: {rewritten}\n"),
+        ),
+        (
+            &|tree| {
+                rename(tree, "file", "other");
+                rot(tree, "other", 0, b'X');
+                tree.mode("other", 0o4755);
+            },
+            format!("!! other: {rewritten}: renamed from file;{mode}\n"),
+        ),
+    ];
+    for (change, expected) in changes {
+        let tree = TestTree::new();
+        tree.write("file", "content").mode("file", 0o644);
+        if expected.contains("other") {
+            tree.write("other", "something else");
+        }
+        let manifest = record(&tree);
+        let before = std::fs::read(&manifest).unwrap();
+        change(&tree);
+        let dir_time = |text: &str| -> String {
+            let lines = text.split_inclusive('\n');
+            lines
+                .filter(|line| !line.starts_with("~m . ") && *line != "- file\n")
+                .collect()
+        };
+        let (text, _) = verified(tree.path(), &manifest, How::default());
+        assert_eq!(dir_time(&text), expected);
+        let now = manifest_of(tree.path());
+        let (text, _) = diffed(&before, &now, Default::default()).unwrap();
+        assert_eq!(dir_time(&text), expected);
+        // Nothing is recorded that was not told.
+        let (text, _) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
+        assert_eq!(dir_time(&text), expected);
+    }
 }
 
 #[test]

@@ -137,6 +137,31 @@ fn hashdeep_has_no_way_to_write_a_newline() {
     }
 }
 
+/// Names of hashdeep's may end with a carriage return; lines do where a file came from elsewhere.
+#[test]
+fn returns_belong_to_names_unless_all_lines_have_them() {
+    let digest = bc_digest::hash(Algorithm::Sha256, b"8");
+    let text = |end: &str| {
+        let head = [
+            "%%%% HASHDEEP-1.0",
+            "%%%% size,sha256,filename",
+            "## comment",
+        ];
+        let files = ["plain", "in\rside", "end\r", "two\r\r"];
+        let files = files.map(|name| format!("1,{digest},./{name}"));
+        let lines = head.map(String::from).into_iter().chain(files);
+        lines.map(|line| line + end).collect::<String>()
+    };
+    for end in ["\n", "\r\n"] {
+        let manifest = imported(text(end).as_bytes(), None).unwrap();
+        let paths: Vec<String> = lines(&manifest)
+            .iter()
+            .filter_map(|line| Some(line["path"].as_str()?.to_owned()))
+            .collect();
+        assert_eq!(paths, ["end\r", "in\rside", "plain", "two\r\r"], "{end:?}");
+    }
+}
+
 #[test]
 fn mtree_accepts_its_export() {
     let tree = sample();

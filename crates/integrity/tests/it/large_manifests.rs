@@ -183,6 +183,8 @@ fn an_empty_side_and_another_tree() {
 #[test]
 fn what_is_wrong_is_named_as_ever() {
     let (tree, manifest) = large();
+    // Something differs in the first lines.
+    tree.write("d0/0", "new");
     let many = manifest.split(|byte| *byte == b'\n').count() - 3;
     let line = |lines: &[String], part: usize| {
         let from = many * part / 4;
@@ -194,17 +196,19 @@ fn what_is_wrong_is_named_as_ever() {
     let refused = |why: &str, manifest: &[u8]| {
         let path = manifest_at(&tree, "bad", manifest);
         let error = |how| {
-            let (_, result) = verify_with(tree.path(), &path, how, ChangeFormat::Text);
+            let (text, result) = verify_with(tree.path(), &path, how, ChangeFormat::Text);
+            assert_eq!(text, "", "nothing is said of it: {why}");
             result.expect_err(why).to_string()
         };
         // This one reads the files.
         let expected = error(How::default());
         assert!(expected.contains(why), "{expected} does not say: {why}");
-        for workers in [1, 3] {
-            assert_eq!(
-                error(meta(Trust::Checked, Detail::Changes, workers)),
-                expected
-            );
+        for (workers, detail) in [
+            (1, Detail::Changes),
+            (3, Detail::Changes),
+            (3, Detail::First),
+        ] {
+            assert_eq!(error(meta(Trust::Checked, detail, workers)), expected);
         }
         let what = an_update(tree.path().as_os_str(), &path);
         assert_eq!(updated(&what).expect_err(why).to_string(), expected);

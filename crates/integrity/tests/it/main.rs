@@ -12,6 +12,7 @@ mod foreign;
 mod large_manifests;
 mod recording;
 mod refusals;
+mod resuming;
 mod scrubbing;
 mod support;
 mod turns;

@@ -35,6 +35,7 @@ pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
         cancel: &cancel,
         shows_bytes: false,
         progress: &progress,
+        observer: None,
     })
 }
 

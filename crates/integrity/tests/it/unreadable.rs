@@ -11,7 +11,8 @@ use bc_integrity::fields::CompareMode;
 use bc_testkit::{TestTree, as_nobody, copy_program, is_root};
 
 use crate::support::{
-    How, an_update, entry, lines, manifest_of, mode, record, recorded, updated, verified,
+    How, an_update, diffed, entry, lines, manifest_of, mode, record, recorded, rot, updated,
+    verified,
 };
 
 /// As root: runs this test as nobody, in a copy of the test program that
@@ -125,6 +126,100 @@ fn an_update_keeps_what_it_cannot_read() {
     unlock(&tree);
     let (text, _) = verified(tree.path(), &manifest, How::default());
     assert_eq!(text, "");
+}
+
+/// Which directories could not be read is in the manifests: two of them say the same as a tree and
+/// one, in either direction.
+#[test]
+fn two_manifests_say_what_a_tree_does() {
+    if done_as_nobody("unreadable::two_manifests_say_what_a_tree_does") {
+        return;
+    }
+    let tree = sample();
+    tree.write("vault-beside", "5");
+    let path = record(&tree);
+    let open = std::fs::read(&path).unwrap();
+    tree.write("vault/new", "6").mode("vault", 0);
+    let locked = manifest_of(tree.path());
+    let below = |reason: &str| {
+        let line =
+            |path: &str| format!("?? vault{path}: {reason}open: Permission denied (os error 13)\n");
+        let [dir, below @ ..] = ["", "/in", "/new", "/sub", "/sub/x"].map(line);
+        (dir, below)
+    };
+    for mode_of in CompareMode::ALL {
+        let how = mode(mode_of);
+        let (text, verified) = verified(tree.path(), &path, how);
+        let (dir, _) = below("");
+        let (_, [inside, _, sub, x]) = below("in vault: ");
+        let unlisted = [dir.clone(), inside, sub, x].concat();
+        assert!(text.ends_with(&unlisted), "{text}");
+        let (told, summary) = diffed(&open, &locked, how.rules).unwrap();
+        assert_eq!(told, text);
+        assert_eq!(
+            summary.count(Class::Unreadable),
+            verified.count(Class::Unreadable)
+        );
+        assert_eq!(
+            (summary.unseen, summary.conclusion()),
+            (3, Conclusion::Different)
+        );
+    }
+    std::fs::write(&path, &locked).unwrap();
+    tree.mode("vault", 0o755);
+    let now = manifest_of(tree.path());
+    for mode_of in CompareMode::ALL {
+        let how = mode(mode_of);
+        let (text, verified) = verified(tree.path(), &path, how);
+        let (dir, _) = below("no content recorded: ");
+        let (_, unrecorded) = below("not recorded: in vault: ");
+        let unrecorded = [vec![dir], unrecorded.to_vec()].concat().concat();
+        assert_eq!(text, unrecorded);
+        let (told, summary) = diffed(&locked, &now, how.rules).unwrap();
+        assert_eq!(told, text);
+        assert_eq!((summary.unrecorded, summary.added_unread), (4, 0));
+        assert_eq!(summary.unrecorded, verified.unrecorded);
+        assert_eq!(summary.conclusion(), Conclusion::Different);
+        // All of it can be read now.
+        assert_eq!(summary.unread(), 0);
+    }
+    // An update records it, and has no more to say.
+    let (text, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
+    assert!(
+        text.contains("?? vault/new: not recorded: in vault: "),
+        "{text}"
+    );
+    assert_eq!(done.summary.unread(), 0);
+    assert_eq!(verified(tree.path(), &path, How::default()).0, "");
+}
+
+/// A file that was moved to where nobody could look is known again, damaged or not.
+#[test]
+fn moved_below_what_was_unreadable() {
+    if done_as_nobody("unreadable::moved_below_what_was_unreadable") {
+        return;
+    }
+    let tree = TestTree::new();
+    tree.write("a", "content a")
+        .write("b", "content b")
+        .dir("vault")
+        .mode("vault", 0);
+    let path = record(&tree);
+    tree.mode("vault", 0o755);
+    for name in ["a", "b"] {
+        std::fs::rename(tree.join(name), tree.join("vault").join(name)).unwrap();
+    }
+    rot(&tree, "vault/b", 0, b'X');
+    let (text, summary) = verified(tree.path(), &path, How::default());
+    assert!(text.contains("> a -> vault/a\n"), "{text}");
+    assert!(text.contains("> b -> vault/b\n!! vault/b: "), "{text}");
+    assert_eq!((summary.unrecorded, summary.readable_now), (0, 1));
+    let (_, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
+    assert_eq!(done.summary.conclusion(), Conclusion::Damaged);
+    assert_eq!(
+        verified(tree.path(), &path, How::default()).1.conclusion(),
+        Conclusion::Damaged
+    );
 }
 
 #[test]

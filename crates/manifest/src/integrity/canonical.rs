@@ -2,9 +2,10 @@
 //! quick as a general parser. Whatever looks the least bit different (escapes, other order, unknown
 //! fields, errors, attributes) is left to that one.
 
+use bc_digest::Digest;
+
 use super::entry::{Entry, Kind, Meta};
 use super::rest::Rest;
-use crate::digest::Digest;
 use crate::time;
 
 /// Fields that whole trees have in common, as they were written last and what they said: what was
@@ -135,7 +136,7 @@ mod tests {
         // Whatever was there before must be gone.
         let mut entry = Entry::new(b"before".to_vec(), Kind::Char);
         entry.rdev = Some(1);
-        entry.digest = Digest::new(&[9]);
+        entry.digest = Digest::from_slice(&[9]);
         entry.target = Some(b"before".to_vec());
         entry.xattrs = Some(Default::default());
         entry.verified_at = Some(1);
@@ -220,7 +221,7 @@ mod tests {
                 (entry.tried_at, entry.found) = (Some(time), Some(found));
             }
             match kind {
-                Kind::File => entry.digest = Digest::new(&rest.2),
+                Kind::File => entry.digest = Digest::from_slice(&rest.2),
                 Kind::Symlink => entry.target = Some(rest.3.into_bytes()),
                 _ => {}
             }
@@ -269,7 +270,7 @@ mod tests {
             ..Meta::default()
         });
         entry.dev = Some(1);
-        entry.digest = Digest::new(&[1, 2, 3, 0xff]);
+        entry.digest = Digest::from_slice(&[1, 2, 3, 0xff]);
         assert_eq!(parse(&line_of(&entry)), Some(entry.clone()));
         let mut next = entry.clone();
         next.path = b"drivers/b".to_vec();
@@ -310,7 +311,7 @@ mod tests {
         for len in 1..=64 {
             let mut entry = Entry::new(b"a".to_vec(), Kind::File);
             entry.meta = Some(Meta::default());
-            entry.digest = Digest::new(&vec![0xab; len]);
+            entry.digest = Digest::from_slice(&vec![0xab; len]);
             let text = [&line_of(&entry)[..], b"\n"].concat();
             for (known, taken) in [(None, true), (Some(len), true), (Some(len + 1), false)] {
                 let mut found = entry.clone();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bc_digest::{Digest, push_hex};
 use serde_json::{Map, Value};
 
 use super::header::push_extra;
-use crate::digest::{Digest, push_hex};
 use crate::json::{push_base64, push_bytes, push_field, push_i64, push_key, push_str};
 use crate::jsonl::push_failure;
 use crate::record::Failure;

@@ -1,12 +1,12 @@
 //! The first and the last line.
 
+use bc_digest::Digest;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::SCHEMA;
 use crate::base64;
-use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::json::{push_bytes, push_field, push_key, push_str, push_u64};
 
@@ -260,7 +260,7 @@ impl Trailer {
         push_field(out, "bytes", self.bytes);
         push_field(out, "errors", self.errors);
         out.extend_from_slice(b",\"sha256\":\"");
-        crate::digest::push_hex(out, &self.sha256);
+        bc_digest::push_hex(out, &self.sha256);
         out.extend_from_slice(b"\"}\n");
     }
 

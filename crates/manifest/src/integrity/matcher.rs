@@ -1,12 +1,13 @@
 //! Whether a line says of a file or a directory just what is known of it. Nearly all do where a
 //! tree is held against its manifest, and to find that out takes less than to take a line apart.
 
+use bc_digest::Digest;
+
 use super::entry::{Kind, Meta};
 use super::header::Header;
 use super::rest::Rest;
 use super::swar;
 use crate::algorithm::digest_len;
-use crate::digest::is_lower_hex;
 use crate::time;
 
 /// What an entry of a [directory](Matcher::enter) should be: a file with whatever digest, or a
@@ -122,7 +123,7 @@ impl Matcher {
             }
             if expected.kind == Kind::File {
                 rest.literal(b",\"digest\":")?;
-                is_lower_hex(rest.digits_of_digest(self.digest_len)?).then_some(())?;
+                Digest::is_lower_hex(rest.digits_of_digest(self.digest_len)?).then_some(())?;
             }
             if rest.begins(b",\"verified_at\":") {
                 self.time(&mut rest)?;
@@ -183,7 +184,6 @@ mod tests {
     use super::super::entry::Entry;
     use super::super::parse::{Parsed, parse};
     use super::*;
-    use crate::digest::Digest;
     use proptest::prelude::*;
 
     fn matcher() -> Matcher {
@@ -220,7 +220,7 @@ mod tests {
             entry.meta = Some(meta);
             entry.dev = rest.0;
             if kind == Kind::File {
-                entry.digest = Digest::new(&rest.1);
+                entry.digest = Digest::from_slice(&rest.1);
                 entry.verified_at = rest.2;
             }
             entry.tried_run = rest.3;
@@ -285,7 +285,7 @@ mod tests {
             let mut entry = Entry::new(path.to_vec(), kind);
             entry.meta = Some(Meta::default());
             if kind == Kind::File {
-                entry.digest = Digest::new(&[0xa7; 16]);
+                entry.digest = Digest::from_slice(&[0xa7; 16]);
                 entry.verified_at = run.map(i64::from);
             }
             entry.tried_run = run;

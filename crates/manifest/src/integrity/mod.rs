@@ -18,7 +18,7 @@
 //! let mut writer = Writer::new(Vec::new(), &Header::new("sha256", "0.1.0"))?;
 //! let mut entry = Entry::new(b"a/b".to_vec(), Kind::File);
 //! entry.meta = Some(Default::default());
-//! entry.digest = Digest::new(&[7; 32]);
+//! entry.digest = Digest::from_slice(&[7; 32]);
 //! writer.write(&entry)?;
 //! let (bytes, trailer) = writer.finish()?;
 //! assert_eq!(trailer.files, 1);

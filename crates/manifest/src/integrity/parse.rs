@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use bc_digest::Digest;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -13,7 +14,6 @@ use super::entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
 use crate::base64;
-use crate::digest::Digest;
 use crate::error::ErrorKind;
 use crate::json::Text;
 use crate::record::Failure;

@@ -1,9 +1,10 @@
 //! What is still to be read of a line, taken off piece by piece where it is written in the one way
 //! that the writer has.
 
+use bc_digest::Digest;
+
 use super::path::check_path;
 use super::swar;
-use crate::digest::MAX_LEN;
 
 /// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
 /// from it holds a newline, so that nothing is taken from beyond the line.
@@ -71,7 +72,7 @@ impl<'a> Rest<'a> {
         let body = self.0.strip_prefix(b"\"")?;
         let count = match len {
             Some(len) => len * 2,
-            None => memchr::memchr(b'"', &body[..body.len().min(2 * MAX_LEN + 1)])?,
+            None => memchr::memchr(b'"', &body[..body.len().min(2 * Digest::MAX_LEN + 1)])?,
         };
         let digits = body.get(..count)?;
         self.0 = body[count..].strip_prefix(b"\"")?;

@@ -85,8 +85,8 @@ proptest! {
         prop_assert_eq!(&read[0].path, &path);
         prop_assert_eq!(read[0].size, Some(size));
         let digests = vec![
-            (Some("sha256".into()), Digest::new(&digest).unwrap()),
-            (Some("md5".into()), Digest::new(short).unwrap()),
+            (Some("sha256".into()), Digest::from_slice(&digest).unwrap()),
+            (Some("md5".into()), Digest::from_slice(short).unwrap()),
         ];
         prop_assert_eq!(&read[0].digests, &digests);
         let expected =

@@ -71,7 +71,7 @@ pub(crate) fn entry() -> impl Strategy<Value = Entry> {
             };
             entry.meta = meta;
             entry.digest =
-                Digest::new(&digest).filter(|_| kind == Kind::File && entry.error.is_none());
+                Digest::from_slice(&digest).filter(|_| kind == Kind::File && entry.error.is_none());
             entry.target = (kind == Kind::Symlink).then_some(target);
             entry.rdev = rdev;
             entry.xattrs = xattrs;
@@ -157,7 +157,7 @@ fn the_line_is_the_documented_one() {
         ino: 5,
         nlink: 6,
     });
-    entry.digest = Digest::new(&[0xab; 32]);
+    entry.digest = Digest::from_slice(&[0xab; 32]);
     let bytes = written(&[entry]);
     let text = String::from_utf8(bytes).unwrap();
     let expected = format!(
@@ -188,7 +188,7 @@ fn counts_add_up() {
         size: 10,
         ..Meta::default()
     });
-    file.digest = Digest::new(&[0; 32]);
+    file.digest = Digest::from_slice(&[0; 32]);
     let mut lost = Entry::new(b"g".to_vec(), Kind::File);
     lost.error = Some(Failure {
         op: "stat".into(),
@@ -230,14 +230,14 @@ fn the_writer_refuses_what_the_reader_would() {
         ),
         (
             vec![Entry {
-                digest: Digest::new(&[1; 20]),
+                digest: Digest::from_slice(&[1; 20]),
                 ..file(b"a")
             }],
             ErrorKind::Malformed,
         ),
         (
             vec![Entry {
-                digest: Digest::new(&[1; 32]),
+                digest: Digest::from_slice(&[1; 32]),
                 ..good(b"a")
             }],
             ErrorKind::Malformed,

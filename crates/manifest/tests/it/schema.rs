@@ -2,7 +2,7 @@
 //! use: it refuses to go on at any other.
 
 use bc_manifest::integrity::{Entry, Found, Header, Kind, Meta, Mounted, Writer};
-use bc_manifest::{Digest, Failure, jsonl};
+use bc_manifest::{Digest, ErrorRecord, Failure, jsonl};
 use serde_json::Value;
 
 fn schema(name: &str) -> Value {
@@ -120,7 +120,7 @@ fn integrity_lines() {
             mtime_ns: -1,
             ..Meta::default()
         });
-        entry.digest = Digest::new(&[1; 32]).filter(|_| kind == Kind::File);
+        entry.digest = Digest::from_slice(&[1; 32]).filter(|_| kind == Kind::File);
         entry.target = (kind == Kind::Symlink).then(|| b"\xfe".to_vec());
         entry.rdev = (kind == Kind::Block).then_some(7);
         entry.xattrs = (kind == Kind::Dir).then(|| {
@@ -180,6 +180,16 @@ fn hash_lines() {
             ..failure()
         },
     );
+    for errno in [Some(13), None] {
+        let failed = ErrorRecord {
+            applet: "hash",
+            path: b"c\xff",
+            operation: "open",
+            errno,
+            reason: "no \"way\"\n",
+        };
+        failed.write_line(&mut out);
+    }
     let summary = jsonl::Summary {
         files: 1,
         errors: 2,
@@ -190,5 +200,5 @@ fn hash_lines() {
         extra: Default::default(),
     };
     jsonl::write_summary(&mut out, &summary);
-    check("hash-v1.schema.json", &out, 5);
+    check("hash-v1.schema.json", &out, 7);
 }

@@ -10,7 +10,8 @@ use crate::listing::Tag;
 use crate::tree::{Task, WalkRoot};
 use crate::worker_output::{Found, MOST, Role};
 use crate::{
-    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Repeats, Symlinks,
+    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Repeats, SkipReason,
+    Symlinks,
 };
 
 /// An entry that may be one of those to leave out.
@@ -51,12 +52,12 @@ impl Worker<'_> {
         if bytes == b"." || bytes == b".." {
             return Ok(());
         }
-        if self.output.skipped.count(options.filter_name(bytes)) {
+        if self.skips(task, Some(bytes), options.filter_name(bytes)) {
             return Ok(());
         }
         let is_root = reading.roots.is_some_and(|roots| roots.contains(bytes));
         if is_root && options.repeats == Repeats::Skip {
-            self.output.skipped.repeated += 1;
+            self.skips(task, Some(bytes), Some(SkipReason::Repeated));
             return Ok(());
         }
         let mut known = None;
@@ -87,7 +88,7 @@ impl Worker<'_> {
                 }
             }
         }
-        if self.is_filtered(reading, bytes, kind) {
+        if self.is_filtered(task, reading, bytes, kind) {
             return Ok(());
         }
         let mut stat = None;
@@ -112,7 +113,7 @@ impl Worker<'_> {
                     if inner_role == Role::Descend
                         && self.context.inner_roots.get(found.id, way).is_some()
                     {
-                        self.output.skipped.repeated += 1;
+                        self.skips(task, Some(bytes), Some(SkipReason::Repeated));
                         return Ok(());
                     }
                     stat = Some(found);
@@ -124,7 +125,7 @@ impl Worker<'_> {
                 }
             }
         }
-        let descends = kind == FileKind::Dir && self.descends(reading);
+        let descends = kind == FileKind::Dir && self.descends(task, reading, bytes);
         let lists = kind == FileKind::File || options.entries == Entries::All;
         if !lists && !descends {
             return Ok(());
@@ -158,7 +159,13 @@ impl Worker<'_> {
 
     /// By path and kind; counts the reason. Leaves the entry's path in `self.path` if any pattern
     /// could look at it.
-    fn is_filtered(&mut self, reading: &Reading<'_>, name: &[u8], kind: FileKind) -> bool {
+    fn is_filtered(
+        &mut self,
+        task: &Task,
+        reading: &Reading<'_>,
+        name: &[u8],
+        kind: FileKind,
+    ) -> bool {
         let options = self.context.options;
         let mut reason = None;
         if options.has_patterns() || reading.ignores.is_some() {
@@ -167,7 +174,7 @@ impl Worker<'_> {
             reason = options.filter_path(&self.path, kind, reading.ignores.as_deref());
         }
         let reason = reason.or_else(|| options.filter_kind(kind));
-        self.output.skipped.count(reason)
+        self.skips(task, Some(name), reason)
     }
 
     fn stat_if_needed(
@@ -210,14 +217,14 @@ impl Worker<'_> {
         let (way, state) = (|| candidate.way(walk_root), || candidate.state());
         let reason = options.filter_identity(stat.id, way, state);
         let reason = reason.or_else(|| options.filter_size(stat.stamp.size));
-        self.output.skipped.count(reason)
+        self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }
 
     /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
-    fn descends(&mut self, reading: &Reading<'_>) -> bool {
+    fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
         let options = self.context.options;
         let reason = options.filter_depth(reading.depth + 1);
         let reason = reason.or_else(|| options.filter_contents(&self.path));
-        !self.output.skipped.count(reason)
+        !self.skips(task, Some(name), reason)
     }
 }

@@ -81,6 +81,7 @@ struct Outcome {
     entries: Vec<Seen>,
     errors: Vec<Error>,
     skipped: Skipped,
+    skipped_paths: Vec<SkippedPath>,
     gaps: Vec<(DirId, Gap)>,
     directories: u64,
 }
@@ -104,6 +105,7 @@ fn outcome(listing: &Listing) -> Outcome {
         entries: listing.ids().map(entry).collect(),
         errors: listing.errors().to_vec(),
         skipped: listing.skipped().clone(),
+        skipped_paths: listing.skipped_paths().to_vec(),
         gaps: listing.gaps().to_vec(),
         directories: listing.directories(),
     }

@@ -58,7 +58,8 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct JournalError {
     path: PathBuf,
-    message: String,
+    operation: &'static str,
+    error: io::Error,
 }
 
 impl JournalError {
@@ -66,18 +67,44 @@ impl JournalError {
         JournalError::new(path, "read", error)
     }
 
-    fn new(path: &Path, op: &str, error: impl fmt::Display) -> JournalError {
+    fn new(path: &Path, operation: &'static str, error: impl Into<io::Error>) -> JournalError {
         JournalError {
             path: path.to_owned(),
-            message: format!("{op}: {error}"),
+            operation,
+            error: error.into(),
         }
+    }
+
+    /// For a reason of ours.
+    fn refused(path: &Path, operation: &'static str, why: impl Into<String>) -> JournalError {
+        JournalError::new(path, operation, io::Error::other(why.into()))
+    }
+
+    /// The journal.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What could not be done with it: `open`, `read`, `lock`.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// The system's error number, if the system is what failed.
+    pub fn errno(&self) -> Option<i32> {
+        self.error.raw_os_error()
+    }
+
+    /// The reason alone.
+    pub fn reason(&self) -> String {
+        self.error.to_string()
     }
 }
 
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = Escaped(self.path.as_os_str().as_encoded_bytes());
-        write!(f, "{path}: {}", self.message)
+        write!(f, "{path}: {}: {}", self.operation, self.error)
     }
 }
 
@@ -123,8 +150,12 @@ impl Journal {
         };
         if length > 0 {
             let Some(index) = read::indexed(&journal.file, path, cancel)? else {
-                return Err(JournalError::new(path, "read", "interrupted"));
+                return Err(JournalError::refused(path, "read", "interrupted"));
             };
+            if !index.is_ours {
+                let why = "not surely a journal of bc dup, so it is not written over";
+                return Err(JournalError::refused(path, "read", why));
+            }
             if index.complete < length {
                 // Half a line of a run that was cut off: never to be completed.
                 journal.length = index.complete;

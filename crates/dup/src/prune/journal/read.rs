@@ -68,6 +68,8 @@ pub(crate) struct Index {
     pub(super) complete: u64,
     /// The numbers of lines before that which cannot be read.
     pub(crate) damaged: Vec<u64>,
+    /// It is empty, or says itself that it is one.
+    pub(super) is_ours: bool,
     /// Where the line at hand begins.
     at: u64,
 }
@@ -153,6 +155,7 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     }
     // A run that was killed before its first line was whole has done nothing.
     if run.number > 0 || is_torn(&line) {
+        index.is_ours = run.number > 0 || line.is_empty() || line.starts_with(NAME.as_bytes());
         Ok(index)
     } else {
         Err(Stop::Refused(NOT_ONE.to_owned()))
@@ -164,6 +167,9 @@ fn is_torn(line: &[u8]) -> bool {
     let length = line.len().min(HEADER.len());
     line[..length] == HEADER.as_bytes()[..length]
 }
+
+/// What no file of another program begins with.
+const NAME: &str = "{\"journal\":\"bc dup prune\"";
 
 /// What each first line begins with.
 const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
@@ -325,7 +331,7 @@ pub(super) fn indexed(
         Ok(index) => Ok(Some(index)),
         Err(Stop::Cancelled) => Ok(None),
         Err(Stop::Io(error)) => Err(JournalError::new(path, "read", error)),
-        Err(Stop::Refused(message)) => Err(JournalError::new(path, "read", message)),
+        Err(Stop::Refused(message)) => Err(JournalError::refused(path, "read", message)),
     }
 }
 

@@ -452,6 +452,30 @@ fn the_original_of_a_killed_move_is_no_rubbish() {
     }
 }
 
+/// Where the copy of a killed move lies the run comes by as well, and its dry run says so.
+#[test]
+fn what_lies_beside_the_copy_is_foreseen() {
+    let Some((tree, to, left)) = killed() else {
+        return;
+    };
+    let one = moved(to.path(), &tree, "b/one");
+    // No process has that number.
+    let part = one.with_file_name(".bc-dup.4194305.7.0.part");
+    fs::write(&part, "half").unwrap();
+    let given = options(action(to.path()));
+    let dry = PruneOptions {
+        mode: RunMode::DryRun,
+        ..given.clone()
+    };
+    let (foreseen, told) = run(&tree, &dry);
+    assert!(part.exists() && left.exists());
+    let (done, lines) = run(&tree, &given);
+    assert_eq!(foreseen.leftovers, done.leftovers, "{told:?} {lines:?}");
+    if sys::born_ns(fs::File::open(&one).unwrap()).is_some() {
+        assert!(!part.exists() && !left.exists(), "{lines:?}");
+    }
+}
+
 /// One that was edited under its temporary name is neither put back as what it
 /// was nor removed; it is named.
 #[test]

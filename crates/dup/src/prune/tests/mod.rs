@@ -16,6 +16,7 @@ mod reflink;
 mod refusals;
 mod standing;
 mod undo;
+mod unswappable;
 mod vanish;
 
 use std::collections::BTreeMap;

@@ -119,6 +119,62 @@ fn what_changed_since_is_left_alone() {
     }
 }
 
+/// The content of `sample`, and of the same length, with another byte in the middle.
+fn damaged() -> Vec<u8> {
+    let mut damaged = content();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    damaged
+}
+
+#[test]
+fn a_damaged_file_is_not_what_comes_back() {
+    for index in 0..3 {
+        let tree = sample();
+        let action = actions(&tree)[index].clone();
+        prune_with_journal(&tree, &options(action.clone()));
+        // In place, and with the time that it had: nothing but the bytes tells.
+        fs::write(tree.join("a/keep"), damaged()).unwrap();
+        tree.mtime("a/keep", 1_000_000_000, 5);
+        let before = snapshot(tree.path());
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
+        assert_eq!(
+            (summary.restored, summary.failed),
+            (0, 3),
+            "{action:?}: {lines:?}"
+        );
+        assert_eq!(snapshot(tree.path()), before, "{action:?}: {lines:?}");
+        assert!(temporaries(tree.path()).is_empty(), "{action:?}: {lines:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_damaged_meanwhile_is_not_what_comes_back() {
+    let undone = |n: usize| {
+        let tree = quick_sample();
+        prune_with_journal(&tree, &options(Action::Delete));
+        let keep = tree.join("a/keep");
+        let damage = move || fs::write(&keep, damaged()).unwrap();
+        fail::arm(n, fail::Fault::Run(Box::new(damage)));
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
+        (tree, summary, lines, fail::disarm())
+    };
+    let (_, whole, lines, calls) = undone(usize::MAX);
+    assert_eq!(whole.restored, 3, "{lines:?}");
+    let mut refused = 0;
+    for (n, call) in calls.iter().enumerate() {
+        let (tree, summary, lines, _) = undone(n);
+        for name in ["b/one", "b/two", "c/two-too"] {
+            if let Ok(found) = fs::read(tree.join(name)) {
+                assert!(found == content(), "{name} at {n} {call}: {lines:?}");
+            }
+        }
+        assert!(temporaries(tree.path()).is_empty(), "{n} {call}: {lines:?}");
+        refused += u64::from(summary.failed > 0);
+    }
+    assert!(refused > 3, "{calls:?}");
+}
+
 #[test]
 fn every_fault_of_undo_is_survived() {
     for index in 0..4 {

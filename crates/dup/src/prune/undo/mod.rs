@@ -2,9 +2,11 @@
 //! far as what is there now allows it. It changes a name only while the name
 //! is exactly what the step left, and only by the same swap as prune.
 
+mod foresee;
 mod leftovers;
 mod moved;
 mod outcome;
+mod remake;
 
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
@@ -24,12 +26,11 @@ use rustix::io::Errno;
 
 use crate::path::split;
 use crate::prune::claim::Blocked;
-use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
+use crate::prune::copy::digest;
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::{self, OpenFile, identity_at};
 use crate::prune::options::RunMode;
-use crate::prune::relocate;
 use crate::prune::skip::Skip;
 use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
@@ -61,6 +62,7 @@ pub fn undo(
         temps: Temps::new(),
         blocked: Blocked::default(),
         leftovers: Leftovers::default(),
+        foreseen: HashMap::new(),
         run: 0,
         restored: HashMap::new(),
     };
@@ -94,7 +96,10 @@ pub fn undo(
                 summary.restored += 1;
                 summary.incomplete += u64::from(!lost.is_empty());
             }
-            UndoOutcome::Would => summary.restored += 1,
+            UndoOutcome::Would => {
+                summary.restored += 1;
+                undo.foreseen.insert(path.clone(), entry.digest());
+            }
             UndoOutcome::Unneeded => summary.unneeded += 1,
             UndoOutcome::Failed(_) => summary.failed += 1,
         }
@@ -130,6 +135,9 @@ struct Undo<'a> {
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
+    /// What a dry run would have restored, with the content: it may be the kept file of steps
+    /// before.
+    foreseen: HashMap<Vec<u8>, Option<Digest>>,
     /// Which of the journal's runs made the step at hand.
     run: u64,
     /// Where files that had several names were restored: by what they were,
@@ -254,7 +262,11 @@ impl Undo<'_> {
         copy: Option<journal::Copy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
-        let found = find(path, &entry.target)?;
+        let found = find(path, &entry.target).map_err(|why| match why {
+            // The file is perhaps where it was moved to.
+            Skip::Gone => Skip::Missing(split(path).0.to_vec()),
+            why => why,
+        })?;
         if let Some(stat) = &found.stat
             && stat.id == entry.target.id()
             && !matches!(entry.action.as_str(), "move" | "reflink")
@@ -292,8 +304,8 @@ impl Undo<'_> {
         if !ours {
             return self.separate(entry, &there);
         }
-        if let Some(outcome) = self.would() {
-            return Ok(outcome);
+        if self.mode == RunMode::DryRun {
+            return self.would_make(entry, &there.dir, Some(&there));
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
@@ -320,8 +332,8 @@ impl Undo<'_> {
         if found.stat.is_some() {
             return self.separate(entry, &found.hold(path)?);
         }
-        if let Some(outcome) = self.would() {
-            return Ok(outcome);
+        if self.mode == RunMode::DryRun {
+            return self.would_make(entry, &found.dir, source);
         }
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &found.dir, source)?;
@@ -386,91 +398,5 @@ impl Undo<'_> {
             id: entry.target.id(),
             digest: entry.digest(),
         }
-    }
-
-    fn would(&self) -> Option<UndoOutcome> {
-        (self.mode == RunMode::DryRun).then_some(UndoOutcome::Would)
-    }
-
-    /// A temporary name in `dir` for the file that the entry records: a copy
-    /// of the content with the recorded metadata or, where another name of the
-    /// same file was restored before, one more name of that.
-    fn make(
-        &mut self,
-        entry: &Entry,
-        dir: &OwnedFd,
-        there: Option<&OpenFile>,
-    ) -> Result<(CString, Identity, Vec<String>), Skip> {
-        if let Some((id, path)) = self.restored.get(&self.original(entry))
-            && let Ok(other) = find(path, &entry.target)
-            && other.stat.as_ref().is_some_and(|stat| stat.id == *id)
-            && let Ok(temp) = self
-                .temps
-                .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
-        {
-            if identity_at(dir, &temp)? == Some(*id) {
-                return Ok((temp, *id, Vec::new()));
-            }
-            return Err(Skip::Changed);
-        }
-        let made = self.copy_of(entry, dir, there)?;
-        // From here on it is not merely a copy in the making.
-        let temp = self
-            .temps
-            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))
-            .inspect_err(|_| relocate::withdraw(dir, &made.name, made.id))?;
-        Ok((temp, made.id, made.refused))
-    }
-
-    fn copy_of(
-        &mut self,
-        entry: &Entry,
-        dir: &OwnedFd,
-        there: Option<&OpenFile>,
-    ) -> Result<Copy, Skip> {
-        let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let size = entry.target.stamp().size;
-        let from;
-        let keeper;
-        let source = match there {
-            Some(held) if held.stat.kind() == FileKind::File => {
-                from = held.stat.clone();
-                &held.file
-            }
-            _ => {
-                let path = entry.keeper.path().ok_or(Skip::Gone)?;
-                let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
-                keeper = found.hold(&path).map_err(Skip::of_keeper)?;
-                if keeper.stat.kind() != FileKind::File {
-                    return Err(Skip::KeeperChanged);
-                }
-                from = keeper.stat.clone();
-                &keeper.file
-            }
-        };
-        let (metadata, left_out) = metadata.entitled(&from, None);
-        if digest(source, size, self.cancel).map_err(Skip::of_keeper)? != expected {
-            return Err(Skip::KeeperChanged);
-        }
-        let mut made = copy(
-            Source {
-                file: source,
-                size,
-                blocks: Blocks::Own,
-                original: None,
-            },
-            &metadata,
-            None,
-            dir,
-            &mut self.temps,
-            self.cancel,
-        )?;
-        made.refused.extend(left_out);
-        if made.digest != expected {
-            let _ = sys::unlink(dir, &made.name);
-            return Err(Skip::KeeperChanged);
-        }
-        Ok(made)
     }
 }

@@ -39,7 +39,11 @@ impl Undo<'_> {
             return self.leave_copy(entry, path, found, moved, &from);
         }
         let Some(here) = &found.stat else {
-            let moved = moved.ok_or(Skip::Gone)?.hold(&from)?;
+            if moved.is_none() && self.foresees(&from, entry) {
+                return Ok(self.would(&[&found.dir])?.unwrap_or(UndoOutcome::Would));
+            }
+            let moved = moved.ok_or_else(|| Skip::Missing(from.clone()))?;
+            let moved = moved.hold(&from)?;
             return self.bring_back(entry, copy.as_ref(), path, found, moved);
         };
         let Some(there) = moved.filter(|_| here.kind() == FileKind::File) else {
@@ -73,7 +77,7 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         held.watch()?;
         self.is_recorded(entry, &held)?;
-        if let Some(outcome) = self.would() {
+        if let Some(outcome) = self.would(&[&found.dir, &held.dir])? {
             return Ok(outcome);
         }
         held.check()?;
@@ -196,9 +200,10 @@ impl Undo<'_> {
         if let Some(what) = own.not_in(&has, wanted) {
             let path = Escaped(&copy.path);
             let lost = vec![format!("the {what} of {path}, which stays")];
-            return Ok(self.would().unwrap_or(UndoOutcome::Restored { lost }));
+            let would = self.would(&[])?;
+            return Ok(would.unwrap_or(UndoOutcome::Restored { lost }));
         }
-        if let Some(outcome) = self.would() {
+        if let Some(outcome) = self.would(&[&copy.dir])? {
             return Ok(outcome);
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;

@@ -13,7 +13,7 @@ type Groups = Vec<Vec<Vec<EntryId>>>;
 
 fn found(listing: &Listing, options: &ScanOptions) -> (Groups, ScanStats) {
     let mut stats = ScanStats::default();
-    let candidates = Candidates::find(listing, options, &mut stats);
+    let candidates = Candidates::find(listing, &Marks::default(), options, &mut stats);
     let names = |one| candidates.names(one).to_vec();
     let groups = candidates
         .groups()
@@ -123,10 +123,16 @@ fn digests_that_begin_alike_are_told_apart() {
     let listing = list(tree.path());
     let options = ScanOptions::default();
     let (cancel, progress) = (Cancel::new(), ScanProgress::default());
-    let candidates = Candidates::find(&listing, &options, &mut ScanStats::default());
+    let candidates = Candidates::find(
+        &listing,
+        &Marks::default(),
+        &options,
+        &mut ScanStats::default(),
+    );
     let context = Context::new(
         &listing,
         &candidates,
+        Marks::default(),
         Both::OfSome,
         &options,
         &cancel,

@@ -100,10 +100,16 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
 
 /// Runs `test` with what a search of the listing begins with.
 fn in_context(listing: &Listing, options: &ScanOptions, test: impl FnOnce(&Context<'_>)) {
-    let candidates = Candidates::find(listing, options, &mut ScanStats::default());
+    let candidates = Candidates::find(
+        listing,
+        &Marks::default(),
+        options,
+        &mut ScanStats::default(),
+    );
     test(&Context::new(
         listing,
         &candidates,
+        Marks::default(),
         Both::OfSome,
         options,
         &Cancel::new(),

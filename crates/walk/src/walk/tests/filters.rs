@@ -1,7 +1,7 @@
 //! What is left out, that it is counted, and that excluded directories are not even read.
 
 use super::*;
-use crate::{Globs, Hidden, IgnoreFiles, OwnFile};
+use crate::{Globs, Hidden, IgnoreFiles, OwnFile, SkipReason, SkippedDetail};
 
 fn globs(patterns: &[&str]) -> Globs {
     let patterns: Vec<_> = patterns.iter().map(|p| p.as_bytes().to_vec()).collect();
@@ -200,4 +200,80 @@ fn ignore_files_of_other_kinds_are_not_opened() {
     let (names, listing) = walked(&tree, &[], &honour);
     assert_eq!(names, ["a/x", "b/.ignore/y", "c/z", "patterns"]);
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());
+}
+
+/// Each counter has as many paths, whoever finds them, and they are those that were left out.
+#[test]
+fn each_path_that_is_left_out_is_named() {
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+    let tree = Tree::with(&[
+        ".hidden/x",
+        "a/.dot",
+        "a/deep/er/file",
+        "a/fine.c",
+        "a/small.c",
+        "large.c",
+        "no.o",
+        "not/this.c",
+        "other.txt",
+        "own.c",
+    ]);
+    fs::write(tree.path(b"a/small.c"), "").unwrap();
+    fs::write(tree.path(b"large.c"), vec![b'x'; 100]).unwrap();
+    fs::write(tree.path(b".gitignore"), "no.*\n").unwrap();
+    tree.link("large.c", "link");
+    mknodat(CWD, tree.path(b"pipe"), Kind::Fifo, Mode::RUSR, 0).unwrap();
+    let mut options = WalkOptions {
+        hidden: Hidden::Skip,
+        ignore_files: IgnoreFiles::Honour,
+        exclude: globs(&["not"]),
+        include: globs(&["*.c"]),
+        min_size: 1,
+        max_size: Some(50),
+        max_depth: Some(2),
+        leave_out: vec![OwnFile::at(&tree.path(b"own.c")).unwrap()],
+        ..WalkOptions::default()
+    };
+    let (names, listing) = walked(&tree, &["", "a"], &options);
+    assert_eq!(names, ["a/fine.c"]);
+    assert_eq!(listing.skipped_paths(), []);
+    options.skipped = SkippedDetail::Paths;
+    let (_, listing) = walked(&tree, &["", "a"], &options);
+    let root = tree.path(b"");
+    let root = root.as_os_str().as_bytes();
+    let named: Vec<(String, SkipReason)> = listing
+        .skipped_paths()
+        .iter()
+        .map(|skipped| {
+            let path = skipped.path.strip_prefix(root).unwrap();
+            let path = path.strip_prefix(b"/").unwrap_or(path);
+            (String::from_utf8(path.to_vec()).unwrap(), skipped.reason)
+        })
+        .collect();
+    let expected = [
+        (".gitignore", SkipReason::Hidden),
+        (".hidden", SkipReason::Hidden),
+        ("a", SkipReason::Repeated),
+        ("a/.dot", SkipReason::Hidden),
+        ("a/deep/er", SkipReason::TooDeep),
+        ("a/small.c", SkipReason::TooSmall),
+        ("large.c", SkipReason::TooLarge),
+        ("link", SkipReason::Symlink),
+        ("no.o", SkipReason::Ignored),
+        ("not", SkipReason::Excluded),
+        ("other.txt", SkipReason::NotIncluded),
+        ("own.c", SkipReason::LeftOut),
+        ("pipe", SkipReason::Special),
+    ];
+    let mut counts = listing.skipped().clone();
+    for (_, reason) in &expected {
+        let paths = named.iter().filter(|(_, named)| named == reason).count();
+        assert_eq!(
+            *counts.counter(*reason),
+            paths as u64,
+            "{reason:?}: {named:?}"
+        );
+    }
+    let named: Vec<(&str, SkipReason)> = named.iter().map(|(p, r)| (p.as_str(), *r)).collect();
+    assert_eq!(named, expected);
 }

@@ -1,0 +1,106 @@
+//! What is made anew: a file with the content and the metadata that a step recorded.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use bc_digest::Digest;
+use bc_walk::{FileKind, Identity};
+
+use super::{Undo, find};
+use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
+use crate::prune::journal::Entry;
+use crate::prune::open_file::{OpenFile, identity_at};
+use crate::prune::relocate;
+use crate::prune::skip::Skip;
+use crate::prune::sys;
+
+impl Undo<'_> {
+    /// A temporary name in `dir` for the file that the entry records: a copy
+    /// of the content with the recorded metadata or, where another name of the
+    /// same file was restored before, one more name of that.
+    pub(super) fn make(
+        &mut self,
+        entry: &Entry,
+        dir: &OwnedFd,
+        there: Option<&OpenFile>,
+    ) -> Result<(CString, Identity, Vec<String>), Skip> {
+        if let Some((id, path)) = self.restored.get(&self.original(entry))
+            && let Ok(other) = find(path, &entry.target)
+            && other.stat.as_ref().is_some_and(|stat| stat.id == *id)
+            && let Ok(temp) = self
+                .temps
+                .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
+        {
+            if identity_at(dir, &temp)? == Some(*id) {
+                return Ok((temp, *id, Vec::new()));
+            }
+            return Err(Skip::Changed);
+        }
+        let made = self.copy_of(entry, dir, there)?;
+        // From here on it is not merely a copy in the making.
+        let temp = self
+            .temps
+            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))
+            .inspect_err(|_| relocate::withdraw(dir, &made.name, made.id))?;
+        Ok((temp, made.id, made.refused))
+    }
+
+    fn copy_of(
+        &mut self,
+        entry: &Entry,
+        dir: &OwnedFd,
+        there: Option<&OpenFile>,
+    ) -> Result<Copy, Skip> {
+        let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let kept;
+        let source = match there {
+            Some(held) if held.stat.kind() == FileKind::File => held,
+            _ => {
+                kept = keeper(entry)?;
+                &kept
+            }
+        };
+        let (metadata, left_out) = metadata.entitled(&source.stat, None);
+        self.prove_source(entry, source)?;
+        let mut made = copy(
+            Source {
+                file: &source.file,
+                size: entry.target.stamp().size,
+                blocks: Blocks::Own,
+                original: None,
+            },
+            &metadata,
+            None,
+            dir,
+            &mut self.temps,
+            self.cancel,
+        )?;
+        made.refused.extend(left_out);
+        if made.digest != expected {
+            let _ = sys::unlink(dir, &made.name);
+            return Err(Skip::KeeperChanged);
+        }
+        Ok(made)
+    }
+
+    /// Proves that a file has the content that a copy of it is to have.
+    pub(super) fn prove_source(&self, entry: &Entry, held: &OpenFile) -> Result<(), Skip> {
+        let size = entry.target.stamp().size;
+        match digest(&held.file, size, self.cancel).map_err(Skip::of_keeper)? {
+            found if Some(found) == entry.digest() => Ok(()),
+            _ => Err(Skip::KeeperChanged),
+        }
+    }
+}
+
+/// The file that was kept by the step.
+pub(super) fn keeper(entry: &Entry) -> Result<OpenFile, Skip> {
+    let path = entry.keeper.path().ok_or(Skip::Gone)?;
+    let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
+    let held = found.hold(&path).map_err(Skip::of_keeper)?;
+    match held.stat.kind() {
+        FileKind::File => Ok(held),
+        _ => Err(Skip::KeeperChanged),
+    }
+}

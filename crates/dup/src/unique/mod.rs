@@ -1,0 +1,217 @@
+//! What is in some trees and nowhere else: the contents that none of the references has, or, without
+//! references, those that no other file of the trees has. It answers "may I wipe this card?", so it
+//! errs on one side only: what is not proven to be elsewhere counts as being nowhere else.
+//!
+//! - A witness is a file of a reference that does not lie at or below one of the trees, whichever
+//!   link, mount or view leads there, has no name there, and is no temporary of ours ([`witness`]).
+//! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
+//!   manifests by the digest that they have ([`crate::manifests`]).
+//! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
+//!   what a mount covers.
+
+mod contents;
+mod covered;
+mod names;
+mod offline;
+mod standing;
+mod witness;
+
+use bc_digest::Algorithm;
+use bc_hash::{HashOptions, HashProgress};
+use bc_pool::Cancel;
+use bc_walk::{Error, Listing, Skipped};
+
+use crate::manifests::{Manifest, Question, Unanswered, ask};
+use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
+use crate::subtrees::{Files, Marks, Subtrees};
+use contents::Contents;
+use witness::Witnesses;
+
+pub use contents::{Content, Standing};
+pub use covered::covered;
+pub use offline::{KnownContent, Offline, offline};
+pub use standing::NotFiles;
+
+/// Two sides and what is known of them.
+pub struct Sides<'a> {
+    /// The trees that are asked about, walked with [`Entries::All`](bc_walk::Entries::All) and
+    /// metadata, empty files included.
+    pub paths: Listing,
+    /// How many roots that walk had.
+    pub path_roots: usize,
+    /// What those roots lead to, and all below it, as far as the walk's filters kept it from
+    /// [`paths`](Sides::paths).
+    pub own: Subtrees,
+    /// The references that are directories, walked with metadata.
+    pub references: Listing,
+    /// For each root of that walk, which reference it is.
+    pub reference_roots: &'a [usize],
+    /// The references that are manifests, and which they are.
+    pub manifests: &'a mut [Manifest],
+    /// For each manifest, which reference it is.
+    pub manifest_numbers: &'a [usize],
+}
+
+/// What was found.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Unique {
+    /// Both walks: entries before [`own_entries`](Unique::own_entries) are the trees'.
+    pub listing: Listing,
+    /// How many entries are those of the trees.
+    pub own_entries: usize,
+    /// Every content of the trees but the empty one, in order of its first name.
+    contents: Contents,
+    /// Files of the trees, each inode once, and their bytes; without empty ones.
+    pub files: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Empty files, which hold nothing that could be lost.
+    pub empty: u64,
+    /// What is no file.
+    pub not_files: NotFiles,
+    /// What the walk of the trees left out.
+    pub unseen: Skipped,
+    /// Files of references that are no witnesses, as they lie in one of the trees or may.
+    pub no_witnesses: u64,
+    /// Files that could not be read, of both sides.
+    pub errors: Vec<Error>,
+    /// Figures of the search.
+    pub stats: ScanStats,
+}
+
+impl Unique {
+    /// Every content, in order of its first name.
+    pub fn contents(&self) -> impl ExactSizeIterator<Item = Content<'_>> {
+        self.contents.iter()
+    }
+
+    /// Those that nothing else has, as far as anybody can tell, in order of their first names.
+    pub fn nowhere(&self) -> impl Iterator<Item = Content<'_>> {
+        self.contents()
+            .filter(|content| content.standing == Standing::Nowhere)
+    }
+}
+
+/// How to search.
+#[derive(Clone, Debug)]
+pub struct UniqueOptions {
+    /// The algorithm has to have 256 bits; what it says of references, hard links and roots is not
+    /// asked.
+    pub scan: ScanOptions,
+}
+
+impl UniqueOptions {
+    /// With BLAKE3, on one thread.
+    pub fn new() -> UniqueOptions {
+        UniqueOptions {
+            scan: ScanOptions {
+                algorithm: Algorithm::Blake3,
+                ..ScanOptions::default()
+            },
+        }
+    }
+}
+
+impl Default for UniqueOptions {
+    fn default() -> UniqueOptions {
+        UniqueOptions::new()
+    }
+}
+
+/// Finds the contents of the trees that are nowhere else.
+///
+/// After a cancellation the result is incomplete: what was not read is nowhere.
+///
+/// # Errors
+/// A manifest that cannot be believed, or a worker that panicked. Files that cannot be read are in
+/// [`Unique::errors`].
+///
+/// # Panics
+/// If the algorithm's digests are shorter than 256 bits.
+pub fn unique(
+    sides: Sides<'_>,
+    options: &UniqueOptions,
+    cancel: &Cancel,
+    progress: &ScanProgress,
+    hashed: &HashProgress,
+) -> Result<Unique, Unanswered> {
+    assert!(options.scan.algorithm.digest_len() >= 32);
+    let Sides {
+        paths: mut listing,
+        path_roots,
+        mut own,
+        references,
+        reference_roots,
+        manifests,
+        manifest_numbers,
+    } = sides;
+    let unseen = listing.skipped().clone();
+    let (own_entries, own_dirs) = (listing.len(), listing.dirs());
+    let not_files = NotFiles::of(&listing);
+    own.learn(
+        &listing,
+        match manifests.is_empty() {
+            true => Files::Named,
+            false => Files::All,
+        },
+    );
+    listing.append(references, path_roots);
+
+    let marks = (0..listing.dirs()).map(|dir| dir >= own_dirs).collect();
+    let marks = Marks::of_dirs(marks);
+    let scan_options = ScanOptions {
+        min_size: 1,
+        ..options.scan.clone()
+    };
+    let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
+    let mut found = Contents::of(&listing, own_entries, &scan);
+    let mut errors = names::tell_apart(&listing, &mut found, cancel);
+    errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
+    let mut witnesses = Witnesses::new(&listing, own_entries, &own, cancel);
+    if reference_roots.is_empty() && manifests.is_empty() {
+        standing::by_company(&mut found, &mut witnesses);
+    } else {
+        standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
+            reference_roots[root - path_roots]
+        });
+    }
+    let no_witnesses = witnesses.refused();
+    standing::note_unread(&listing, &scan, &mut found);
+    if !manifests.is_empty() {
+        let is_own = |id| own.has_dir(id) || own.has_file(id);
+        let entries = found.open_questions();
+        let question = Question {
+            listing: &listing,
+            entries: &entries,
+            is_own: &is_own,
+            hash: HashOptions {
+                algorithms: Vec::new(),
+                cpu: options.scan.cpu,
+                read: options.scan.read.clone(),
+                workers: options.scan.workers,
+                start: options.scan.start,
+                resume: None,
+            },
+            details: false,
+        };
+        let answers = ask(&question, manifests, cancel, hashed)?;
+        found.answer(&entries, &answers, manifest_numbers);
+        errors.extend(answers.errors.into_iter().map(|(_, error)| error));
+    }
+    errors.extend(scan.errors.iter().cloned());
+    found.sort();
+    Ok(Unique {
+        files: found.files,
+        bytes: found.bytes,
+        empty: found.empty,
+        contents: found,
+        own_entries,
+        not_files,
+        unseen,
+        no_witnesses,
+        errors,
+        stats: scan.stats,
+        listing,
+    })
+}

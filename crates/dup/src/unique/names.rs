@@ -1,0 +1,85 @@
+//! Names that a search takes for one file's, as device and inode number are the same: where a file
+//! system passes on the numbers of several others they may be two files' all the same.
+
+use std::os::fd::OwnedFd;
+
+use bc_fs::mount::Mounts;
+use bc_pool::Cancel;
+use bc_read::Opener;
+use bc_walk::{EntryId, Error, ErrorKind, Listing};
+
+use super::contents::Contents;
+use crate::prune::sys;
+
+/// Bytes compared at a time.
+const PIECE: usize = 256 << 10;
+
+/// Compares names of one number byte for byte where numbers do not tell, and parts those that
+/// differ. What cannot be compared is told and parted as well.
+pub(super) fn tell_apart(listing: &Listing, found: &mut Contents, cancel: &Cancel) -> Vec<Error> {
+    let mut mounts = Mounts::default();
+    let mut opener = Opener::new(listing);
+    let mut errors = Vec::new();
+    let mut parted = Vec::new();
+    for (at, content) in found.iter().enumerate() {
+        let names = content.names;
+        if names.len() < 2 {
+            continue;
+        }
+        let mut stays = vec![true; names.len()];
+        for (nth, name) in names.iter().enumerate().skip(1) {
+            let same = |other: &&EntryId| listing.identity(**other) == listing.identity(*name);
+            let Some(first) = names[..nth].iter().find(same) else {
+                continue;
+            };
+            let dev = listing.identity(*name).map_or(0, |id| id.dev);
+            let open = || listing.open_dir(listing.dir(*name)).ok();
+            if mounts.of(dev, open).numbers_are_its_own() {
+                continue;
+            }
+            match are_equal(listing, &mut opener, [*first, *name], cancel) {
+                Ok(true) => {}
+                unequal => {
+                    stays[nth] = false;
+                    errors.extend(unequal.err());
+                }
+            }
+        }
+        if stays.contains(&false) {
+            parted.push((at, stays));
+        }
+    }
+    for (at, stays) in parted {
+        found.part(at, &stays);
+    }
+    errors
+}
+
+fn are_equal(
+    listing: &Listing,
+    opener: &mut Opener<'_>,
+    names: [EntryId; 2],
+    cancel: &Cancel,
+) -> Result<bool, Error> {
+    let failed = |entry, why: sys::Failed| Error::new(listing.path(entry), why.op, why.errno);
+    let [one, other] = names;
+    let files: [OwnedFd; 2] = [opener.open_checked(one)?.0, opener.open_checked(other)?.0];
+    let mut buffers = [vec![0; PIECE], vec![0; PIECE]];
+    let mut offset = 0;
+    loop {
+        if cancel.is_cancelled() {
+            let path = listing.path(other);
+            return Err(Error::of_kind(path, "read", ErrorKind::Cancelled));
+        }
+        let [a, b] = &mut buffers;
+        let here = sys::read_at(&files[0], a, offset).map_err(|why| failed(one, why))?;
+        let there = sys::read_at(&files[1], b, offset).map_err(|why| failed(other, why))?;
+        if a[..here] != b[..there] {
+            return Ok(false);
+        }
+        if here < a.len() {
+            return Ok(true);
+        }
+        offset += here as u64;
+    }
+}

@@ -1,0 +1,144 @@
+//! Where else a content is, and what is no content at all.
+
+use std::collections::HashSet;
+
+use bc_fs::mount::{Answer, Mounts};
+use bc_read::Opener;
+use bc_walk::{DirId, EntryId, Error, FileKind, Listing};
+
+use super::contents::{Contents, Standing};
+use super::witness::Witnesses;
+use crate::prune::sys;
+use crate::scan::Scan;
+
+/// What the trees have beside files.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct NotFiles {
+    /// Symbolic links.
+    pub links: u64,
+    /// FIFOs and sockets.
+    pub fifos: u64,
+    /// Devices.
+    pub devices: u64,
+    /// Directories that hold nothing that was listed.
+    pub empty_directories: u64,
+}
+
+impl NotFiles {
+    /// Of a listing of everything.
+    pub(super) fn of(listing: &Listing) -> NotFiles {
+        let mut found = NotFiles::default();
+        let mut used = vec![false; listing.dirs()];
+        for entry in listing.ids() {
+            match listing.kind(entry) {
+                FileKind::Symlink => found.links += 1,
+                FileKind::Fifo | FileKind::Socket => found.fifos += 1,
+                FileKind::Block | FileKind::Char => found.devices += 1,
+                FileKind::File | FileKind::Dir => {}
+            }
+            if listing.name(entry) != c"." {
+                used[listing.dir(entry).0 as usize] = true;
+            }
+        }
+        let walked = |dir: usize| listing.dir_identity(DirId(dir as u32)).is_some();
+        let empty = used
+            .iter()
+            .enumerate()
+            .filter(|(dir, used)| !**used && walked(*dir));
+        found.empty_directories = empty.count() as u64;
+        found
+    }
+}
+
+/// Without references: what two files have is in another one.
+pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
+    for (row, names) in found.rows_mut() {
+        if row.group.is_some() && witnesses.are_several(names) {
+            row.standing = Standing::Another;
+        }
+    }
+}
+
+/// What a witness has is in its reference, `number` by the root that it was found under.
+pub(super) fn by_directories(
+    scan: &Scan,
+    found: &mut Contents,
+    witnesses: &mut Witnesses<'_>,
+    number: impl Fn(usize) -> usize,
+) {
+    let groups: Vec<_> = scan.groups().collect();
+    for (row, _) in found.rows_mut() {
+        let Some(group) = row.group else {
+            continue;
+        };
+        let witness = groups[group as usize]
+            .files()
+            .find_map(|file| witnesses.witness(file.names));
+        if let Some(root) = witness {
+            row.standing = Standing::Directory {
+                reference: number(root),
+            };
+        }
+    }
+}
+
+/// Of what could not be read nobody knows where else it is.
+pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) {
+    if scan.errors.is_empty() {
+        return;
+    }
+    let failed: HashSet<&[u8]> = scan.errors.iter().map(Error::path).collect();
+    for (row, names) in found.rows_mut() {
+        let unread = || {
+            names
+                .iter()
+                .any(|name| failed.contains(&listing.path(*name)[..]))
+        };
+        if row.standing == Standing::Nowhere && unread() {
+            row.standing = Standing::Unread;
+        }
+    }
+}
+
+/// Files of size 0 are empty only where sizes can be trusted; elsewhere one is opened and read. What
+/// turns out to hold something becomes a content that is nowhere else.
+pub(super) fn settle_empty(listing: &Listing, own: usize, found: &mut Contents) -> Vec<Error> {
+    let mut mounts = Mounts::default();
+    let mut opener = Opener::new(listing);
+    let mut errors = Vec::new();
+    if found.empty == 0 {
+        return errors;
+    }
+    for entry in listing.ids().take(own) {
+        let is_file = listing.kind(entry) == FileKind::File;
+        if !is_file || listing.size(entry) != Some(0) {
+            continue;
+        }
+        let dev = listing.identity(entry).map_or(0, |id| id.dev);
+        let open = || listing.open_dir(listing.dir(entry)).ok();
+        if mounts.of(dev, open).sizes == Answer::Yes {
+            continue;
+        }
+        match holds_something(listing, &mut opener, entry) {
+            Ok(false) => {}
+            holds => {
+                found.empty -= 1;
+                found.push(0, &[entry], 1, None);
+                errors.extend(holds.err());
+            }
+        }
+    }
+    errors
+}
+
+fn holds_something(
+    listing: &Listing,
+    opener: &mut Opener<'_>,
+    entry: EntryId,
+) -> Result<bool, Error> {
+    let (file, _) = opener.open_checked(entry)?;
+    let read = sys::read_at(&file, &mut [0; 1], 0);
+    read.map(|count| count > 0)
+        .map_err(|why| Error::new(listing.path(entry), why.op, why.errno))
+}

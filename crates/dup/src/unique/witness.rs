@@ -1,0 +1,139 @@
+//! Which files of references are witnesses: those that will still be there when all of the trees is
+//! gone.
+
+use std::collections::HashMap;
+
+use bc_pool::Cancel;
+use bc_walk::{EntryId, Listing};
+
+use crate::prune::is_ours;
+use crate::prune::views::Views;
+use crate::subtrees::Subtrees;
+
+/// What tells witnesses from the trees' own files.
+pub(super) struct Witnesses<'a> {
+    listing: &'a Listing,
+    own_entries: usize,
+    trees: &'a Subtrees,
+    views: Views,
+    /// By device: whether directories there may be the trees' under other numbers.
+    involved: HashMap<u64, bool>,
+    cancel: &'a Cancel,
+    refused: u64,
+}
+
+impl<'a> Witnesses<'a> {
+    pub(super) fn new(
+        listing: &'a Listing,
+        own_entries: usize,
+        trees: &'a Subtrees,
+        cancel: &'a Cancel,
+    ) -> Witnesses<'a> {
+        Witnesses {
+            listing,
+            own_entries,
+            trees,
+            views: Views::default(),
+            involved: HashMap::new(),
+            cancel,
+            refused: 0,
+        }
+    }
+
+    /// How many files of references were none.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The root under which a file is a witness that has these names; `None` if it is none: as soon
+    /// as one of its names is one of the trees', all are.
+    pub(super) fn witness(&mut self, names: &[EntryId]) -> Option<usize> {
+        let is_own = |name: &EntryId| (name.0 as usize) < self.own_entries;
+        if names.iter().any(is_own) {
+            return None;
+        }
+        // Of a file with several names each has to be outside.
+        let stays = names.iter().all(|name| self.stays(*name));
+        if !stays {
+            self.refused += 1;
+            return None;
+        }
+        names.first().map(|name| self.listing.root(*name))
+    }
+
+    fn stays(&mut self, entry: EntryId) -> bool {
+        let listing = self.listing;
+        let Some(dir) = listing.dir_identity(listing.dir(entry)) else {
+            return false;
+        };
+        let Some(id) = listing.identity(entry) else {
+            return false;
+        };
+        if self.trees.has_dir(dir) || self.trees.has_file(id) {
+            return false;
+        }
+        !is_stage(listing.name(entry).to_bytes()) && !self.may_be_seen(entry, dir.dev)
+    }
+
+    /// Whether it may be one of the trees' files under another number.
+    fn may_be_seen(&mut self, entry: EntryId, dev: u64) -> bool {
+        let listing = self.listing;
+        let dir = listing.dir(entry);
+        if self.involved.get(&dev) == Some(&false) {
+            return false;
+        }
+        let Ok(opened) = listing.open_dir(dir) else {
+            return true;
+        };
+        let involved = self.views.involve(self.trees, &opened, dev);
+        self.involved.insert(dev, involved);
+        if !involved {
+            return false;
+        }
+        let name = listing.name(entry);
+        let seen = self.views.may_show(self.trees, &opened, name, self.cancel);
+        seen.unwrap_or(true)
+    }
+
+    /// Whether these names of equal files are those of two files at least: not of one, and not of
+    /// one that a view shows under another number.
+    pub(super) fn are_several(&mut self, names: &[EntryId]) -> bool {
+        let listing = self.listing;
+        let first = names[0];
+        names[1..].iter().any(|name| {
+            if listing.identity(*name) == listing.identity(first) {
+                return false;
+            }
+            !self.may_be_one(first, *name)
+        })
+    }
+
+    /// Whether two names may be one file's: where a file system shows what others have, the same
+    /// name in the same state is.
+    fn may_be_one(&mut self, one: EntryId, other: EntryId) -> bool {
+        let listing = self.listing;
+        let state = |entry| Some((listing.name(entry), listing.meta(entry)?.stamp));
+        if state(one) != state(other) {
+            return false;
+        }
+        let dev = |entry| listing.dir_identity(listing.dir(entry)).map(|id| id.dev);
+        let shown = [one, other].map(|entry| {
+            let known = dev(entry).and_then(|dev| self.involved.get(&dev).copied());
+            known.unwrap_or_else(|| {
+                let Some((dev, dir)) = dev(entry).zip(listing.open_dir(listing.dir(entry)).ok())
+                else {
+                    return true;
+                };
+                let involved = self.views.involve(self.trees, &dir, dev);
+                self.involved.insert(dev, involved);
+                involved
+            })
+        });
+        shown.contains(&true)
+    }
+}
+
+/// A temporary of a run of ours that was killed, or is at work: somebody will remove it.
+fn is_stage(name: &[u8]) -> bool {
+    is_ours(name) || name.starts_with(b".bc-copy.") && name.ends_with(b".part")
+}

@@ -1,0 +1,87 @@
+//! The file where a journal is, or would be: looked at without touching it, made so that nobody
+//! else has it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use super::owner::{FLAGS, Locked, NotOurs, check};
+use crate::place::Place;
+
+/// What lies there.
+pub(super) enum Look {
+    Nothing,
+    /// This user's alone, and held.
+    File(Locked),
+    /// The same, and what a run left that was killed between the making of its journal and the
+    /// first byte: others make no empty files that only their owner may read.
+    Stub(Locked),
+    /// Another process holds it.
+    Busy,
+    /// Not this user's alone, and why.
+    Foreign(String),
+}
+
+pub(super) fn look(place: &Place) -> io::Result<Look> {
+    let foreign = |why: String| Ok(Look::Foreign(why));
+    // Before it is opened: for a device that alone can be an order.
+    match place.existing() {
+        Ok(None) => return Ok(Look::Nothing),
+        Ok(Some(stat)) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => return foreign("a symbolic link".to_owned()),
+            _ => return foreign(NotOurs::NotRegular.to_string()),
+        },
+        Err(error) => return foreign(error.to_string()),
+    }
+    let file = match place.open(place.name(), OFlags::RDWR | FLAGS) {
+        Ok(file) => File::from(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Nothing),
+        Err(error) => return foreign(format!("open: {error}")),
+    };
+    if let Err(why) = check(&file)? {
+        return foreign(why.to_string());
+    }
+    let meta = file.metadata()?;
+    if meta.nlink() != 1 {
+        return foreign("has several names".to_owned());
+    }
+    let file = match Locked::new(file, false) {
+        Ok(file) => file,
+        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Look::Busy),
+        Err((error, _)) => return foreign(format!("lock: {error}")),
+    };
+    // Between the look and the lock its writer may have ended and removed it.
+    if !place.means(&file) {
+        return Ok(Look::Busy);
+    }
+    let meta = file.metadata()?;
+    Ok(match meta.len() == 0 && meta.mode() & 0o7777 == 0o600 {
+        true => Look::Stub(file),
+        false => Look::File(file),
+    })
+}
+
+/// A new file at `place`, held.
+pub(super) fn create(place: &Place) -> io::Result<Locked> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o600);
+    let file = rustix::fs::openat(place.directory(), place.name(), flags, mode).map(File::from)?;
+    let unlink = || {
+        let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
+    };
+    if let Err(why) = check(&file)? {
+        unlink();
+        let text = why.to_string();
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Locked::new(file, false).map_err(|(error, _)| {
+        // Who holds it by now took it for what a killed run left, and goes on with it.
+        if error.kind() != io::ErrorKind::WouldBlock {
+            unlink();
+        }
+        error
+    })
+}

@@ -1,0 +1,246 @@
+//! Journals: what a long run has done so far, in a file that is only appended to, for the run that
+//! goes on where it was interrupted.
+//!
+//! - [`push`] makes records, [`Journal::append`] writes many of them at once, [`Records`] reads
+//!   them back up to the first that is not whole.
+//! - [`Journal::open`] tells whose a file is that lies where a journal would: nothing but a
+//!   regular file with one name, of this user, that nobody else may write, that begins with this
+//!   user's [`Key`] and that no living run holds is a journal to go on from. [`check`] and
+//!   [`Locked`] are that judgement for files of other formats.
+//!
+//! Invariants:
+//! - What one call of [`Journal::append`] was given is in the file as a whole or, after an error,
+//!   not at all; a killed process loses what it had not yet given to it. A power cut loses what
+//!   was not [synced](View::sync); what a file system makes of the end of the file then is no
+//!   record, since each has a checksum.
+//! - A file that is not a journal of this user's is neither changed nor renamed nor removed.
+
+mod file;
+mod key;
+mod owner;
+mod record;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+use crate::place::Place;
+
+pub use key::Key;
+pub use owner::{FLAGS, Locked, NotOurs, check};
+pub use record::{LONGEST, Record, Records, View, push};
+
+use file::Look;
+use record::{HEAD, MAGIC, Seed};
+
+/// How many journals may have been set aside beside each other.
+const MOST_ASIDE: u32 = 1000;
+
+/// What lies where a journal would.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing, or what is left of a run that was killed before it wrote a byte.
+    Nothing,
+    /// A journal of this user's, held.
+    Journal(Journal),
+    /// One that a living run is writing.
+    Busy,
+    /// Something else, and why it is not taken for a journal of this user's.
+    Foreign(String),
+}
+
+/// A journal, held against all other runs.
+#[derive(Debug)]
+pub struct Journal {
+    place: Place,
+    file: Locked,
+    seed: Seed,
+    length: u64,
+}
+
+impl Journal {
+    /// What lies at `place`.
+    ///
+    /// # Errors
+    /// Of reading it.
+    pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
+        let file = match file::look(place)? {
+            Look::File(file) => file,
+            Look::Nothing | Look::Stub(_) => return Ok(Found::Nothing),
+            Look::Busy => return Ok(Found::Busy),
+            Look::Foreign(why) => return Ok(Found::Foreign(why)),
+        };
+        let foreign = |why: &str| Ok(Found::Foreign(why.to_owned()));
+        let length = file.metadata()?.len();
+        let mut head = [0; HEAD as usize];
+        if length < HEAD {
+            return foreign("not a journal");
+        }
+        file.read_exact_at(&mut head, 0)?;
+        let (magic, rest) = head.split_at(MAGIC.len());
+        let (known, nonce) = rest.split_at(16);
+        if magic != MAGIC {
+            return foreign(match magic.starts_with(b"bc journal v") {
+                true => "a journal of another version",
+                false => "not a journal",
+            });
+        }
+        if known != key.bytes() {
+            return foreign("not begun by this user on this machine: its key is not known here");
+        }
+        let mut seed = [0; 16];
+        seed.copy_from_slice(nonce);
+        Ok(Found::Journal(Journal {
+            place: place.try_clone()?,
+            file,
+            seed: Seed::new(&seed),
+            length,
+        }))
+    }
+
+    /// Begins a journal at `place` with the records of `piece`, which are on the disk, as the name
+    /// is, when this returns.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for whatever lies there but what [`open`](Self::open) takes for nothing; `WouldBlock` where another run begins one; `PermissionDenied` where what is
+    /// made would not be this user's alone, as on file systems without owners; others of creating,
+    /// writing and syncing, after which the name is free again.
+    pub fn create(place: Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
+        let file = match file::look(&place)? {
+            Look::Nothing => file::create(&place)?,
+            Look::Stub(file) => file,
+            Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
+            Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        };
+        let nonce = key::random()?;
+        let mut journal = Journal {
+            place,
+            file,
+            seed: Seed::new(&nonce),
+            length: 0,
+        };
+        let head = record::head(key, &nonce);
+        let begun = journal.begin(&head, piece);
+        if begun.is_err() {
+            journal.unlink();
+        }
+        begun.map(|()| journal)
+    }
+
+    fn begin(&mut self, head: &[u8], piece: &mut [u8]) -> io::Result<()> {
+        self.seed.seal(piece);
+        self.write(&[head, piece].concat())?;
+        self.file.sync_all()?;
+        // Where directories cannot be read or synced there is nothing to do.
+        if let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) {
+            let _ = rustix::fs::fsync(directory);
+        }
+        Ok(())
+    }
+
+    /// Its records from the beginning.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(&self.file, self.seed)
+    }
+
+    /// Bytes of it.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Cuts off what is not whole: everything from [`Records::end`] on.
+    ///
+    /// # Errors
+    /// Of truncating the file.
+    pub fn cut(&mut self, end: u64) -> io::Result<()> {
+        if end < self.length {
+            self.file.set_len(end)?;
+            self.length = end;
+        }
+        Ok(())
+    }
+
+    /// Appends the records of `piece`, made by [`push`], in one write: all of them, or none after
+    /// an error.
+    ///
+    /// # Errors
+    /// Of writing the file.
+    pub fn append(&mut self, piece: &mut [u8]) -> io::Result<()> {
+        self.seed.seal(piece);
+        self.write(piece)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all_at(bytes, self.length);
+        match written {
+            Ok(()) => self.length += bytes.len() as u64,
+            // Not half of it.
+            Err(_) => drop(self.file.set_len(self.length)),
+        }
+        written
+    }
+
+    /// For looking records up, and for [syncing](View::sync), while others append.
+    ///
+    /// # Errors
+    /// Where there are too many descriptors.
+    pub fn view(&self) -> io::Result<View> {
+        Ok(View {
+            file: self.file.try_clone()?,
+            seed: self.seed,
+        })
+    }
+
+    /// The open file, to know it by.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Removes it: the run is done. What has its name by now, if it is another file, stays.
+    pub fn remove(self) {
+        self.unlink();
+    }
+
+    fn unlink(&self) {
+        if self.place.means(&self.file) {
+            let directory = self.place.directory();
+            // What stays is set aside by the next run.
+            let _ = rustix::fs::unlinkat(directory, self.place.name(), AtFlags::empty());
+        }
+    }
+
+    /// Gives it another name, which nothing has, and says which.
+    ///
+    /// # Errors
+    /// Of the renaming; `AlreadyExists` where a thousand lie there already.
+    pub fn set_aside(self) -> io::Result<OsString> {
+        for attempt in 1..=MOST_ASIDE {
+            let mut name = self.place.name().to_owned();
+            name.push(format!("-{attempt}"));
+            match self.place.rename_to_new(&name) {
+                Ok(()) => return Ok(name),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl View {
+    /// Forces what was appended so far to the disk.
+    ///
+    /// # Errors
+    /// Of `fdatasync`.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fdatasync(self.file.as_fd())?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

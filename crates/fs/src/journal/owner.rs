@@ -1,0 +1,115 @@
+//! Whose a file is that tells a run what to believe or to do: only what nobody else can have
+//! written counts, and only while nobody else writes it. Everything is asked of the open file,
+//! never of its name.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+/// For opening what may be no journal at all: a FIFO or a terminal must not hold the run up; they
+/// are refused afterwards.
+pub const FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
+
+/// Why a file is not believed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NotOurs {
+    /// A directory, a device, a pipe.
+    NotRegular,
+    /// Another user's.
+    Owner {
+        /// Whose it is.
+        theirs: u32,
+        /// Who would act on it.
+        own: u32,
+    },
+    /// Others may write to it; the mode.
+    Writable(u32),
+}
+
+impl fmt::Display for NotOurs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotOurs::NotRegular => write!(f, "not a regular file"),
+            NotOurs::Owner { theirs, own } => {
+                write!(
+                    f,
+                    "belongs to user {theirs}, not to user {own} who would act on it"
+                )
+            }
+            NotOurs::Writable(mode) => {
+                write!(f, "others may write it (mode {mode:o}); chmod go-w")
+            }
+        }
+    }
+}
+
+/// Refuses what is no regular file, belongs to somebody else or may be written by others. (The
+/// group's bits are the mask of an access control list.)
+///
+/// # Errors
+/// Of `fstat`.
+pub fn check(file: &File) -> io::Result<Result<(), NotOurs>> {
+    let meta = file.metadata()?;
+    let own = rustix::process::geteuid().as_raw();
+    let mode = meta.mode() & 0o7777;
+    Ok(if !meta.is_file() {
+        Err(NotOurs::NotRegular)
+    } else if meta.uid() != own {
+        let theirs = meta.uid();
+        Err(NotOurs::Owner { theirs, own })
+    } else if mode & 0o022 != 0 {
+        Err(NotOurs::Writable(mode))
+    } else {
+        Ok(())
+    })
+}
+
+/// A file that is held until this is dropped.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// Holds a file against everybody who would write to it, or, `shared`, against writers only;
+    /// never waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` where somebody else holds it; others where there are no locks, with the file
+    /// given back by [`unheld`](Self::unheld) for those who can do without.
+    pub fn new(file: File, shared: bool) -> Result<Locked, (io::Error, File)> {
+        let how = match shared {
+            false => FlockOperation::NonBlockingLockExclusive,
+            true => FlockOperation::NonBlockingLockShared,
+        };
+        match flock(&file, how) {
+            Ok(()) => Ok(Locked(file)),
+            Err(Errno::WOULDBLOCK) => Err((io::ErrorKind::WouldBlock.into(), file)),
+            Err(errno) => Err((errno.into(), file)),
+        }
+    }
+
+    /// A file on a file system without locks: nobody is held off.
+    pub fn unheld(file: File) -> Locked {
+        Locked(file)
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that was forked meanwhile has the descriptor,
+        // until it runs its own program.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}

@@ -1,0 +1,87 @@
+//! What is mounted where, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
+
+/// One mount.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct MountEntry {
+    /// Its number, until it is unmounted.
+    pub id: u64,
+    /// Which part of the file system is mounted, as a path within it.
+    pub root: String,
+    /// Where: absolute, raw bytes.
+    pub point: Vec<u8>,
+    /// The file system's type.
+    pub kind: Vec<u8>,
+    /// What is mounted: a device, `server:/export`, or a name of no meaning.
+    pub source: String,
+    /// Number of the subvolume, of Btrfs.
+    pub subvolid: Option<u64>,
+}
+
+/// All mounts that this process can see, in the order in which they were made; `None` without
+/// `/proc`.
+pub fn entries() -> Option<Vec<MountEntry>> {
+    let table = std::fs::read("/proc/self/mountinfo").ok()?;
+    Some(entries_of(&table))
+}
+
+/// The same from the text of the table; lines that are none are passed over.
+pub fn entries_of(table: &[u8]) -> Vec<MountEntry> {
+    let lines = table.split(|&byte| byte == b'\n');
+    lines.filter_map(parse_line).collect()
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn parse_line(line: &[u8]) -> Option<MountEntry> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let root = text(unescaped(fields.nth(2)?));
+    let point = unescaped(fields.next()?);
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = fields.next()?.to_vec();
+    let source = unescaped(fields.next().unwrap_or_default());
+    let options = fields.next().unwrap_or_default();
+    Some(MountEntry {
+        id,
+        root,
+        point,
+        kind,
+        source: String::from_utf8_lossy(&source).into_owned(),
+        subvolid: subvolid(options),
+    })
+}
+
+/// Different bytes are different texts.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| crate::escape(error.as_bytes()).to_string())
+}
+
+/// Of the options of a Btrfs, `rw,space_cache,subvolid=256,subvol=/home`.
+fn subvolid(options: &[u8]) -> Option<u64> {
+    let mut options = options.split(|&byte| byte == b',');
+    let id = options.find_map(|option| option.strip_prefix(b"subvolid="))?;
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+/// Space, tab, newline and backslash are written as three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        let octal = tail.get(..3).and_then(|digits| {
+            let text = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(text, 8).ok()
+        });
+        match (first, octal) {
+            (b'\\', Some(byte)) => {
+                out.push(byte);
+                rest = &tail[3..];
+            }
+            _ => {
+                out.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}

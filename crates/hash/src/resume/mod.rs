@@ -1,0 +1,199 @@
+//! Runs that go on where an earlier one was interrupted.
+//!
+//! A run that lasts keeps a [journal](bc_fs::journal) of the files it has read: identity, stamp
+//! and digests. The run that goes on opens every file all the same, and one that its `fstat` shows
+//! to be the recorded file in the recorded state is not read.
+//!
+//! Invariants:
+//! - A record is believed only if its checksum is right, its journal is this user's and of the
+//!   same [`Job`], and the file system is one where inode, size, mtime and ctime prove a content.
+//! - No file is recorded that was written to shortly before the run began, or since: a second
+//!   write could leave the same times.
+//! - What was read before a power cut, or before its file system was mounted anew, counts only if
+//!   the bytes came from the disk.
+//! - Whatever is wrong with the journal costs time, never a result.
+
+mod boot;
+mod job;
+mod keeper;
+mod known;
+mod log;
+mod options;
+mod record;
+
+use std::time::Duration;
+
+use bc_fs::journal::{Found, Journal, LONGEST};
+use bc_pool::Cancel;
+use bc_walk::OwnFile;
+
+use boot::Boot;
+use known::{Known, Loaded};
+use log::{Log, Site};
+
+pub use job::Job;
+pub(crate) use keeper::Keeper;
+pub use log::Tell;
+pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
+
+/// A run that is recorded, and what an earlier one has recorded.
+#[derive(Debug)]
+pub struct Resume {
+    log: Log,
+    known: Option<Known>,
+    pace: Pace,
+    created_at: i64,
+    /// Files with later times are not at rest.
+    rest_ns: i64,
+}
+
+impl Resume {
+    /// Begins to record a run, before it looks at anything.
+    ///
+    /// # Errors
+    /// With [`Earlier::GoOn`], whatever keeps it from going on from what lies there.
+    pub fn begin(options: ResumeOptions, cancel: &Cancel) -> Result<(Resume, Beginning), Refused> {
+        let ResumeOptions { now, pace, .. } = options;
+        let resume = |log, known, created_at| Resume {
+            log,
+            known,
+            pace,
+            created_at,
+            rest_ns: bc_read::at_rest_before(now),
+        };
+        let going_on = options.earlier == Earlier::GoOn;
+        let journal = match look(&options) {
+            Ok(Some(journal)) => journal,
+            Ok(None) => {
+                let log = options.new_log();
+                return Ok((resume(log, None, now), Beginning::New));
+            }
+            Err(why) if going_on => return Err(Refused::new(why)),
+            Err(why) => {
+                let log = Log::off(None, options.tell);
+                return Ok((resume(log, None, now), Beginning::Without(why)));
+            }
+        };
+        if !going_on {
+            let (log, beginning) = match journal.set_aside() {
+                Ok(name) => (options.new_log(), Beginning::SetAside(name)),
+                Err(error) => {
+                    let why = format!("rename: {error}");
+                    (Log::off(None, options.tell), Beginning::Without(why))
+                }
+            };
+            return Ok((resume(log, None, now), beginning));
+        }
+        let boot = Boot::this();
+        let lengths = options.algorithms.iter().map(|a| a.digest_len()).collect();
+        let loaded = known::load(&journal, lengths, boot, cancel);
+        let loaded = loaded.map_err(|error| Refused::new(format!("read: {error}")))?;
+        let Some(loaded) = loaded else {
+            // A cancelled run ends before it could do anything with it.
+            let nothing = Beginning::GoesOn { files: 0, lost: 0 };
+            return match cancel.is_cancelled() {
+                true => Ok((resume(Log::off(None, options.tell), None, now), nothing)),
+                false => Err(Refused::new("damaged: its first record is not whole")),
+            };
+        };
+        let Loaded {
+            known,
+            created_at,
+            job,
+            end,
+        } = loaded;
+        if let Some(difference) = options.job.difference(&job) {
+            return Err(Refused::new(format!(
+                "of another run than this one: {difference}"
+            )));
+        }
+        let beginning = Beginning::GoesOn {
+            files: known.files(),
+            lost: journal.length() - end,
+        };
+        let log = go_on(journal, end, boot, options.tell);
+        Ok((resume(log, Some(known), created_at), beginning))
+    }
+
+    /// When the first of the runs began, in nanoseconds since 1970.
+    pub fn created_at(&self) -> i64 {
+        self.created_at
+    }
+
+    /// Bytes of memory for what an earlier run has recorded. The records of this one that are kept
+    /// back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each worker.
+    pub fn memory(&self) -> u64 {
+        self.known.as_ref().map_or(0, Known::memory)
+    }
+
+    /// The journal, for the walk to leave it out, if it is there before the walk.
+    pub fn own_file(&self) -> Option<OwnFile> {
+        let own = self.log.with(|journal| OwnFile::of(journal.file()).ok());
+        own.flatten()
+    }
+
+    /// Whether an interruption now leaves a journal to go on from.
+    pub fn is_kept(&self) -> bool {
+        self.log.is_kept()
+    }
+
+    /// The result is where it was asked to be: the journal is removed.
+    pub fn done(&self) {
+        self.log.remove();
+    }
+}
+
+impl ResumeOptions {
+    /// The log of a run that is the first.
+    fn new_log(self) -> Log {
+        // A record has a longest length: who names so many roots goes without.
+        if self.job.encoded_len() + 64 > LONGEST {
+            (self.tell)("too many roots and options for its first record");
+            return Log::off(None, self.tell);
+        }
+        let after = match self.earlier {
+            Earlier::SetAside => self.pace.after,
+            Earlier::GoOn => Duration::ZERO,
+        };
+        let site = Site {
+            place: self.place,
+            state: self.state,
+            created_at: self.now,
+            job: self.job,
+        };
+        Log::waiting(site, after, self.pace.early, self.tell)
+    }
+}
+
+/// The journal that lies there; `None` if nothing does. Fails with why it is none of ours.
+fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
+    match options.place.existing() {
+        Ok(None) => return Ok(None),
+        Ok(Some(_)) => {}
+        // Nothing can have such a name.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    }
+    let key = log::key(options.state.as_deref()).map_err(|error| error.to_string())?;
+    match Journal::open(&options.place, &key) {
+        Ok(Found::Nothing) => Ok(None),
+        Ok(Found::Journal(journal)) => Ok(Some(journal)),
+        Ok(Found::Busy) => Err("another run is writing it".to_owned()),
+        Ok(Found::Foreign(why)) => Err(why),
+        Err(error) => Err(format!("read: {error}")),
+    }
+}
+
+/// Has a journal end with its last whole record and begins this run's part of it.
+fn go_on(mut journal: Journal, end: u64, boot: Boot, tell: Tell) -> Log {
+    if let Err(error) = journal.cut(end) {
+        tell(&format!("truncate: {error}"));
+        return Log::off(Some(journal), tell);
+    }
+    let mut head = Vec::new();
+    record::push_session(&mut head, &boot);
+    Log::going_on(journal, head, tell)
+}
+
+#[cfg(test)]
+mod tests;

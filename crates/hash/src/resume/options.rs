@@ -1,0 +1,124 @@
+//! What it takes to record a run, and how one begins.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bc_digest::Algorithm;
+use bc_fs::place::Place;
+
+use super::job::Job;
+use super::log::Tell;
+
+/// What is to become of the journal of an earlier run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Earlier {
+    /// It gets another name.
+    #[default]
+    SetAside,
+    /// This run goes on from it, and is refused if it cannot.
+    GoOn,
+}
+
+/// How eagerly a run is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A run that takes less time leaves no journal. One that is to go on from an earlier one, be
+    /// there one or not, is recorded from its beginning.
+    pub after: Duration,
+    /// How long a worker that finishes files keeps their records to itself: as much is lost if the
+    /// process is killed.
+    pub every: Duration,
+    /// Bytes of records that a worker keeps to itself at most, but for one.
+    pub piece: usize,
+    /// Bytes of records of the time before `after`; the files beyond are read again.
+    pub early: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            after: Duration::from_secs(10),
+            every: Duration::from_secs(1),
+            piece: 64 << 10,
+            early: 4 << 20,
+        }
+    }
+}
+
+/// What it takes to record a run.
+pub struct ResumeOptions {
+    /// Where the journal is, or will be.
+    pub place: Place,
+    /// The directory of the user's [key](bc_fs::journal::Key); `None` if the user has none, and then there are no
+    /// journals.
+    pub state: Option<PathBuf>,
+    /// What the run is about.
+    pub job: Job,
+    /// Digests of each file.
+    pub algorithms: Vec<Algorithm>,
+    /// What is to become of an earlier journal.
+    pub earlier: Earlier,
+    /// How eagerly.
+    pub pace: Pace,
+    /// The time now, in nanoseconds since 1970.
+    pub now: i64,
+    /// Told if no more can be recorded; the run goes on.
+    pub tell: Tell,
+}
+
+/// How a recorded run begins.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Beginning {
+    /// There is no earlier journal.
+    New,
+    /// There was one, which has this name now.
+    SetAside(OsString),
+    /// What lies there cannot be set aside, and why; this run is not recorded.
+    Without(String),
+    /// With what an earlier run has read.
+    GoesOn {
+        /// Files, in the states in which they were then.
+        files: u64,
+        /// Bytes at the end that are no whole records, of a run that was killed or of a damaged
+        /// file.
+        lost: u64,
+    },
+}
+
+/// Why a run cannot go on from the journal that is there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused(String);
+
+impl Refused {
+    pub(super) fn new(why: impl Into<String>) -> Refused {
+        Refused(why.into())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Files that were not read, because an earlier run has read them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Taken {
+    /// So many; of several names of one file the first.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Taken {
+    /// Adds another's.
+    pub fn merge(&mut self, other: Taken) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+    }
+}

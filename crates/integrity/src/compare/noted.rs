@@ -1,0 +1,112 @@
+//! Paths that are not compared: what an earlier run noted of them is told, or why nobody can look.
+
+use std::io;
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Found, Kind};
+use bc_manifest::time::format_rfc3339;
+
+use super::{Comparison, Detail, Here, Site};
+use crate::change::{Change, Class};
+use crate::entry_ref::EntryRef;
+use crate::judge;
+use crate::unread::in_unread;
+
+impl Comparison<'_> {
+    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    pub(crate) fn known(
+        &mut self,
+        path: &[u8],
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+        (found, at): (Found, Option<i64>),
+        mut site: impl Site,
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        let class = match found {
+            Found::Damaged => Class::Damaged,
+            Found::Unreadable => Class::Unreadable,
+        };
+        self.summary.add(class);
+        let mut change = Change::new(class, path, new.kind);
+        change.reason = Some(found_at(at));
+        if class == Class::Damaged {
+            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
+        }
+        self.report(change)
+    }
+
+    /// A path of the new side only, which notes that it is damaged.
+    pub(crate) fn known_added(
+        &mut self,
+        path: &[u8],
+        new: &EntryRef<'_>,
+        at: Option<i64>,
+    ) -> io::Result<()> {
+        self.summary.new += 1;
+        self.summary.damaged_added += 1;
+        self.summary.add(Class::Damaged);
+        let mut change = Change::new(Class::Damaged, path, new.kind);
+        change.reason = Some(found_at(at));
+        self.report(change)
+    }
+
+    /// A path of the old side that the new side could not look at: a directory above failed.
+    pub(crate) fn unseen(
+        &mut self,
+        path: &[u8],
+        old: &EntryRef<'_>,
+        (failure, above): (&Failure, &[u8]),
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.unseen += 1;
+        self.summary.add(Class::Unreadable);
+        let mut change = Change::new(Class::Unreadable, path, old.kind);
+        change.fail(above, Some(failure));
+        change.reason = Some(in_unread((failure, above)));
+        self.report(change)
+    }
+
+    /// A path of the old side that the new side was not to look at.
+    pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        self.summary.add(Class::Ok);
+        match self.detail {
+            Detail::All => self.report(Change::new(Class::Ok, path, kind)),
+            Detail::Changes | Detail::First => Ok(()),
+        }
+    }
+
+    /// A path of the old side that lies where a file system is not mounted any more. Only the
+    /// mount point itself has a `reason`, which is reported; those below it are counted.
+    pub(crate) fn unmounted(
+        &mut self,
+        path: &[u8],
+        kind: Kind,
+        here: Here,
+        reason: Option<String>,
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        match here {
+            Here::Nothing => self.summary.unseen += 1,
+            Here::Other => self.summary.new += 1,
+        }
+        self.summary.add(Class::Unreadable);
+        let reason = match reason {
+            None if self.detail != Detail::All => return Ok(()),
+            None => "not mounted".to_string(),
+            Some(reason) => reason,
+        };
+        let mut change = Change::new(Class::Unreadable, path, kind);
+        change.reason = Some(reason);
+        self.report(change)
+    }
+}
+
+/// What is said of what an earlier attempt found.
+fn found_at(at: Option<i64>) -> String {
+    let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
+    format!("found{at}, not tried again since")
+}

@@ -1,0 +1,103 @@
+//! Directories that could not be read: of what is not listed below them nobody knows whether it was
+//! there.
+
+use std::collections::BTreeMap;
+
+use bc_manifest::Failure;
+use bc_manifest::integrity::{Entry, Kind, ROOT};
+
+use crate::attributes;
+use crate::entry_ref::EntryRef;
+use crate::judge::describe;
+
+/// Those of one side, by path, each with the reason.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadDirs(BTreeMap<Vec<u8>, Failure>);
+
+impl UnreadDirs {
+    /// One more. Of one path the first reason is kept.
+    pub(crate) fn add(&mut self, path: &[u8], failure: &Failure) {
+        if !self.0.contains_key(path) {
+            self.0.insert(path.to_vec(), failure.clone());
+        }
+    }
+
+    /// The next entry of a manifest, which may be one.
+    pub(crate) fn see(&mut self, entry: &Entry) {
+        let Some(failure) = EntryRef::from(entry).error else {
+            return;
+        };
+        // What could not even be looked at may have been a directory.
+        let is_dir = entry.kind == Kind::Dir || entry.meta.is_none();
+        if is_dir && failure.op != attributes::OPERATION {
+            self.add(&entry.path, failure);
+        }
+    }
+
+    /// The outermost that a path lies below, and why it could not be read.
+    pub(crate) fn above(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
+        // Nearly always there is none at all.
+        if self.0.is_empty() {
+            return None;
+        }
+        let root = self.0.get_key_value(ROOT);
+        let slashes = memchr::memchr_iter(b'/', path);
+        let mut dirs = slashes.filter_map(|slash| self.0.get_key_value(&path[..slash]));
+        let (dir, failure) = root.or_else(|| dirs.next())?;
+        Some((failure, dir))
+    }
+}
+
+/// What is said of a path below `above`.
+pub(crate) fn in_unread((failure, above): (&Failure, &[u8])) -> String {
+    format!("in {}: {}", bc_fs::escape(above), describe(failure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(op: &str) -> Failure {
+        Failure {
+            op: op.to_owned(),
+            errno: None,
+            message: "no".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_lies_below_is_known() {
+        let mut unread = UnreadDirs::default();
+        assert_eq!(unread.above(b"a/b"), None);
+        unread.add(b"a", &failure("open"));
+        unread.add(b"a/b", &failure("stat"));
+        for below in ["a/b", "a/b/c", "a/c"] {
+            let (failure, dir) = unread.above(below.as_bytes()).unwrap();
+            assert_eq!((&failure.op[..], dir), ("open", &b"a"[..]), "{below}");
+        }
+        for beside in ["a", "a-b", "a-b/c", "aa/b", "b/a/c"] {
+            assert_eq!(unread.above(beside.as_bytes()), None, "{beside}");
+        }
+        unread.add(ROOT, &failure("readdir"));
+        assert_eq!(unread.above(b"b").unwrap().1, ROOT);
+    }
+
+    #[test]
+    fn entries_without_a_listing() {
+        let of = |kind: Kind, op: &str, has_meta: bool| {
+            let mut entry = Entry::new(b"d".to_vec(), kind);
+            entry.meta = has_meta.then(Default::default);
+            entry.error = Some(failure(op));
+            let mut unread = UnreadDirs::default();
+            unread.see(&entry);
+            unread.above(b"d/x").is_some()
+        };
+        assert!(of(Kind::Dir, "open", true));
+        // Not even the kind is known.
+        assert!(of(Kind::File, "stat", false));
+        assert!(!of(Kind::File, "open", true));
+        assert!(!of(Kind::File, crate::entry_ref::IMPORTED, false));
+        // Its attributes could not be read, its names could.
+        assert!(!of(Kind::Dir, attributes::OPERATION, true));
+    }
+}

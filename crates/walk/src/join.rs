@@ -1,0 +1,164 @@
+//! Two listings as one, for work that tells files of one walk from those of another and reads both.
+
+use crate::listing::{Dir, EntryId, NO_PARENT, NO_WALK_ROOT, PathPrefix};
+use crate::{Listing, Skipped};
+
+impl Listing {
+    /// Appends the entries of `other`, which keep their order and follow all that are here: the whole
+    /// is in path order within each of the two alone. What both have found is listed twice.
+    /// Directories have ids of their own, and the roots of `other` are counted on from `roots`, as
+    /// many as this listing was made of. Errors stay in order by walk, and what was left out is added
+    /// up.
+    ///
+    /// Both have to come from walks with the same [`Metadata`](crate::Metadata) and the same
+    /// [`Symlinks`](crate::Symlinks).
+    ///
+    /// # Panics
+    /// If one has metadata and the other has none, or beyond 2^32 entries.
+    pub fn append(&mut self, other: Listing, roots: usize) {
+        let (entries, dirs) = (self.entries.len(), self.dirs.len() as u32);
+        assert!(
+            self.entries.is_empty()
+                || other.entries.is_empty()
+                || self.columns.is_empty() == other.columns.is_empty(),
+            "listings with and without metadata"
+        );
+        assert!(
+            entries + other.entries.len() <= u32::MAX as usize,
+            "more than 4294967295 entries"
+        );
+        let shift = Shift {
+            dirs,
+            prefixes: self.prefixes.len() as u32,
+            arenas: self.arenas.len() as u16,
+            walk_roots: self.walk_root_devs.len() as u32,
+            roots: roots as u32,
+        };
+        self.entries
+            .extend(other.entries.into_iter().map(|mut entry| {
+                entry.dir += dirs;
+                entry
+            }));
+        self.columns.append(other.columns, self.classes.len());
+        self.classes.extend(other.classes);
+        self.dirs
+            .extend(other.dirs.into_iter().map(|dir| shift.dir(dir)));
+        self.walk_root_devs.extend(other.walk_root_devs);
+        self.arenas.extend(other.arenas);
+        let prefixes = other.prefixes.into_iter();
+        self.prefixes
+            .extend(prefixes.map(|prefix| shift.prefix(prefix)));
+        let listed = other.listed.into_iter();
+        self.listed.extend(
+            listed.map(|(EntryId(entry), root)| {
+                (EntryId(entry + entries as u32), root + shift.roots)
+            }),
+        );
+        self.named_bytes = None;
+        self.errors.extend(other.errors);
+        let skipped: &Skipped = &other.skipped;
+        self.skipped.add(skipped);
+        self.directories += other.directories;
+    }
+}
+
+/// How far the numbers of what is appended move.
+struct Shift {
+    dirs: u32,
+    prefixes: u32,
+    arenas: u16,
+    walk_roots: u32,
+    roots: u32,
+}
+
+impl Shift {
+    fn dir(&self, mut dir: Dir) -> Dir {
+        if dir.parent != NO_PARENT {
+            dir.parent += self.dirs;
+        }
+        if dir.walk_root != NO_WALK_ROOT {
+            dir.walk_root += self.walk_roots;
+        }
+        dir.prefix += self.prefixes;
+        dir.arena += self.arenas;
+        dir.name_arena += self.arenas;
+        dir
+    }
+
+    fn prefix(&self, mut prefix: PathPrefix) -> PathPrefix {
+        prefix.root += self.roots;
+        prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use bc_pool::Cancel;
+
+    use crate::{Entries, Listing, Metadata, WalkOptions, walk};
+
+    fn list(tree: &Path, roots: &[&str], entries: Entries) -> Listing {
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|root| tree.join(root).into_os_string())
+            .collect();
+        let options = WalkOptions {
+            metadata: Metadata::Basic,
+            entries,
+            ..WalkOptions::default()
+        };
+        walk(&roots, &options, 2, &Cancel::new()).unwrap()
+    }
+
+    #[test]
+    fn each_entry_is_what_it_was_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path();
+        for made in ["a/sub", "b/deep/er"] {
+            fs::create_dir_all(tree.join(made)).unwrap();
+        }
+        for name in ["a/x", "a/sub/y", "b/z", "f", "g"] {
+            fs::write(tree.join(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink("z", tree.join("b/l")).unwrap();
+        fs::hard_link(tree.join("a/x"), tree.join("b/deep/x")).unwrap();
+        for (one, other) in [
+            (&["a", "f"][..], &["b", "g"][..]),
+            (&["a"], &["a", "b"]),
+            (&[], &["b"]),
+            (&["b", "f", "g"], &[]),
+            (&["f"], &["g", "f"]),
+        ] {
+            let parts = || {
+                let files = list(tree, other, Entries::Files);
+                [list(tree, one, Entries::All), files]
+            };
+            let [mut joined, rest] = parts();
+            joined.append(rest, one.len());
+            let [first, second] = parts();
+            let len = first.len() as u32;
+            assert_eq!(joined.len(), first.len() + second.len());
+            for id in joined.ids() {
+                let (alone, own, roots) = match id.0.checked_sub(len) {
+                    None => (&first, id, 0),
+                    Some(at) => (&second, crate::EntryId(at), one.len()),
+                };
+                assert_eq!(joined.path(id), alone.path(own));
+                assert_eq!(joined.meta(id), alone.meta(own));
+                assert_eq!(joined.kind(id), alone.kind(own));
+                assert_eq!(joined.root(id), alone.root(own) + roots);
+                assert_eq!(joined.follow(id), alone.follow(own));
+                let identity = |listing: &Listing, id| listing.dir_identity(listing.dir(id));
+                assert_eq!(identity(&joined, id), identity(alone, own));
+                assert!(joined.open_dir(joined.dir(id)).is_ok());
+            }
+            assert_eq!(
+                joined.directories(),
+                first.directories() + second.directories()
+            );
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What `-v` says of a walk, and what `-vv` says beside it: what was decided and why, what each file
+//! system is taken for, and each path that was left out. Nothing of it is asked for unless it is
+//! shown.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use bc_digest::CpuFeatures;
+use bc_fs::mount::{Answer, CtimeTrust, Inodes, Traits, traits_or_unknown};
+use bc_read::{Choice, ReadStats};
+use bc_walk::{DirId, Listing, SkipReason, Skipped};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+
+use crate::args::Common;
+use crate::budget;
+use crate::dirs::{config_file, named};
+use crate::report::Report;
+
+/// The verbosity from which on this is said.
+const DETAILS: u8 = 2;
+
+/// What is known before anything is done: settings, processor, reader.
+pub fn begun(report: &Report, common: &Common) {
+    if !report.shows(DETAILS) {
+        return;
+    }
+    let settings = sources(common.config.as_deref());
+    let settings = match settings.is_empty() {
+        true => "the command line alone".to_owned(),
+        false => settings.join(", "),
+    };
+    report.note(DETAILS, &format!("settings: {settings}"));
+    report.note(
+        DETAILS,
+        &format!(
+            "processor: {} CPUs may be used; kernels for {}; --threads={}",
+            bc_pool::available_cpus(),
+            CpuFeatures::detect().describe(),
+            common.threads
+        ),
+    );
+    let reader = match (common.io, bc_read::uring_available()) {
+        (Choice::Auto, Ok(())) => {
+            "plain calls for what is in memory, io_uring for what is not".to_owned()
+        }
+        (Choice::Auto, Err(error)) => format!("plain calls: io_uring: {}", error.message()),
+        (Choice::Sync, _) => "plain calls, as --io says".to_owned(),
+        (Choice::Uring, _) => "io_uring for everything, as --io says".to_owned(),
+    };
+    report.note(DETAILS, &format!("reader: {reader}"));
+}
+
+/// Where settings come from beside the command line: the file, if one is read, and variables.
+fn sources(explicit: Option<&Path>) -> Vec<String> {
+    let file = explicit
+        .map(Path::to_path_buf)
+        .or_else(|| named("BC_CONFIG"));
+    let file = file.or_else(|| config_file().filter(|path| path.is_file()));
+    let file = file.map(|path| bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned());
+    let mut variables: Vec<String> = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| name.as_encoded_bytes().starts_with(b"BC_") && name != "BC_CONFIG")
+        .map(|name| bc_fs::escape(name.as_encoded_bytes()).into_owned())
+        .collect();
+    variables.sort();
+    file.into_iter().chain(variables).collect()
+}
+
+/// What a run took.
+pub fn ended(report: &Report, elapsed: Duration) {
+    if !report.shows(DETAILS) {
+        return;
+    }
+    let peak = budget::peak_memory().map_or_else(|| "unknown".to_owned(), crate::progress::size);
+    let seconds = elapsed.as_secs_f64();
+    report.note(
+        DETAILS,
+        &format!("in all: {seconds:.3} s, {peak} of memory at most"),
+    );
+}
+
+/// How many workers may read, and why not more.
+pub fn workers(report: &Report, files: usize, workers: usize, why: &str) {
+    let s = if workers == 1 { "" } else { "s" };
+    report.detail(|| format!("threads: {files} files to read, at most {workers} thread{s}: {why}"));
+}
+
+/// What reading took.
+pub fn read(report: &Report, stats: &ReadStats) {
+    report.detail(|| {
+        let mut text = format!(
+            "reader: {} calls read {} bytes of {} files",
+            stats.reads, stats.bytes, stats.files
+        );
+        if stats.queued > 0 {
+            text += &format!("; {} opens and reads went through io_uring", stats.queued);
+        }
+        if let Some(refused) = &stats.refused {
+            text += &format!("; io_uring was refused: {}", refused.message());
+        }
+        text
+    });
+}
+
+/// What a walk found, left out, and on which file systems.
+pub fn walked(report: &Report, listing: &Listing, nouns: &str, elapsed: Duration) {
+    if !report.shows(1) {
+        return;
+    }
+    let mut text = format!(
+        "walk: {} {nouns} in {} directories, {:.3} s",
+        listing.len(),
+        listing.directories(),
+        elapsed.as_secs_f64()
+    );
+    let skipped = left_out(listing.skipped());
+    if !skipped.is_empty() {
+        text += &format!("; left out: {skipped}");
+    }
+    report.note(1, &text);
+    if !report.shows(DETAILS) {
+        return;
+    }
+    for skipped in listing.skipped_paths() {
+        let path = bc_fs::escape(&skipped.path);
+        let why = why(skipped.reason);
+        report.note(DETAILS, &format!("{path}: left out: {why}"));
+    }
+    // By device, each with the first directory that is on it.
+    let mut devices: BTreeMap<u64, DirId> = BTreeMap::new();
+    for dir in (0..listing.dirs() as u32).map(DirId) {
+        if let Some(id) = listing.dir_identity(dir) {
+            devices.entry(id.dev).or_insert(dir);
+        }
+    }
+    for dir in devices.into_values() {
+        if let Ok(fd) = listing.open_dir(dir) {
+            file_system(report, &listing.dir_path(dir), fd);
+        }
+    }
+}
+
+/// What the file systems of files are taken for that are named, not walked to.
+pub fn file_systems<'p>(report: &Report, paths: impl Iterator<Item = &'p [u8]>) {
+    if !report.shows(DETAILS) {
+        return;
+    }
+    let mut seen: BTreeMap<u64, OsString> = BTreeMap::new();
+    let mut last = None;
+    for path in paths {
+        let folder = match Path::new(OsStr::from_bytes(path)).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) => Path::new("."),
+            None => Path::new("/"),
+        };
+        // Lists are sorted, mostly.
+        if last == Some(folder) {
+            continue;
+        }
+        last = Some(folder);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(fd) = openat(CWD, folder, flags, Mode::empty()) else {
+            continue;
+        };
+        let device = fstat(&fd).map(|stat| stat.st_dev);
+        if let Ok(device) = device
+            && seen.insert(device, folder.into()).is_none()
+        {
+            file_system(report, folder.as_os_str().as_bytes(), fd);
+        }
+    }
+}
+
+/// What the file system of a directory is taken for.
+fn file_system(report: &Report, path: &[u8], fd: impl AsFd) {
+    let Ok(stat) = fstat(&fd) else {
+        return;
+    };
+    let traits = traits_or_unknown(fd, stat.st_dev);
+    let path = bc_fs::escape(path);
+    let text = described(&traits);
+    report.note(DETAILS, &format!("file system of {path}: {text}"));
+}
+
+fn described(traits: &Traits) -> String {
+    let inodes = match traits.inodes {
+        Inodes::Stable => "stay",
+        Inodes::Moving => "may change with a mount",
+        Inodes::Unknown => "are not trusted",
+    };
+    let ctime = match traits.ctime {
+        CtimeTrust::Real => "real",
+        CtimeTrust::MadeUp => "made up",
+        CtimeTrust::Unknown => "not trusted",
+    };
+    let answer = |answer: Answer| match answer {
+        Answer::Yes => "yes",
+        Answer::No => "no",
+        Answer::Unknown => "unknown",
+    };
+    let mut text = format!(
+        "{}, inode numbers {inodes}, change times are {ctime}, sizes are trusted: {}, shared \
+         extents: {}, on another machine: {}",
+        traits.name,
+        answer(traits.sizes),
+        answer(traits.reflinks),
+        answer(traits.network),
+    );
+    if traits.pseudo {
+        text += ", made up by the kernel";
+    }
+    if traits.read_only {
+        text += ", read-only";
+    }
+    text
+}
+
+/// What the walk passed over, each with its number, as far as there was any.
+pub fn passed_over(skipped: &Skipped) -> impl Iterator<Item = (u64, &'static str)> {
+    [
+        (skipped.symlinks, "symbolic links"),
+        (skipped.special, "devices, FIFOs and sockets"),
+        (skipped.hidden, "hidden"),
+        (skipped.excluded, "excluded"),
+        (skipped.not_included, "not included"),
+        (skipped.too_small, "too small"),
+        (skipped.too_large, "too large"),
+        (skipped.too_deep, "too deep"),
+        (skipped.ignored, "ignored"),
+        (skipped.other_file_system, "on other file systems"),
+        (skipped.pseudo_file_system, "pseudo file systems"),
+        (skipped.repeated, "visited already"),
+        (skipped.left_out, "output files"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+}
+
+/// The same in words; empty if nothing.
+fn left_out(skipped: &Skipped) -> String {
+    let word = |(count, what): (u64, &'static str)| format!("{count} {what}");
+    passed_over(skipped)
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Why one path was left out.
+fn why(reason: SkipReason) -> impl Display {
+    match reason {
+        SkipReason::Hidden => "hidden (--no-hidden)",
+        SkipReason::Excluded => "excluded (--exclude)",
+        SkipReason::NotIncluded => "not included (--include)",
+        SkipReason::TooSmall => "too small (--min-size)",
+        SkipReason::TooLarge => "too large (--max-size)",
+        SkipReason::Symlink => "a symbolic link",
+        SkipReason::Special => "a device, FIFO or socket",
+        SkipReason::OtherFileSystem => "on another file system (--one-file-system)",
+        SkipReason::PseudoFileSystem => "a pseudo file system",
+        SkipReason::Ignored => "ignored (--ignore-files)",
+        SkipReason::Repeated => "visited already",
+        SkipReason::LeftOut => "an output file of this run",
+        SkipReason::TooDeep => "too deep (--max-depth)",
+        _ => "filtered",
+    }
+}

@@ -1,0 +1,168 @@
+//! What a message says: words for people and, where one path is what failed, the same as fields
+//! for programs.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+
+use bc_manifest::ErrorRecord;
+use serde_json::{Map, Value};
+
+/// A message about something that went wrong.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    text: String,
+    failed: Option<Failed>,
+}
+
+/// The path, and what failed there.
+#[derive(Clone, Debug)]
+struct Failed {
+    path: Vec<u8>,
+    operation: String,
+    errno: Option<i32>,
+    reason: String,
+}
+
+impl Diagnostic {
+    /// A failed operation: `PATH: OPERATION: REASON`, the path escaped.
+    pub fn failed(path: impl AsRef<OsStr>, operation: &str, error: &io::Error) -> Diagnostic {
+        let path = path.as_ref().as_encoded_bytes();
+        let text = format!("{}: {operation}: {error}", bc_fs::escape(path));
+        Diagnostic::from(text).about(path, operation, error.raw_os_error(), &error.to_string())
+    }
+
+    /// What failed, for programs, behind words of any kind.
+    #[must_use]
+    pub fn about(
+        mut self,
+        path: &[u8],
+        operation: &str,
+        errno: Option<i32>,
+        reason: &str,
+    ) -> Diagnostic {
+        self.failed = Some(Failed {
+            path: path.to_vec(),
+            operation: operation.to_owned(),
+            errno,
+            reason: reason.to_owned(),
+        });
+        self
+    }
+
+    /// The same fields behind other words.
+    #[must_use]
+    pub fn worded(mut self, text: String) -> Diagnostic {
+        self.text = text;
+        self
+    }
+
+    /// The words.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fields, as said by `applet`.
+    pub fn fields(&self, applet: &str) -> Map<String, Value> {
+        let Some(failed) = &self.failed else {
+            return Map::new();
+        };
+        let record = ErrorRecord {
+            applet,
+            path: &failed.path,
+            operation: &failed.operation,
+            errno: failed.errno,
+            reason: &failed.reason,
+        };
+        let mut object = Vec::new();
+        record.write(&mut object);
+        // What was just written is an object.
+        serde_json::from_slice(&object).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<String> for Diagnostic {
+    fn from(text: String) -> Diagnostic {
+        Diagnostic { text, failed: None }
+    }
+}
+
+impl From<&String> for Diagnostic {
+    fn from(text: &String) -> Diagnostic {
+        Diagnostic::from(text.clone())
+    }
+}
+
+impl From<&str> for Diagnostic {
+    fn from(text: &str) -> Diagnostic {
+        Diagnostic::from(text.to_owned())
+    }
+}
+
+impl From<&Diagnostic> for Diagnostic {
+    fn from(diagnostic: &Diagnostic) -> Diagnostic {
+        diagnostic.clone()
+    }
+}
+
+impl From<Diagnostic> for String {
+    fn from(diagnostic: Diagnostic) -> String {
+        diagnostic.text
+    }
+}
+
+impl From<&bc_walk::Error> for Diagnostic {
+    fn from(error: &bc_walk::Error) -> Diagnostic {
+        let (operation, reason) = (error.op(), error.message());
+        Diagnostic::from(error.to_string()).about(error.path(), operation, error.errno(), &reason)
+    }
+}
+
+impl From<&bc_dup::prune::JournalError> for Diagnostic {
+    fn from(error: &bc_dup::prune::JournalError) -> Diagnostic {
+        let path = error.path().as_os_str().as_encoded_bytes();
+        let (operation, errno) = (error.operation(), error.errno());
+        Diagnostic::from(error.to_string()).about(path, operation, errno, &error.reason())
+    }
+}
+
+impl From<&bc_integrity::Error> for Diagnostic {
+    fn from(error: &bc_integrity::Error) -> Diagnostic {
+        let diagnostic = Diagnostic::from(error.to_string());
+        match (error.path(), error.operation()) {
+            (Some(path), Some(operation)) => {
+                diagnostic.about(path, operation, error.errno(), error.reason())
+            }
+            _ => diagnostic,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_fields_say_the_same() {
+        let error = io::Error::from_raw_os_error(13);
+        let failed = Diagnostic::failed("a\nb", "open", &error);
+        assert_eq!(
+            failed.text(),
+            "a\\nb: open: Permission denied (os error 13)"
+        );
+        assert_eq!(
+            Value::Object(failed.fields("dup")),
+            serde_json::json!({
+                "applet": "dup", "path": "a\nb", "operation": "open", "errno": 13,
+                "reason": "Permission denied (os error 13)",
+            })
+        );
+        assert!(Diagnostic::from("words").fields("dup").is_empty());
+    }
+}

@@ -1,0 +1,42 @@
+//! Disks in drawers: their manifests, what those know, and what that rests on.
+
+use bc_dup::manifests::{Manifest, Unanswered, is_weak, tag};
+use bc_dup::unique::Offline;
+
+use crate::exit::Exit;
+use crate::progress::thousands;
+use crate::run::Session;
+
+/// Manifests, and what they know.
+pub struct Drawer {
+    pub manifests: Vec<Manifest>,
+    pub offline: Offline,
+}
+
+/// `of 3 contents this rests on MD5, fine against accidents only`.
+pub fn rests_on(offline: &Offline) -> Option<String> {
+    let weak = offline
+        .contents
+        .iter()
+        .map(|content| content.answer.algorithm);
+    let weak: Vec<_> = weak.filter(|algorithm| is_weak(*algorithm)).collect();
+    let mut names: Vec<&str> = weak.iter().map(|algorithm| tag(*algorithm)).collect();
+    names.sort_unstable();
+    names.dedup();
+    (!weak.is_empty()).then(|| {
+        format!(
+            "of {} contents that manifests know this rests on {}, fine against accidents only",
+            thousands(weak.len() as u64),
+            names.join(" and ")
+        )
+    })
+}
+
+/// Why manifests did not answer.
+pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
+    match why {
+        Unanswered::Manifest(error) => session.fatal(format!("--reference={error}")),
+        Unanswered::Panic(panic) => session.defect(&panic),
+        _ => Exit::Fatal,
+    }
+}

@@ -1,0 +1,64 @@
+//! The groups of a search beside what manifests know of disks that are not here.
+
+use std::io::{self, Write};
+
+use bc_dup::unique::KnownContent;
+use bc_walk::EntryId;
+
+use super::drawer::Drawer;
+use super::search::Found;
+use crate::output::Output;
+
+/// The groups as ever, but what a manifest knows has a first line for it, `MANIFEST: PATH`; behind
+/// them come contents that one file here has and a manifest knows.
+pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
+    let Some(drawer) = &found.drawer else {
+        return Ok(());
+    };
+    let report = found.report();
+    let known = drawer.offline.by_group(found.scan.groups().len());
+    let mut first = true;
+    for (group, known) in found.scan.groups().zip(known) {
+        write_group(
+            found,
+            drawer,
+            known,
+            &report.names(group),
+            &mut first,
+            output,
+        )?;
+    }
+    for known in drawer.offline.singles() {
+        write_group(found, drawer, Some(known), &known.names, &mut first, output)?;
+    }
+    Ok(())
+}
+
+fn write_group(
+    found: &Found,
+    drawer: &Drawer,
+    known: Option<&KnownContent>,
+    names: &[EntryId],
+    first: &mut bool,
+    output: &mut Output,
+) -> io::Result<()> {
+    if !std::mem::take(first) {
+        output.write_all(b"\n")?;
+    }
+    let terminal = output.is_terminal();
+    let mut line = |path: &[u8]| match terminal {
+        true => writeln!(output, "{}", bc_fs::escape(path)),
+        false => {
+            output.write_all(path)?;
+            output.write_all(b"\n")
+        }
+    };
+    if let Some(known) = known {
+        let manifest = drawer.manifests[known.answer.manifest].path();
+        line(&[manifest, b": ", &known.detail.path].concat())?;
+    }
+    for name in names {
+        line(&found.listing.path(*name))?;
+    }
+    Ok(())
+}

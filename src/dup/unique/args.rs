@@ -1,0 +1,106 @@
+//! The command line of `bc dup unique`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
+
+/// How the answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A name a line.
+    Text,
+    /// One document.
+    Json,
+    /// A line for each content.
+    Jsonl,
+    /// A record for each name.
+    Csv,
+}
+
+impl Format {
+    const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
+
+    /// `text`, `json`, `jsonl` or `csv`.
+    fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+        }
+    }
+
+    pub fn is_json(self) -> bool {
+        matches!(self, Format::Json | Format::Jsonl)
+    }
+}
+
+/// Arguments of `bc dup unique`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc dup unique /media/card --reference=/srv/photos     may I wipe this card? 0 and silence: yes
+  bc dup unique /media/card --reference=drawer.jsonl    the same of a disk in a drawer, by its manifest
+  bc dup unique -0 DIR --reference=/srv | rsync -a -0 --files-from=- / /srv/new/
+  bc dup unique DIR                                     files that have no equal among themselves
+
+Exit codes: 0 every content is in a reference; 1 some is not, or something was not looked at or could
+not be read; 2 cannot tell. What --exclude leaves out is your own affair: it is counted, no more.")]
+pub struct UniqueArgs {
+    /// text, json, jsonl or csv
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        value_parser = one_of(Format::ALL, Format::name),
+        hide_possible_values = true
+    )]
+    pub format: Format,
+    /// Where contents may be instead: a directory, or the manifest of a disk that is not here (repeatable)
+    ///
+    /// A manifest is one of bc integrity, compressed or not, or a list of sha256sum, md5sum, b3sum and their
+    /// kin, of the BSDs, or of hashdeep. It is believed as far as it is whole and its digests have 128 bits;
+    /// what rests on MD5, SHA-1 or XXH128 is said. Files of a directory that lie below a PATH, whichever
+    /// link or mount leads there, count for nothing.
+    #[arg(long, value_name = "DIR|MANIFEST")]
+    pub reference: Vec<OsString>,
+    /// Compare with files of references byte for byte as well
+    #[arg(add = Configurable, long)]
+    pub verify_bytes: bool,
+    /// Files and directories
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What is not looked at cannot be told safe, so no filter comes from a configuration; and lists of
+/// files, of which nothing is known but their names, are not offered.
+const FILTERS: [&str; 10] = [
+    "no_hidden",
+    "hidden",
+    "include",
+    "exclude",
+    "min_size",
+    "max_size",
+    "ignore_files",
+    "max_depth",
+    "follow_symlinks",
+    "one_file_system",
+];
+
+/// The subcommand as it is offered.
+pub fn as_command(unique: clap::Command) -> clap::Command {
+    let unique = unique
+        .mut_arg("files_from", |arg| arg.hide(true).conflicts_with("paths"))
+        .mut_arg("null", |arg| {
+            arg.help("Names end with NUL instead of a newline")
+        });
+    FILTERS.iter().fold(unique, |unique, name| {
+        unique.mut_arg(*name, |arg| arg.add(CommandLineOnly))
+    })
+}

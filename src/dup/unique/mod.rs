@@ -1,0 +1,10 @@
+//! `bc dup unique`: what is here and nowhere else; may I wipe this card?
+
+mod args;
+mod output;
+mod plan;
+mod report;
+mod run;
+
+pub use args::{UniqueArgs, as_command};
+pub use run::unique;

@@ -1,0 +1,230 @@
+//! The answer of `bc dup unique` in its formats.
+
+use std::io::{self, Write};
+
+use bc_dup::manifests::{Manifest, is_weak, tag};
+use bc_dup::unique::{Content, Standing, Unique};
+use bc_walk::EntryId;
+use serde_json::{Map, Value, json};
+
+use super::args::{Format, UniqueArgs};
+use crate::output::Output;
+
+/// What the walk of the PATHs passed over, but what was met again, is no file, or was left out by the
+/// user's own pattern.
+pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
+    let mut skipped = found.unseen.clone();
+    skipped.repeated = 0;
+    skipped.excluded = 0;
+    let passed_over: Vec<_> = crate::details::passed_over(&skipped).collect();
+    passed_over.into_iter()
+}
+
+/// Version of the JSON.
+const SCHEMA: u64 = 1;
+
+/// What was asked, and of whom.
+pub struct Asked<'a> {
+    pub args: &'a UniqueArgs,
+    pub manifests: &'a [Manifest],
+    /// Which of the references each manifest is.
+    pub manifest_numbers: &'a [usize],
+    /// RFC 3339.
+    pub started_at: &'a str,
+}
+
+/// Writes it; `complete` is whether all of the PATHs was looked at.
+pub fn write(
+    asked: &Asked<'_>,
+    found: &Unique,
+    complete: bool,
+    output: &mut Output,
+) -> io::Result<()> {
+    match asked.args.format {
+        Format::Text => text(found, asked.args.walk.null, output),
+        Format::Csv => csv(found, output),
+        Format::Json => document(asked, found, complete, output),
+        Format::Jsonl => lines(asked, found, complete, output),
+    }
+}
+
+/// A name a line, names of one content one after the other.
+fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
+    for content in found.nowhere() {
+        for name in content.names {
+            let path = found.listing.path(*name);
+            match (null, output.is_terminal()) {
+                (true, _) => {
+                    output.write_all(&path)?;
+                    output.write_all(b"\0")?;
+                }
+                (false, true) => {
+                    output.path(bc_fs::escape(&path).as_bytes())?;
+                    output.write_all(b"\n")?;
+                }
+                (false, false) => {
+                    output.write_all(&path)?;
+                    output.write_all(b"\n")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `content,size,path,path_b64`, as `scan` writes CSV.
+fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
+    output.write_all(b"content,size,path,path_b64\r\n")?;
+    for (number, content) in found.nowhere().enumerate() {
+        for name in content.names {
+            let path = found.listing.path(*name);
+            let shown = match output.is_terminal() {
+                true => bc_fs::escape(&path).into_owned().into_bytes(),
+                false => path.clone(),
+            };
+            let mut record = format!("{},{},", number + 1, content.size).into_bytes();
+            bc_dup::report::push_csv_path(&mut record, &shown);
+            record.extend_from_slice(b"\r\n");
+            output.write_all(&record)?;
+        }
+    }
+    Ok(())
+}
+
+fn path_json(path: &[u8]) -> Value {
+    let mut object = json!({ "path": String::from_utf8_lossy(path) });
+    if std::str::from_utf8(path).is_err() {
+        let mut raw = Vec::new();
+        bc_manifest::base64::encode(&mut raw, path);
+        object["path_b64"] = String::from_utf8_lossy(&raw).into();
+    }
+    object
+}
+
+fn content(found: &Unique, content: &Content<'_>) -> Value {
+    let path = |name: &EntryId| path_json(&found.listing.path(*name));
+    let mut object = json!({
+        "size": content.size,
+        "inodes": content.files,
+        "files": content.names.iter().map(path).collect::<Vec<_>>(),
+    });
+    match content.standing {
+        Standing::Directory { reference } => object["reference"] = reference.into(),
+        Standing::Manifest {
+            reference,
+            algorithm,
+        } => {
+            object["reference"] = reference.into();
+            object["algorithm"] = algorithm.name().into();
+            if is_weak(algorithm) {
+                object["rests_on"] = tag(algorithm).into();
+            }
+        }
+        Standing::Another | Standing::Nowhere | Standing::Unread => {}
+    }
+    object
+}
+
+/// The list in which a content stands.
+fn kind(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Nowhere => "unique",
+        Standing::Unread => "unread",
+        _ => "present",
+    }
+}
+
+fn head(asked: &Asked<'_>) -> Value {
+    let args = asked.args;
+    let roots: Vec<Value> = args
+        .paths
+        .iter()
+        .map(|path| path_json(path.as_encoded_bytes()))
+        .collect();
+    let references = args.reference.iter().enumerate();
+    let references: Vec<Value> = references
+        .map(|(number, path)| {
+            let mut object = path_json(path.as_encoded_bytes());
+            let at = asked.manifest_numbers.iter().position(|at| *at == number);
+            match at.map(|at| &asked.manifests[at]) {
+                None => object["kind"] = "directory".into(),
+                Some(manifest) => {
+                    let tally = manifest.tally();
+                    let names = tally.algorithms.iter().map(|algorithm| algorithm.name());
+                    object["kind"] = "manifest".into();
+                    object["format"] = manifest.form().name().into();
+                    object["algorithms"] = names.collect::<Vec<_>>().into();
+                    object["witnesses"] = tally.witnesses.into();
+                    object["without_proof"] = tally.without.into();
+                }
+            }
+            object
+        })
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "command": "dup unique",
+        "version": env!("CARGO_PKG_VERSION"),
+        "started_at": asked.started_at,
+        "verify_bytes": args.verify_bytes,
+        "roots": roots,
+        "references": references,
+    })
+}
+
+/// The figures.
+fn stats(found: &Unique, complete: bool) -> Value {
+    let unseen: Map<String, Value> = unseen(found)
+        .map(|(count, what)| (what.to_owned(), count.into()))
+        .collect();
+    let not_files = &found.not_files;
+    json!({
+        "all_present": found.contents().all(|content| kind(content.standing) == "present"),
+        "complete": complete && found.errors.is_empty() && found.listing.errors().is_empty(),
+        "files": found.files, "bytes": found.bytes, "empty": found.empty,
+        "not_looked_at": unseen, "excluded": found.unseen.excluded,
+        "not_files": {
+            "links": not_files.links, "fifos": not_files.fifos, "devices": not_files.devices,
+            "empty_directories": not_files.empty_directories,
+        },
+        "errors": found.errors.len() + found.listing.errors().len(),
+        "bytes_read": found.stats.bytes_read,
+    })
+}
+
+/// One document, a line for each content.
+fn document(
+    asked: &Asked<'_>,
+    found: &Unique,
+    complete: bool,
+    output: &mut Output,
+) -> io::Result<()> {
+    let head = head(asked).to_string();
+    let head = head.strip_suffix('}').unwrap_or(&head);
+    write!(output, "{head},\n\"stats\":{}", stats(found, complete))?;
+    for list in ["unique", "unread", "present"] {
+        write!(output, ",\n\"{list}\":[")?;
+        let all = found.contents().filter(|one| kind(one.standing) == list);
+        for (nth, one) in all.enumerate() {
+            output.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
+            serde_json::to_writer(&mut *output, &content(found, &one))?;
+        }
+        output.write_all(b"]")?;
+    }
+    output.write_all(b"}\n")
+}
+
+/// A header, a line for each content, a summary.
+fn lines(asked: &Asked<'_>, found: &Unique, complete: bool, output: &mut Output) -> io::Result<()> {
+    let mut first = head(asked);
+    first["type"] = "header".into();
+    writeln!(output, "{first}")?;
+    for one in found.contents() {
+        let mut line = content(found, &one);
+        line["type"] = kind(one.standing).into();
+        writeln!(output, "{line}")?;
+    }
+    let mut last = stats(found, complete);
+    last["type"] = "summary".into();
+    writeln!(output, "{last}")
+}

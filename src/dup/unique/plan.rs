@@ -1,0 +1,79 @@
+//! What `bc dup unique` is asked for, checked before anything is searched.
+
+use std::ffi::OsString;
+
+use bc_dup::Subtrees;
+use bc_dup::manifests::Manifest;
+use bc_dup::scan::{Equality, ScanOptions};
+use bc_dup::unique::UniqueOptions;
+use bc_walk::{Entries, Globs, Metadata, WalkOptions};
+
+use super::args::UniqueArgs;
+use crate::dup::references;
+use crate::run::{Outcome, Session};
+
+/// A search for what is nowhere else.
+pub struct UniquePlan {
+    /// What the PATHs lead to, as far as they can be opened.
+    pub own: Subtrees,
+    /// References that are directories, and which of the references each is.
+    pub directories: Vec<OsString>,
+    pub directory_numbers: Vec<usize>,
+    /// The directories, open.
+    pub opened: Subtrees,
+    /// References that are manifests.
+    pub manifests: Vec<Manifest>,
+    pub manifest_numbers: Vec<usize>,
+    /// For the walk of the PATHs, and for that of the references.
+    pub walks: [WalkOptions; 2],
+    pub options: UniqueOptions,
+}
+
+impl UniquePlan {
+    pub fn new(session: &Session, args: &UniqueArgs) -> Outcome<UniquePlan> {
+        if args.walk.files_from.is_some() {
+            let text = "--files-from: name the PATHs that are to be looked through";
+            return Err(session.fatal(text));
+        }
+        if args.paths.is_empty() {
+            let text = "no PATH given; see --help, or try '.' for this directory";
+            return Err(session.fatal(text));
+        }
+        let paths = references::bytes(&args.paths);
+        let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
+        let own = Subtrees::open(paths.iter().filter(|path| opens(path)).cloned())
+            .map_err(|error| session.fatal(error.to_string()))?;
+        let named = references::split(session, &args.reference)?;
+        let mut manifests = named.manifests;
+        references::compare_homes(session, &mut manifests, &args.paths)?;
+        let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
+        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
+        let of_references = WalkOptions {
+            include: Globs::default(),
+            max_depth: None,
+            min_size: 0,
+            max_size: None,
+            ..of_paths.clone()
+        };
+        of_paths.entries = Entries::All;
+        let mut options = UniqueOptions::new();
+        options.scan = ScanOptions {
+            equality: match args.verify_bytes {
+                true => Equality::Bytes,
+                false => Equality::Digest,
+            },
+            start: session.common.threads.start(),
+            ..options.scan
+        };
+        Ok(UniquePlan {
+            own,
+            directories: named.directories,
+            directory_numbers: named.directory_numbers,
+            opened: named.opened,
+            manifests,
+            manifest_numbers: named.manifest_numbers,
+            walks: [of_paths, of_references],
+            options,
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! What is said beside the answer: what it rests on, what was not looked at, and how much there is.
+
+use bc_dup::manifests::{is_weak, tag};
+use bc_dup::unique::{NotFiles, Standing, Unique};
+
+use super::output::{Asked, unseen};
+use crate::exit::Exit;
+use crate::progress::{size, thousands};
+use crate::run::Session;
+
+/// Whether all of the PATHs was looked at; what was not is told, and makes the exit code 1.
+pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec<u8>]) -> bool {
+    let report = &session.report;
+    let unseen: Vec<String> = unseen(found)
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
+        .collect();
+    if !unseen.is_empty() {
+        report.problem(format!("not looked at: {}", unseen.join(", ")));
+    }
+    for point in hidden {
+        report.problem(format!(
+            "{}: something is mounted here; what it covers cannot be looked at",
+            bc_fs::escape(point)
+        ));
+    }
+    for manifest in asked.manifests {
+        let tally = manifest.tally();
+        if tally.without > 0 {
+            let path = bc_fs::escape(manifest.path());
+            report.warning(&format!(
+                "{path}: {} of its files count for nothing: unread, damaged or imported without \
+                 proof",
+                thousands(tally.without)
+            ));
+        }
+    }
+    unseen.is_empty() && hidden.is_empty()
+}
+
+/// Says how much there is, and on what the answer rests.
+pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: bool) {
+    let report = &session.report;
+    report.summary(&figures(asked, found, complete));
+    let mut also = Vec::new();
+    if found.empty > 0 {
+        also.push(format!("{} empty files", thousands(found.empty)));
+    }
+    also.extend(not_files(&found.not_files));
+    if !also.is_empty() {
+        report.summary(&also.join("; "));
+    }
+    if found.unseen.excluded > 0 {
+        let count = thousands(found.unseen.excluded);
+        report.summary(&format!("left out by --exclude: {count}"));
+    }
+    if found.no_witnesses > 0 {
+        report.warning(&format!(
+            "{} files of references count for nothing: they lie below a PATH, or may",
+            thousands(found.no_witnesses)
+        ));
+    }
+    if let Some(text) = rests_on(found) {
+        report.always(&text);
+    }
+}
+
+fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
+    let (mut files, mut bytes, mut unread) = (0, 0, 0);
+    for content in found.contents() {
+        match content.standing {
+            Standing::Nowhere => {
+                files += u64::from(content.files);
+                bytes += content.size * u64::from(content.files);
+            }
+            Standing::Unread => unread += u64::from(content.files),
+            _ => {}
+        }
+    }
+    let all = thousands(found.files);
+    let mut text = match (files, unread) {
+        (0, 0) if asked.args.reference.is_empty() => {
+            format!("each of {all} files has an equal among them")
+        }
+        (0, 0) if complete => format!("all of {all} files, {}, are elsewhere", size(found.bytes)),
+        (0, 0) => format!("all of {all} files that were looked at are elsewhere"),
+        _ => format!(
+            "{} of {all} files, {}, are nowhere else",
+            thousands(files),
+            size(bytes)
+        ),
+    };
+    if unread > 0 {
+        text += &format!(
+            "; of {} that could not be read nobody knows",
+            thousands(unread)
+        );
+    }
+    text
+}
+
+/// `not files: 12 links, 3 empty directories`.
+fn not_files(found: &NotFiles) -> Option<String> {
+    let all = [
+        (found.links, "links"),
+        (found.fifos, "FIFOs and sockets"),
+        (found.devices, "devices"),
+        (found.empty_directories, "empty directories"),
+    ];
+    let some: Vec<String> = all
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
+        .collect();
+    (!some.is_empty()).then(|| format!("not files: {}", some.join(", ")))
+}
+
+/// `of 3 files this rests on MD5, fine against accidents only`.
+fn rests_on(found: &Unique) -> Option<String> {
+    let (mut names, mut files): (Vec<&str>, u64) = (Vec::new(), 0);
+    for content in found.contents() {
+        if let Standing::Manifest { algorithm, .. } = content.standing
+            && is_weak(algorithm)
+        {
+            files += u64::from(content.files);
+            if !names.contains(&tag(algorithm)) {
+                names.push(tag(algorithm));
+            }
+        }
+    }
+    names.sort_unstable();
+    (files > 0).then(|| {
+        format!(
+            "of {} files this rests on {}, fine against accidents only",
+            thousands(files),
+            names.join(" and ")
+        )
+    })
+}
+
+/// Ends the run with its figures in the metrics.
+pub fn end(mut session: Session, found: &Unique, exit: Exit) -> Exit {
+    let nowhere = || found.nowhere();
+    let files: u64 = nowhere().map(|content| u64::from(content.files)).sum();
+    let bytes: u64 = nowhere()
+        .map(|content| content.size * u64::from(content.files))
+        .sum();
+    let unseen: u64 = unseen(found).map(|(count, _)| count).sum();
+    for (name, help, value) in [
+        ("files", "Files of the PATHs.", found.files + found.empty),
+        ("read_bytes", "Bytes read.", found.stats.bytes_read),
+        ("unique_files", "Files that are nowhere else.", files),
+        ("unique_bytes", "Bytes of these.", bytes),
+        ("unseen", "What was not looked at.", unseen),
+    ] {
+        session.metrics.set(name, help, value as f64);
+    }
+    session.metrics.label("reader", found.stats.backend.name());
+    session.end(exit)
+}

@@ -1,0 +1,172 @@
+//! `bc dup unique` from its plan to its exit code.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::Batch;
+use bc_dup::Files;
+use bc_dup::scan::ScanProgress;
+use bc_dup::unique::{Sides, Unique, covered, unique as search};
+use bc_hash::HashProgress;
+use bc_walk::{Listing, Symlinks};
+
+use super::args::UniqueArgs;
+use super::output::{self, Asked};
+use super::plan::UniquePlan;
+use super::report;
+use crate::budget::Kept;
+use crate::exit::Exit;
+use crate::output::{Output, Written};
+use crate::progress::{Counts, Display};
+use crate::run::{Outcome, Session};
+
+pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
+    let mut read = args.walk.inputs();
+    read.extend(args.reference.iter().map(|name| name.as_os_str()));
+    let session = Session::start("dup", "unique", &args.common, &read, None)?;
+    let output = Output::open(None).map_err(|text| session.fatal(text))?;
+    let output = match (args.format.is_json(), args.walk.null) {
+        (true, _) => output.json(),
+        (false, true) => output.records(),
+        (false, false) => output.colors(args.common.color),
+    };
+    let started_at = crate::metrics::now();
+    let mut plan = UniquePlan::new(&session, args)?;
+    let hidden = covered(
+        args.paths.iter().map(|path| path.as_encoded_bytes()),
+        &plan.walks[0].exclude,
+    );
+    let found = find(&session, args, &mut plan)?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    let asked = Asked {
+        args,
+        manifests: &plan.manifests,
+        manifest_numbers: &plan.manifest_numbers,
+        started_at: &started_at,
+    };
+    answer(session, &asked, &found, &hidden, output)
+}
+
+/// Writes the answer, and says what it rests on.
+fn answer(
+    session: Session,
+    asked: &Asked<'_>,
+    found: &Unique,
+    hidden: &[Vec<u8>],
+    mut output: Output,
+) -> Outcome<Exit> {
+    let complete = report::whole(&session, asked, found, hidden);
+    let nothing = found.nowhere().next().is_none();
+    let result = output::write(asked, found, complete, &mut output);
+    match output.finish(result) {
+        Ok(Written::Whole | Written::ReaderLeft) => {}
+        Err(text) => return Err(session.fatal(text)),
+    }
+    report::summary(&session, asked, found, complete);
+    let exit = match session.report.exit() {
+        Exit::Done if !(nothing && complete) => Exit::Differs,
+        exit => exit,
+    };
+    Ok(report::end(session, found, exit))
+}
+
+/// Walks both sides and searches.
+fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<Unique> {
+    let progress = Arc::new(ScanProgress::default());
+    let hashed = Arc::new(HashProgress::default());
+    let display = display(session, &progress, &hashed);
+    survey(session, args, plan)?;
+    let paths = session.listing(&args.paths, &args.walk, &plan.walks[0])?;
+    let references = match plan.directories.is_empty() {
+        true => none(session)?,
+        false => session.listing(&plan.directories, &args.walk, &plan.walks[1])?,
+    };
+    plan.opened
+        .check()
+        .map_err(|error| session.fatal(format!("--reference={error}")))?;
+    plan.own
+        .check()
+        .map_err(|error| session.fatal(error.to_string()))?;
+    display.phase("first bytes", 0, 0);
+    let mut options = plan.options.clone();
+    let width = Batch::new(&[options.scan.algorithm], options.scan.cpu).width();
+    let files = paths.len() + references.len();
+    let state = bc_dup::scan::scan_memory(&paths) + bc_dup::scan::scan_memory(&references);
+    let state = Kept::Arrays(state);
+    options.scan.workers = session.workers(files, width, state);
+    options.scan.read = session.read_options(options.scan.workers, width, state)?;
+    let sides = Sides {
+        paths,
+        path_roots: args.paths.len(),
+        own: std::mem::take(&mut plan.own),
+        references,
+        reference_roots: &plan.directory_numbers,
+        manifests: &mut plan.manifests,
+        manifest_numbers: &plan.manifest_numbers,
+    };
+    let found = search(sides, &options, &session.cancel, &progress, &hashed);
+    display.stop();
+    let found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
+    for error in &found.errors {
+        session.report.failure(error);
+    }
+    Ok(found)
+}
+
+/// What a filter keeps from the walk is the PATHs' own all the same, whichever way a reference leads
+/// there.
+fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<()> {
+    let walk = &args.walk;
+    let filters = walk.no_hidden
+        || walk.ignore_files
+        || walk.one_file_system
+        || walk.max_depth.is_some()
+        || walk.min_size.is_some()
+        || walk.max_size.is_some()
+        || !walk.include.is_empty()
+        || !walk.exclude.is_empty();
+    if !filters {
+        return Ok(());
+    }
+    let symlinks = match walk.follow_symlinks {
+        true => Symlinks::Follow,
+        false => Symlinks::Skip,
+    };
+    plan.own
+        .survey(
+            symlinks,
+            Files::All,
+            session.walk_workers(),
+            &session.cancel,
+        )
+        .map_err(|panic| session.defect(&panic))
+}
+
+/// A listing of nothing.
+fn none(session: &Session) -> Outcome<Listing> {
+    let options = bc_walk::WalkOptions::default();
+    bc_walk::walk(&[], &options, 1, &session.cancel).map_err(|panic| session.defect(&panic))
+}
+
+fn display(session: &Session, progress: &Arc<ScanProgress>, hashed: &Arc<HashProgress>) -> Display {
+    let (search, hashed) = (Arc::clone(progress), Arc::clone(hashed));
+    let reading = move || {
+        let known = hashed.files.load(Relaxed);
+        let mut counts = Counts {
+            phase: search.whole.load(Relaxed).then_some("whole files"),
+            files_total: search.planned.load(Relaxed),
+            bytes_total: search.planned_bytes.load(Relaxed),
+            ..crate::progress::counts(&search.files, &search.bytes)
+        };
+        if known > 0 {
+            counts.phase = Some("digests of manifests");
+            counts.files += known;
+            counts.bytes += hashed.bytes.load(Relaxed);
+            (counts.files_total, counts.bytes_total) = (0, 0);
+        }
+        counts
+    };
+    Display::start(&session.common, "walk", Arc::new(reading))
+}

@@ -1,0 +1,179 @@
+//! The journal that runs with `--output=FILE` keep beside it, in `FILE.partial`, and `--resume`,
+//! which goes on from it.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use bc_digest::Algorithm;
+use bc_fs::{Escaped, Size};
+use bc_hash::resume::{Beginning, Earlier, Job, Pace, Resume, ResumeOptions};
+
+use crate::args::WalkArgs;
+use crate::diagnostic::Diagnostic;
+use crate::dirs::state_dir;
+use crate::output::Output;
+use crate::run::{Outcome, Session, now};
+
+/// A run that is recorded.
+pub struct Recorded {
+    pub resume: Arc<Resume>,
+    /// The journal, as it is shown.
+    name: String,
+}
+
+/// Begins to record the run that writes `output`, if that is a file. `going_on`: with what an
+/// interrupted one has read.
+pub fn begin(
+    session: &Session,
+    output: &Output,
+    going_on: bool,
+    job: Job,
+    algorithms: &[Algorithm],
+) -> Outcome<Option<Recorded>> {
+    let name = output.partial_name();
+    let place = match output.partial() {
+        Some(place) => {
+            place.map_err(|error| session.fatal(Diagnostic::failed(&name, "dup", &error)))?
+        }
+        None if going_on => {
+            let text = "--resume: what is written to no file has no journal to go on from";
+            return Err(session.fatal(text));
+        }
+        None => return Ok(None),
+    };
+    let options = ResumeOptions {
+        place,
+        state: state_dir(),
+        job,
+        algorithms: algorithms.to_vec(),
+        earlier: match going_on {
+            true => Earlier::GoOn,
+            false => Earlier::SetAside,
+        },
+        pace: pace(session),
+        now: now(),
+        tell: tell(session, &name),
+    };
+    let begun = Resume::begin(options, &session.cancel);
+    let (resume, beginning) = begun.map_err(|why| {
+        let text = format!("{name}: --resume cannot go on from it: {why}");
+        session.fatal(text)
+    })?;
+    match beginning {
+        Beginning::SetAside(aside) => session.report.warning(&format!(
+            "{name}: the journal of an interrupted run, which --resume would have gone on from; \
+             its name is {} now",
+            Escaped(aside.as_encoded_bytes())
+        )),
+        Beginning::Without(why) => session.report.warning(&format!(
+            "{name}: {why}: left as it is; should this run be interrupted, none can go on from it"
+        )),
+        Beginning::GoesOn { files, lost } => {
+            session.report.summary(&format!(
+                "{name}: going on with what was read of {files} files"
+            ));
+            if lost > 0 {
+                session.report.warning(&format!(
+                    "{name}: the last {lost} bytes are no whole records and do not count"
+                ));
+            }
+        }
+        _ => {}
+    }
+    let resume = Arc::new(resume);
+    Ok(Some(Recorded { resume, name }))
+}
+
+impl Recorded {
+    /// Says what an interrupted or failed run has left, if it has.
+    pub fn left(&self, session: &Session) {
+        if self.resume.is_kept() {
+            session
+                .report
+                .summary(&format!("{}: --resume goes on from here", self.name));
+        }
+    }
+}
+
+/// Of a small budget only a small part is for records that are kept back: too little to count, or
+/// the least budget would depend on what it is compared with.
+fn pace(session: &Session) -> Pace {
+    let mut pace = Pace::default();
+    if let Some(Size(budget)) = session.common.memory_budget {
+        let share = usize::try_from(budget / 32).unwrap_or(usize::MAX);
+        pace.early = pace.early.min(share);
+        pace.piece = pace.piece.min(share);
+    }
+    pace
+}
+
+/// Workers tell when they cannot record any more; that is no failure of the run.
+fn tell(session: &Session, name: &str) -> Box<dyn Fn(&str) + Send + Sync> {
+    let who = format!("bc {}", session.report.applet());
+    let (name, quiet) = (name.to_owned(), session.common.quiet);
+    Box::new(move |why| {
+        if !quiet {
+            let text =
+                format!("{name}: {why}; should this run be interrupted, none can go on from here");
+            crate::report::caution(&who, &text);
+        }
+    })
+}
+
+/// What a run is about, as far as all commands have it: which digests of which files.
+pub fn job(command: &str, algorithms: &[Algorithm], roots: &[OsString], walk: &WalkArgs) -> Job {
+    let names: Vec<&str> = algorithms.iter().map(|a| a.name()).collect();
+    let mut job = Job::default()
+        .with("command", command)
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with("algorithm", names.join(","));
+    for root in roots {
+        job = job.with("root", place(Path::new(root)));
+    }
+    if let Some(list) = &walk.files_from {
+        job = job.with("--files-from", place(list));
+    }
+    for (name, globs) in [("--include", &walk.include), ("--exclude", &walk.exclude)] {
+        for glob in globs {
+            job = job.with(name, glob.as_encoded_bytes());
+        }
+    }
+    let number = |number: Option<u64>| number.map(|number| number.to_string());
+    let least = number(walk.min_size.map(|size| size.0));
+    let most = number(walk.max_size.map(|size| size.0));
+    let depth = number(walk.max_depth.map(u64::from));
+    for (name, value) in [
+        ("--min-size", least),
+        ("--max-size", most),
+        ("--max-depth", depth),
+    ] {
+        if let Some(value) = value {
+            job = job.with(name, value);
+        }
+    }
+    let flags = [
+        ("--no-hidden", walk.no_hidden),
+        ("--ignore-files", walk.ignore_files),
+        ("--follow-symlinks", walk.follow_symlinks),
+        ("--one-file-system", walk.one_file_system),
+    ];
+    flags
+        .into_iter()
+        .fold(job, |job, (name, set)| flag(job, name, set))
+}
+
+/// With an option that has no value, if it is given.
+pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
+    match is_set {
+        true => job.with(name, "given"),
+        false => job,
+    }
+}
+
+/// Where a path leads, from wherever the program is started.
+fn place(path: &Path) -> Vec<u8> {
+    let real = std::fs::canonicalize(path);
+    let real = real.unwrap_or_else(|_| path.to_owned());
+    real.into_os_string().into_encoded_bytes()
+}

@@ -1,0 +1,182 @@
+//! Help and wrong usage, as a terminal shows them.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use bc_fs::safe;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args::LogFormat;
+use crate::exit::Exit;
+use crate::report::{fatal, print_by, style, write_stderr};
+use crate::style::{Meaning, painted};
+
+/// Prints clap's message: help and version to stdout (0), errors to stderr (2).
+pub fn print(mut error: clap::Error) -> Exit {
+    without_dashes(&mut error);
+    let mut text = error.render().to_string();
+    if !error.use_stderr() {
+        // Between options clap puts lines of blanks.
+        let lines = text.lines().map(|line| format!("{}\n", line.trim_end()));
+        return print_help(&lines.collect::<String>());
+    }
+    // The message has lines of its own; those in an argument must not look like them.
+    for (_, value) in error.context() {
+        let arguments = match value {
+            ContextValue::String(argument) => std::slice::from_ref(argument),
+            ContextValue::Strings(arguments) => arguments,
+            _ => &[],
+        };
+        for argument in arguments.iter().filter(|a| a.contains('\n')) {
+            text = text.replace(argument, &safe::line(argument));
+        }
+    }
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (format, color) = style();
+    if format == LogFormat::Json {
+        return fatal("bc", text.trim_end());
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // What there is to choose from is no error message.
+        say_help(&safe::lines(text));
+        return Exit::Fatal;
+    }
+    let text = match std::io::stderr().is_terminal() {
+        true => wrapped(
+            &safe::lines(text),
+            "error: ".len(),
+            crate::progress::width(),
+        ),
+        false => safe::lines(text),
+    };
+    let error = painted(color, Meaning::Bad, "error:");
+    write_stderr(&format!("{error} {text}"));
+    Exit::Fatal
+}
+
+/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
+/// before it is only good where there is such a path.
+fn without_dashes(error: &mut clap::Error) {
+    let path = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => Path::new(argument),
+        _ => return,
+    };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if is_unknown && path.symlink_metadata().is_err() {
+        error.remove(ContextKind::Suggested);
+    }
+}
+
+/// Prints a help text to stderr.
+pub fn say_help(text: &str) {
+    let (_, color) = style();
+    let text = fitted(text, std::io::stderr().is_terminal());
+    let shown = text.lines().map(|line| {
+        let (indent, strong, plain) = help_line(line);
+        format!(
+            "{indent}{}{plain}\n",
+            painted(color && !strong.is_empty(), Meaning::Strong, strong)
+        )
+    });
+    write_stderr(&shown.collect::<String>());
+}
+
+/// The text as it is; for a terminal, in lines that it has room for.
+fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
+    match terminal {
+        true => wrapped(text, 0, crate::progress::width()).into(),
+        false => text.into(),
+    }
+}
+
+/// The text in lines of at most `width` columns, broken at blanks; its first line begins in column
+/// `begun`.
+fn wrapped(text: &str, begun: usize, width: usize) -> String {
+    let mut wrapped = String::new();
+    for (nth, line) in text.lines().enumerate() {
+        let mut column = if nth == 0 { begun } else { 0 };
+        let (further, mut blank) = (hang(line, width), true);
+        for (nth, word) in line.split(' ').enumerate() {
+            let length = word.chars().count();
+            let breaks = !blank && length > 0 && column + 1 + length > width;
+            if breaks {
+                wrapped.truncate(wrapped.trim_end_matches(' ').len());
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', further));
+                column = further;
+            } else if nth > 0 {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += length;
+            blank &= length == 0;
+        }
+        wrapped.push('\n');
+    }
+    wrapped
+}
+
+/// Where a line goes on that has no room: below the explanation, if it has one in a column.
+fn hang(line: &str, width: usize) -> usize {
+    let indent = line.len() - line.trim_start().len();
+    let name = line[indent..].find("  ").map(|at| indent + at);
+    match name.filter(|_| indent > 0) {
+        Some(name) if name < width / 2 => line.len() - line[name..].trim_start().len(),
+        _ => indent.max(2),
+    }
+}
+
+/// Prints a help text to stdout, what can be typed in another weight than what explains it.
+pub fn print_help(text: &str) -> Exit {
+    print_by(|out| {
+        fitted(text, out.is_terminal())
+            .lines()
+            .try_for_each(|line| {
+                let (indent, strong, plain) = help_line(line);
+                out.write_all(indent.as_bytes())?;
+                out.paint(Meaning::Strong, strong.as_bytes())?;
+                out.write_all(plain.as_bytes())?;
+                out.write_all(b"\n")
+            })
+    })
+}
+
+/// The line's indentation, what stands out in it, and the rest.
+fn help_line(line: &str) -> (&str, &str, &str) {
+    let indent = line.len() - line.trim_start().len();
+    let rest = &line[indent..];
+    let is_heading = indent == 0 && rest.ends_with(':');
+    // An explanation stands in its own column, or on a line of its own.
+    let is_typed = rest.starts_with('-') || (indent == 2 && rest.contains("  "));
+    let strong = if is_heading {
+        rest.len()
+    } else if line.starts_with("Usage:") {
+        "Usage:".len()
+    } else if is_typed && (2..10).contains(&indent) {
+        rest.find("  ").unwrap_or(rest.len())
+    } else {
+        0
+    };
+    let (strong, plain) = rest.split_at(strong);
+    (&line[..indent], strong, plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_go_on_below_what_they_explain() {
+        let text =
+            "Names:\n  a     one two three\n  --a-very-long-name  what it does\nfour five six\n";
+        let shown = "Names:\n  a     one two\n        three\n  --a-very-long-name\n  what it does\n\
+                     four five six\n";
+        assert_eq!(wrapped(text, 0, 18), shown);
+        assert_eq!(
+            wrapped("six words in a short line", 7, 16),
+            "six words\n  in a short\n  line\n"
+        );
+    }
+}

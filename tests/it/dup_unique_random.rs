@@ -1,0 +1,187 @@
+//! `bc dup unique` against a slow and obvious reference, on random pairs of trees and for each kind
+//! of reference. `BC_TEST_PAIRS=500` makes as many.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use bc_testkit::{Rng, TestTree};
+
+use crate::common::Bc;
+
+const EVERYDAY: u64 = 2;
+
+/// How the archive is asked: what makes the reference, and how it is given.
+const ASKED: [(&str, &str); 11] = [
+    ("", "--reference=archive"),
+    ("", "--reference=archive --verify-bytes"),
+    (
+        "integrity manifest --output=../m archive",
+        "--reference=../m",
+    ),
+    (
+        "integrity manifest --algorithm=blake3 --output=../m.zst archive",
+        "--reference=../m.zst",
+    ),
+    (
+        "hash --type=sha256 --output=../m archive",
+        "--reference=../m",
+    ),
+    (
+        "hash --type=blake3 --output=../m archive",
+        "--reference=../m",
+    ),
+    (
+        "hash --type=sha512 --format=bsd --output=../m archive",
+        "--reference=../m",
+    ),
+    ("hash --type=md5 --output=../m archive", "--reference=../m"),
+    (
+        "hash --type=sha256 --format=jsonl --output=../m archive",
+        "--reference=../m",
+    ),
+    (
+        "hash --type=sha256 --format=csv --output=../m archive",
+        "--reference=../m",
+    ),
+    ("export", "--reference=../deep"),
+];
+
+/// Every regular file below, with its content.
+fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(at) = pending.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            if meta.is_dir() {
+                pending.push(path);
+            } else if meta.is_file() {
+                found.insert(path.clone(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn inode(path: &Path) -> (u64, u64) {
+    let meta = path.symlink_metadata().unwrap();
+    (meta.dev(), meta.ino())
+}
+
+/// Names of the card's files that are nowhere else.
+fn expected(t: &TestTree, has_references: bool) -> BTreeSet<PathBuf> {
+    let (card, archive) = (files(&t.join("card")), files(&t.join("archive")));
+    let own: HashSet<_> = card.keys().map(|path| inode(path)).collect();
+    let elsewhere = |path: &Path, content: &Vec<u8>| {
+        if content.is_empty() {
+            return true;
+        }
+        match has_references {
+            true => archive
+                .iter()
+                .any(|(other, found)| found == content && !own.contains(&inode(other))),
+            false => card
+                .iter()
+                .any(|(other, found)| found == content && inode(other) != inode(path)),
+        }
+    };
+    let lacks = card
+        .iter()
+        .filter(|(path, content)| !elsewhere(path, content));
+    lacks.map(|(path, _)| path.clone()).collect()
+}
+
+/// Two trees with contents of one pool, whose sizes lie where reads change.
+fn pair(seed: u64) -> TestTree {
+    const SIZES: [usize; 10] = [
+        0, 1, 2047, 2048, 2049, 4097, 8193, 131_072, 131_073, 270_000,
+    ];
+    let (t, mut rng) = (TestTree::new(), Rng::new(seed));
+    let mut pool: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..12 {
+        let size = SIZES[rng.below(10) as usize];
+        let mut content = rng.bytes(size);
+        let near = pool.len() as u64;
+        if near > 0 && rng.below(2) == 0 {
+            content = pool[rng.below(near) as usize].clone();
+            if !content.is_empty() {
+                let at = rng.below(content.len() as u64) as usize;
+                content[at] ^= 4;
+            }
+        }
+        pool.push(content);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for side in ["card", "archive"] {
+        t.dir(side);
+        for nth in 0..3 + rng.below(14) {
+            let depth = rng.below(5);
+            let dirs: String = (0..depth).map(|_| format!("d{}/", rng.below(3))).collect();
+            let name = format!(
+                "{side}/{dirs}{}-{nth}",
+                ["f", "\u{e9}", ".h"][rng.below(3) as usize]
+            );
+            match names.len() as u64 {
+                // On the same side, or across.
+                count if count > 0 && rng.below(10) == 0 => {
+                    let other = names[rng.below(count) as usize].clone();
+                    t.hard_link(other, &name);
+                }
+                _ => {
+                    t.write(&name, &pool[rng.below(12) as usize]);
+                }
+            }
+            names.push(name);
+        }
+        t.symlink("nowhere", format!("{side}/link"))
+            .dir(format!("{side}/none"));
+    }
+    t
+}
+
+#[test]
+fn as_by_comparing_bytes_with_bytes() {
+    let pairs = std::env::var("BC_TEST_PAIRS").ok();
+    let pairs = pairs
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(EVERYDAY);
+    for seed in 0..pairs {
+        let t = pair(seed);
+        let check = |options: &str, has_references| {
+            let out = t.bc_line(&format!("dup unique -0 card {options}")).go();
+            let names = out.stdout.split(|byte| *byte == 0);
+            let names = names.filter(|name| !name.is_empty());
+            let found: BTreeSet<PathBuf> = names
+                .map(|name| t.join(std::ffi::OsStr::from_bytes(name)))
+                .collect();
+            let expected = expected(&t, has_references);
+            assert_eq!(found, expected, "seed {seed} {options}{out}");
+            assert_eq!(
+                out.status.code(),
+                Some(i32::from(!expected.is_empty())),
+                "seed {seed} {options}{out}"
+            );
+        };
+        check("", false);
+        for (made, options) in ASKED {
+            match made {
+                "" => {}
+                "export" => {
+                    t.bc_line("integrity manifest --output=../o archive")
+                        .go()
+                        .code(0);
+                    t.bc_line("integrity export ../o --format=hashdeep --output=../deep")
+                        .go()
+                        .code(0);
+                }
+                line => {
+                    t.bc_line(line).go().code(0);
+                }
+            }
+            check(options, true);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The tarball: the program, which needs no library of the system, with pages, completions and
+//! licences. The same files give the same bytes.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::elf::needs_interpreter;
+use super::static_build::ABC;
+use super::{NAMES, Release, epoch};
+use crate::sh;
+
+/// Packs what lies in `dir` already, and `program`.
+pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<PathBuf> {
+    if needs_interpreter(program)? {
+        bail!("{}: is linked dynamically", program.display());
+    }
+    let stem = release.stem();
+    let folder = sh::scratch("tarball")?;
+    let root = folder.join(&stem);
+    lay(program, dir, &root)?;
+    let to = dir.join(format!("{stem}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.arg(format!("--mtime=@{}", epoch()));
+    tar.args(["--mode=u=rwX,go=rX", "--use-compress-program=gzip -9n"]);
+    tar.arg("-cf").arg(&to).arg("-C").arg(&folder);
+    sh::run(tar.arg(&stem))?;
+    check(&to, &stem)?;
+    println!("{}", to.display());
+    Ok(to)
+}
+
+/// What is in it. The applets' names are links, as `bc install` makes them.
+fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
+    let copy = |from: &Path, to: &str| -> Result<()> {
+        let to = root.join(to);
+        std::fs::create_dir_all(to.parent().expect("has a folder"))?;
+        std::fs::copy(from, &to)?;
+        Ok(())
+    };
+    copy(program, "bin/bc")?;
+    for name in NAMES {
+        symlink("bc", root.join("bin").join(name))?;
+    }
+    for page in std::fs::read_dir(dir.join("man"))? {
+        let page = page?.path();
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        let section = name.rsplit('.').next().unwrap_or("1");
+        copy(&page, &format!("share/man/man{section}/{name}"))?;
+    }
+    let completions = dir.join("completions");
+    copy(
+        &completions.join("bc.bash"),
+        "share/bash-completion/completions/bc",
+    )?;
+    copy(&completions.join("_bc"), "share/zsh/site-functions/_bc")?;
+    copy(
+        &completions.join("bc.fish"),
+        "share/fish/vendor_completions.d/bc.fish",
+    )?;
+    copy(&dir.join("copyright"), "copyright")?;
+    for file in ["README.md", "LICENSE-GPL", "LICENSE-LGPL"] {
+        copy(&sh::root().join(file), file)?;
+    }
+    for page in std::fs::read_dir(sh::root().join("src/guide"))? {
+        let page = page?.path();
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        // Where README looks for it.
+        copy(&page, &format!("src/guide/{name}"))?;
+    }
+    Ok(())
+}
+
+/// Unpacked elsewhere, it hashes, and its names work.
+fn check(tarball: &Path, stem: &str) -> Result<()> {
+    let folder = sh::scratch("tarball-check")?;
+    let mut tar = Command::new("tar");
+    sh::run(tar.arg("-xzf").arg(tarball).arg("-C").arg(&folder))?;
+    let root = folder.join(stem);
+    let abc = folder.join("abc");
+    std::fs::write(&abc, "abc")?;
+    for name in ["bin/bchash", "bin/bitcrafts"] {
+        let mut hash = Command::new(root.join(name));
+        if name.ends_with("bitcrafts") {
+            hash.arg("hash");
+        }
+        let said = sh::stdout(hash.arg(&abc))?;
+        if !String::from_utf8_lossy(&said).starts_with(ABC) {
+            bail!("{}: {name} hashes wrongly", tarball.display());
+        }
+    }
+    Ok(())
+}
