@@ -1,5 +1,7 @@
 //! `bc dup scan --format=html`: what is wasted, where, and by which files.
 
+mod waste;
+
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -9,13 +11,13 @@ use bc_dup::report::ScanReport;
 use bc_dup::scan;
 
 use crate::habits::quoted;
-use crate::html::dirs::{Amount, Dirs, What, parent};
+use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::{
-    By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
-};
+use crate::html::{By, Column, Order, Page, Tile, notes, nothing, table_end, table_start, tiles};
 use crate::progress::{size, thousands};
+
+pub use self::waste::{waste_by_directory, waste_map};
 
 /// Groups that are listed; a page of more is slow to open and to sort.
 pub const LISTED: usize = 1000;
@@ -25,9 +27,6 @@ pub const UNFOLDED: usize = 6;
 /// Roots that are named, and those that are repeated in a command.
 const ROOTS: usize = 12;
 const FEW: usize = 3;
-
-/// Directories that have a colour of their own in the map; the others share one.
-const OTHERS: usize = 7;
 
 /// What lists what a page leaves out.
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
@@ -90,43 +89,6 @@ pub fn page(report: &ScanReport<'_>) -> Page {
     page
 }
 
-/// The map of what is wasted in which directory; none where nothing is.
-pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
-    let whole = dirs.cells(map::CELLS)?;
-    let words = map::Words {
-        heading: "Where the waste is",
-        caption: "An area is the disk space of redundant files in a directory; of each group \
-                  the file that would be kept is not counted.",
-        value: Some("Wasted"),
-        count: "Redundant files",
-        full: &|amount| {
-            let files = if amount.count == 1 { "file" } else { "files" };
-            format!(
-                "{} in {} {files}",
-                size(amount.value),
-                thousands(amount.count)
-            )
-        },
-        short: &|amount| size(amount.value),
-        class: &|cell| match cell.what {
-            What::Smaller(_) => "rest".to_owned(),
-            _ => format!("h{}", cell.group.min(OTHERS)),
-        },
-        meaning: &|cells| match cells {
-            [first, ..] if matches!(first.what, What::Smaller(_)) => {
-                "several smaller directories".to_owned()
-            }
-            [first, rest @ ..]
-                if first.group >= OTHERS && rest.iter().any(|cell| cell.group != first.group) =>
-            {
-                "other directories".to_owned()
-            }
-            _ => map::common(cells),
-        },
-    };
-    Some(map::section(&whole, &words))
-}
-
 /// What a search looked at that found nothing.
 fn compared(report: &ScanReport<'_>) -> String {
     let (files, bytes) = (report.scan.stats.files, report.scan.stats.bytes);
@@ -161,43 +123,6 @@ fn next(report: &ScanReport<'_>) -> String {
     };
     let command = format!("bc dup prune --action=hardlink --dry-run {roots}");
     Text(&shown(command.as_bytes())).to_string()
-}
-
-/// Adds what each file that would go frees to its directory. The sum is the
-/// group's waste, whichever file stays.
-pub fn waste_by_directory(
-    dirs: &mut Dirs,
-    found: scan::Group<'_>,
-    group: &prune::FileGroup,
-    files: &[Inode],
-) {
-    // By index into the group: what removing the file would free.
-    let own: Vec<u64> = found
-        .files()
-        .flat_map(|file| file.names.iter().map(move |_| file.own))
-        .collect();
-    let mut left = found.wasted;
-    let Some((kept, others)) = files.split_first() else {
-        return;
-    };
-    for file in others {
-        let value = own[file.names[0]].min(left);
-        left -= value;
-        let amount = Amount {
-            value,
-            count: 1,
-            mark: 0,
-        };
-        dirs.add(parent(&group.files[file.names[0]].path), amount);
-    }
-    // Kept is a file that frees something, though another frees nothing.
-    if left > 0 {
-        let amount = Amount {
-            value: left,
-            ..Amount::default()
-        };
-        dirs.add(parent(&group.files[kept.names[0]].path), amount);
-    }
 }
 
 /// A cell of the table with a number of bytes.
