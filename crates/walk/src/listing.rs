@@ -32,8 +32,8 @@ pub struct Listing {
     /// What the columns refer to, by number.
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
-    /// Devices of the places where walks began.
-    pub(crate) walk_root_devs: Vec<u64>,
+    /// The places where walks began.
+    pub(crate) began: Vec<Began>,
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) arenas: Vec<Vec<u8>>,
     pub(crate) prefixes: Vec<PathPrefix>,
@@ -47,6 +47,14 @@ pub struct Listing {
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
+}
+
+/// What is kept of a place where a walk began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    pub(crate) dev: u64,
+    /// See [`Traits::decompresses`](bc_fs::mount::Traits::decompresses).
+    pub(crate) decompresses: bool,
 }
 
 /// 16 bytes. The kind is in the tag before the name.
@@ -256,8 +264,20 @@ impl Listing {
     /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
-        let dev = *self.walk_root_devs.get(dir.walk_root as usize)?;
+        let dev = self.began.get(dir.walk_root as usize)?.dev;
         Some(Identity { dev, ino: dir.ino })
+    }
+
+    /// Whether the kernel decompresses what is read of the files in this directory. `false` also
+    /// where nobody asked: of a directory that only the paths of roots that are files lead to.
+    pub fn decompresses(&self, dir: DirId) -> bool {
+        let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
+        began.is_some_and(|began| began.decompresses)
+    }
+
+    /// Whether it does so wherever the walk went.
+    pub fn is_decompressed(&self) -> bool {
+        !self.began.is_empty() && self.began.iter().all(|began| began.decompresses)
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No

@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
-use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag};
+use crate::listing::{
+    Began, Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
+};
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
@@ -156,9 +158,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         columns: Columns::gather(columns, &runs),
         classes: shared.into_classes(),
         dirs,
-        walk_root_devs: walk_roots
+        began: walk_roots
             .iter()
-            .map(|walk_root| walk_root.id.dev)
+            .map(|walk_root| Began {
+                dev: walk_root.id.dev,
+                decompresses: walk_root.traits.decompresses,
+            })
             .collect(),
         arenas,
         prefixes,
