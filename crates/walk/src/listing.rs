@@ -21,7 +21,8 @@ pub struct DirId(pub u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EntryId(pub u32);
 
-/// Entries in bytewise path order, over all roots; errors; and what was left out.
+/// Entries in bytewise path order, over all roots, unless another was asked for
+/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and what was left out.
 ///
 /// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
@@ -211,14 +212,16 @@ impl Listing {
 
     /// Which of the roots the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
-        let found = self
-            .listed
-            .binary_search_by_key(&entry, |(entry, _)| *entry);
-        let root = match found {
-            Ok(index) => self.listed[index].1,
-            Err(_) => self.prefix(self.entry(entry).dir).root,
-        };
-        root as usize
+        let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
+        // Where all entries are roots themselves, each stands at its own number.
+        let listed = self.listed.get(entry.0 as usize).filter(is_it);
+        let root = listed.copied().or_else(|| {
+            let at = self
+                .listed
+                .binary_search_by_key(&entry, |(entry, _)| *entry);
+            at.ok().map(|at| self.listed[at])
+        });
+        root.map_or_else(|| self.prefix(self.entry(entry).dir).root, |(_, root)| root) as usize
     }
 
     /// Whether to follow a link when opening the entry: it is a root, or links are followed.
