@@ -10,6 +10,7 @@ mod closed_streams;
 mod colours;
 mod commands;
 mod common;
+mod compressed_images;
 mod deep_chain;
 mod denied;
 mod depth;

@@ -31,7 +31,7 @@ impl Listing {
             dirs,
             prefixes: self.prefixes.len() as u32,
             arenas: self.arenas.len() as u16,
-            walk_roots: self.walk_root_devs.len() as u32,
+            walk_roots: self.began.len() as u32,
             roots: roots as u32,
         };
         self.entries
@@ -43,7 +43,7 @@ impl Listing {
         self.classes.extend(other.classes);
         self.dirs
             .extend(other.dirs.into_iter().map(|dir| shift.dir(dir)));
-        self.walk_root_devs.extend(other.walk_root_devs);
+        self.began.extend(other.began);
         self.arenas.extend(other.arenas);
         let prefixes = other.prefixes.into_iter();
         self.prefixes
