@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{
-    BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, SkippedPath, Symlinks,
+    BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, SkippedPath,
+    Symlinks,
 };
 
 /// A directory of a [`Listing`].
@@ -44,6 +45,7 @@ pub struct Listing {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
@@ -348,6 +350,13 @@ impl Listing {
     /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
     pub fn skipped_paths(&self) -> &[SkippedPath] {
         &self.skipped_paths
+    }
+
+    /// Of the [part](crate::Shard) of the tree that was asked for, the directories of which all is
+    /// known: they were read to the end, or the options say that they are not to be. Empty if all
+    /// of the tree was asked for.
+    pub fn settled(&self) -> DirectorySet {
+        self.settled
     }
 
     /// Number of directories that were read.

@@ -10,7 +10,7 @@ use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, Path
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Metadata, Skipped, SkippedPath, Symlinks};
+use crate::{DirectorySet, Entries, Error, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -27,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
 }
 
 /// Where a directory is: output and index in it.
@@ -74,6 +75,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut errors,
         mut skipped,
         mut skipped_paths,
+        mut settled,
         shared,
         ..
     } = parts;
@@ -89,6 +91,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
     for output in &mut outputs {
         skipped.add(&output.skipped);
+        settled.add(output.settled);
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
@@ -167,6 +170,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         errors,
         skipped,
         skipped_paths,
+        settled,
         directories,
         symlinks: parts.symlinks,
         opener: parts.opener,

@@ -5,6 +5,7 @@ mod filters;
 mod joining;
 mod mounts;
 mod roots;
+mod shards;
 mod trees;
 
 use std::fs;
