@@ -68,6 +68,7 @@
 //!     algorithm: Algorithm::Sha256,
 //!     created_at: 1_700_000_000_000_000_000,
 //!     origin: Default::default(),
+//!     shard: None,
 //!     leave_out: Vec::new(),
 //! };
 //! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;

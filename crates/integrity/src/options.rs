@@ -102,6 +102,7 @@ impl TreeOptions {
             leave_out: Vec::new(),
             spellings: bc_walk::Spellings::Once,
             skipped: bc_walk::SkippedDetail::Counts,
+            shard: None,
         })
     }
 

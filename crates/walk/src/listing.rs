@@ -262,6 +262,12 @@ impl Listing {
         Some(Identity { dev, ino: dir.ino })
     }
 
+    /// The devices that the walk came to, by the roots and mount points where it began, in the order
+    /// in which it did: the same for every [part](crate::Shard) of a tree. One may come again.
+    pub fn devices(&self) -> &[u64] {
+        &self.walk_root_devs
+    }
+
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
     /// link is followed below the root, unless the walk followed links. For many directories
     /// there is [`DirFdCache`](crate::DirFdCache).
