@@ -47,6 +47,10 @@ impl<'a> Plan<'a> {
                 return Err("-z goes with the gnu and bsd formats only".to_owned());
             }
         };
+        let takes_stdin = args.paths.iter().any(|path| crate::args::is_dash(path));
+        if args.shard.is_some() && (takes_stdin || args.walk.files_from.is_some()) {
+            return Err("--shard shares out trees, neither lists nor standard input".to_owned());
+        }
         let is_file = |path: &&OsString| !crate::args::is_dash(path);
         let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
         Ok(Plan {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bc_digest::Algorithm;
 use bc_integrity::Foreign;
 use bc_integrity::fields::CompareMode;
+use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
@@ -45,6 +46,8 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
     Import(Box<ImportArgs>),
+    /// Put together what several readers have recorded with --shard
+    Merge(Box<MergeArgs>),
 }
 
 /// Arguments of `bc integrity manifest`.
@@ -63,6 +66,12 @@ pub struct ManifestArgs {
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Only part I of N of the tree, e.g. 2/8, for N hosts that read one tree together
+    ///
+    /// Every directory belongs to one part, told by a hash of its path. Each run reads all names, but looks
+    /// only at the files of its own part. 'bc integrity merge' puts the N manifests together.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// Go on where an interrupted run with the same --output stopped
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
@@ -254,6 +263,31 @@ pub struct ImportArgs {
     /// A GNU, BSD-tagged or hashdeep file; '-' is standard input. At most 1 GiB from a pipe
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity merge`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity manifest --shard=1/2 -o srv.1 /srv    on one host, and on another --shard=2/2 -o srv.2
+  bc integrity merge -o srv.jsonl.zst srv.1 srv.2
+  bc integrity merge --check incoming/*.jsonl.zst    is each of them whole and unaltered?
+
+A part that is missing, comes twice, is of another tree or was made with other options is refused, and so
+is one that did not read a directory which the others list. A file that was moved meanwhile and is in two
+parts is named, and the exit code is 1.")]
+pub struct MergeArgs {
+    /// Check the manifests, those of whole trees too, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub check: bool,
+    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The manifests of all parts, in any order
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub manifests: Vec<PathBuf>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -3,6 +3,7 @@
 mod args;
 mod html;
 mod job;
+mod merge;
 mod output;
 mod plan;
 mod run;
@@ -34,6 +35,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "update" => args::UpdateArgs::augment_args(command),
         "export" => args::ExportArgs::augment_args(command),
         "import" => args::ImportArgs::augment_args(command),
+        "merge" => args::MergeArgs::augment_args(command),
         _ => return None,
     })
 }
@@ -51,6 +53,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         IntegrityCommand::Update(args) => run::update(args),
         IntegrityCommand::Export(args) => run::export(args),
         IntegrityCommand::Import(args) => run::import(args),
+        IntegrityCommand::Merge(args) => merge::run(args),
     };
     exit.unwrap_or_else(|fatal| fatal)
 }

@@ -14,7 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
+use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
 
@@ -375,6 +376,11 @@ impl ManifestFile {
     /// If they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
         check_seal(self.lines()?).map_err(|error| self.refused(&error))
+    }
+
+    /// The same, and returns the keys of the trailer that the format does not know.
+    pub(crate) fn read_seal(&self) -> Result<Map<String, Value>, Error> {
+        read_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
     pub(crate) fn bad(&self, message: impl Into<String>) -> Error {

@@ -42,6 +42,13 @@ impl Shard {
         exists.then_some(Shard { of, index })
     }
 
+    /// The part of `of` that the directory of this path below the root is in; `None` if there can
+    /// be no such number of parts.
+    pub fn containing(path: &[u8], of: u32) -> Option<Shard> {
+        let nth = xxh64(path, 0).checked_rem(u64::from(of))?;
+        Shard::new(nth as u32 + 1, of)
+    }
+
     /// Which part it is, from 1 on.
     pub fn index(self) -> u32 {
         self.index
