@@ -71,6 +71,7 @@ mod integrity_mount_states;
 mod integrity_mounts;
 mod integrity_names;
 mod integrity_places;
+mod integrity_shards;
 mod integrity_swaps;
 mod integrity_trouble;
 mod integrity_update;
