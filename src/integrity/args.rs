@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bc_digest::Algorithm;
 use bc_integrity::Foreign;
 use bc_integrity::fields::CompareMode;
+use bc_manifest::fleet::{Engine, Query};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
@@ -48,6 +49,8 @@ pub enum IntegrityCommand {
     Import(Box<ImportArgs>),
     /// Put together what several readers have recorded with --shard
     Merge(Box<MergeArgs>),
+    /// Print SQL that asks DuckDB or Spark about many manifests
+    Sql(Box<SqlArgs>),
 }
 
 /// Arguments of `bc integrity manifest`.
@@ -288,6 +291,56 @@ pub struct MergeArgs {
     /// The manifests of all parts, in any order
     #[arg(value_name = "MANIFEST", required = true)]
     pub manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity sql`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity sql --query=duplicates 'fleet/*.jsonl.zst' | duckdb
+  bc integrity sql --query=unprotected --param backups='backup/*.jsonl.zst' 'fleet/*.jsonl.zst' | duckdb
+  bc integrity sql --query=growth --param from=2026-01-01 --param to=2026-02-01 'fleet/*.jsonl' | duckdb
+  bc integrity sql --engine=spark 'hdfs:///fleet/*.jsonl' > views.sql
+
+Queries, and what each leaves open (all: limit, algorithm):
+  duplicates   content in more than one place               min_size
+  unprotected  content in one place only, or in no backup   min_size, backups
+  lost         content of older manifests that is gone      min_size, backups
+  decayed      other content, same place, path, size, time
+  moved        content under another path than before
+  waste        bytes in copies within a place, by directory min_size
+  growth       files and bytes more than at an earlier time from, to
+  find         where a digest or a path is                  digest, path
+
+Of each machine and root the newest complete manifest counts; what is in no answer comes first, in a table
+of warnings. Manifests are claims of the hosts that made them: check what arrives with
+'bc integrity merge --check'.")]
+pub struct SqlArgs {
+    /// duckdb or spark
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "duckdb",
+        value_parser = one_of(Engine::ALL, Engine::name),
+        hide_possible_values = true
+    )]
+    pub engine: Engine,
+    /// What to ask [default: nothing, only the views]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = one_of(Query::ALL, Query::name),
+        hide_possible_values = true
+    )]
+    pub query: Option<Query>,
+    /// What the query leaves open (repeatable)
+    #[arg(long = "param", value_name = "KEY=VALUE")]
+    pub params: Vec<OsString>,
+    /// Files, or patterns as the engine has them, which are not opened here
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub manifests: Vec<OsString>,
     #[command(flatten)]
     pub common: Common,
 }

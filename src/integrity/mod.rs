@@ -7,6 +7,7 @@ mod merge;
 mod output;
 mod plan;
 mod run;
+mod sql;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -36,6 +37,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "export" => args::ExportArgs::augment_args(command),
         "import" => args::ImportArgs::augment_args(command),
         "merge" => args::MergeArgs::augment_args(command),
+        "sql" => args::SqlArgs::augment_args(command),
         _ => return None,
     })
 }
@@ -54,6 +56,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         IntegrityCommand::Export(args) => run::export(args),
         IntegrityCommand::Import(args) => run::import(args),
         IntegrityCommand::Merge(args) => merge::run(args),
+        IntegrityCommand::Sql(args) => sql::run(args),
     };
     exit.unwrap_or_else(|fatal| fatal)
 }
