@@ -39,6 +39,7 @@ mod every_option;
 mod examples;
 mod file_systems;
 mod first_sight;
+mod fleet;
 mod foreign_files;
 mod freed_space;
 mod fresh;

@@ -37,7 +37,8 @@ SELECT manifest, is_backup,
   headers = 1 AND trailers = 1 AND found = entries AND lines = found + 2 AS complete,
   coalesce(scope, 'null') = 'null' AND coalesce(shard, 'null') = 'null' AS whole,
   coalesce(entries, found) AS entries, files, bytes, errors, sha256,
-  row_number() OVER (PARTITION BY is_backup, sha256 ORDER BY manifest) AS copy
+  row_number() OVER (PARTITION BY is_backup, sha256, machine, host, root, created_at
+    ORDER BY manifest) AS copy
 FROM counted;
 {{cache}}
 -- What of each machine and root is the newest, and which of these can be compared: those with the
