@@ -346,6 +346,36 @@ fn mount_points_are_recorded_as_by_one_run() {
     }
 }
 
+/// A directory that cannot be read may hold directories of any part: every run says so, and the one
+/// entry says it in the end.
+#[test]
+fn what_cannot_be_read_is_told_by_every_part() {
+    let t = TestTree::new();
+    t.write("a/closed/b/c", "x").write("d", "y").write("e/unread", "z");
+    t.mode("e/unread", 0o000).mode("a/closed", 0o000);
+    let record = |more: &str| {
+        let out = t
+            .bc_line(&format!("integrity manifest {more} ."))
+            .as_nobody()
+            .go();
+        out.stderr_has("a/closed: open: Permission denied");
+        out.code(1);
+        out.stdout
+    };
+    let whole = record("");
+    for of in [1, 3, 4] {
+        let parts = (1..=of).map(|index| {
+            let path = file(&t, &format!("seen-{index}-of-{of}"));
+            std::fs::write(&path, record(&format!("--shard={index}/{of}"))).unwrap();
+            path
+        });
+        let merged = merge(&t, &parts.collect::<Vec<_>>());
+        merged.code(0).stderr_is("");
+        assert_eq!(lines(&merged.stdout), lines(&whole), "{of}");
+    }
+    t.mode("a/closed", 0o700);
+}
+
 /// Lists that parts of a tree give are those of the whole, put together as the help says.
 #[test]
 fn hashes_of_parts_are_sorted_together() {

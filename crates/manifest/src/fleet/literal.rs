@@ -35,7 +35,7 @@ impl Literal {
     /// The name of a file.
     pub(super) fn of_name(engine: Engine, name: &[u8]) -> Result<String, SqlError> {
         match std::str::from_utf8(name) {
-            Ok(name) if name.is_empty() => Err(SqlError::new("a name of a manifest is empty")),
+            Ok("") => Err(SqlError::new("a name of a manifest is empty")),
             Ok(name) => Literal::text(engine, name),
             Err(_) => Err(SqlError::new(
                 "a name of a manifest is no UTF-8: engines cannot open it by that",

@@ -2,7 +2,6 @@
 //! is read by the one it belongs to.
 
 use super::*;
-use crate::shard::without_slash;
 use crate::{DirectorySet, FileStats, FileSystems, Globs, Hidden, Metadata, Shard, Symlinks};
 
 /// The entries of a part, without the root that every part lists.
@@ -158,32 +157,4 @@ fn roots_that_are_files_lie_in_the_root() {
             1
         );
     }
-}
-
-/// A directory that cannot be read may hold directories of any part: everybody tells.
-#[test]
-fn what_cannot_be_read_is_told_by_every_part() {
-    use std::os::unix::fs::PermissionsExt as _;
-    if rustix::process::geteuid().is_root() {
-        eprintln!("skipped: root reads every directory");
-        return;
-    }
-    let tree = Tree::with(&["a/b", "c"]);
-    let closed = tree.path(b"a");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
-    let mut settled = DirectorySet::default();
-    for index in 1..=3 {
-        let options = WalkOptions {
-            shard: Shard::new(index, 3),
-            entries: Entries::All,
-            ..WalkOptions::default()
-        };
-        let (_, listing) = walked(&tree, &[], &options);
-        assert_eq!(listing.errors().len(), 1);
-        settled.add(listing.settled());
-    }
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
-    let mut root = DirectorySet::default();
-    root.insert(without_slash(b""));
-    assert_eq!(settled, root);
 }
