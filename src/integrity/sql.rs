@@ -42,6 +42,13 @@ pub fn run(args: &SqlArgs) -> Outcome<Exit> {
         };
         session.fatal(format!("{what}: {error}"))
     })?;
+    let (engine, names) = (args.engine.name(), args.manifests.len());
+    let text_of = match args.query {
+        Some(query) => query.name(),
+        None => "views",
+    };
+    let note = format!("sql: {text_of} for {engine}, {names} names of manifests");
+    session.report.note(1, &note);
     let mut output = opened(&session, None)?;
     let written = output.write_all(text.as_bytes());
     let exit = match output.finish(written) {

@@ -219,7 +219,7 @@ fn what_cannot_be_asked_is_refused() {
     };
     refused(
         "--query=lost --param=colour=red m",
-        "--param: no such parameter; lost: ",
+        "--param: colour: no such parameter; lost: ",
     );
     refused("--query=lost --param=limit m", "--param takes KEY=VALUE");
     refused(

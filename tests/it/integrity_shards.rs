@@ -351,7 +351,9 @@ fn mount_points_are_recorded_as_by_one_run() {
 #[test]
 fn what_cannot_be_read_is_told_by_every_part() {
     let t = TestTree::new();
-    t.write("a/closed/b/c", "x").write("d", "y").write("e/unread", "z");
+    t.write("a/closed/b/c", "x")
+        .write("d", "y")
+        .write("e/unread", "z");
     t.mode("e/unread", 0o000).mode("a/closed", 0o000);
     let record = |more: &str| {
         let out = t

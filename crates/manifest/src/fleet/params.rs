@@ -42,7 +42,9 @@ impl<'a> Values<'a> {
             let Some(key) = keys.iter().find(|key| **key == param.key) else {
                 let name = request.query.map_or("the views", Query::name);
                 let known = keys.join(", ");
-                return Err(SqlError::new(format!("no such parameter; {name}: {known}")));
+                let key = param.key.escape_debug();
+                let text = format!("{key}: no such parameter; {name}: {known}");
+                return Err(SqlError::new(text));
             };
             if param.value.contains(&0) {
                 return Err(SqlError::new(format!("{key}: must not hold NUL")));
