@@ -315,6 +315,40 @@ fn a_directory_that_nobody_read_is_refused() {
 }
 
 #[test]
+fn the_directory_that_is_missing_is_named() {
+    let t = TestTree::new();
+    for n in 0..12 {
+        t.write(format!("d{n}/f"), format!("{n}"));
+    }
+    let record = |index: u32| {
+        let path = file(&t, &format!("part-{index}"));
+        t.bc_line(&format!("integrity manifest --shard={index}/2 -o {path} ."))
+            .go()
+            .code(0);
+        path
+    };
+    let parts = [1, 2].map(record);
+    let has = |part: &String, n: u32| {
+        let text = std::fs::read_to_string(part).unwrap();
+        text.contains(&format!("\"path\":\"d{n}/f\""))
+    };
+    // The part that lists the directories, and one of them that it does not read itself.
+    let lists = parts.iter().position(|part| {
+        let text = std::fs::read_to_string(part).unwrap();
+        text.contains("\"path\":\"d0\"")
+    });
+    let lists = lists.unwrap();
+    let gone = (0..12).find(|n| !has(&parts[lists], *n)).unwrap();
+    std::fs::remove_dir_all(t.join(format!("d{gone}"))).unwrap();
+    record(2 - lists as u32);
+    let out = merge(&t, &parts);
+    out.code(2).stdout_is("");
+    out.stderr_has(format!(
+        "did not read the directory 'd{gone}', which the others list"
+    ));
+}
+
+#[test]
 fn mount_points_are_recorded_as_by_one_run() {
     let t = TestTree::new();
     t.write("a/f", "1")

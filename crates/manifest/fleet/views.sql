@@ -1,7 +1,8 @@
 
 -- One row for each file. A place is a file system, whoever lists it: by its UUID, else by the
 -- server and path that are mounted, else what one machine knows of it. 'complete': the trailer is
--- there and has as many entries as the file; 'whole': not a part of a tree.
+-- there and has as many entries as the file; 'whole': not a part of a tree; 'is_known': of a
+-- schema that these questions know.
 CREATE OR REPLACE TEMP {{stored}} manifests AS
 WITH counted AS (
   SELECT manifest, is_backup,
@@ -9,6 +10,7 @@ WITH counted AS (
     count(*) FILTER (WHERE type = 'entry') AS found,
     count(*) FILTER (WHERE type = 'header') AS headers,
     count(*) FILTER (WHERE type = 'trailer') AS trailers,
+    max(schema) FILTER (WHERE type = 'header') AS schema,
     max(host) FILTER (WHERE type = 'header') AS host,
     max(machine) FILTER (WHERE type = 'header') AS machine,
     max(root) FILTER (WHERE type = 'header') AS root,
@@ -29,13 +31,16 @@ WITH counted AS (
 SELECT manifest, is_backup,
   CASE WHEN fs_uuid IS NOT NULL THEN concat('uuid:', fs_uuid)
     WHEN mount_source LIKE '%:/%' OR mount_source LIKE '//%' THEN concat('mount:', mount_source)
-    ELSE concat('machine:', coalesce(machine, host, ''), ':', coalesce(mount_source, root, ''))
+    ELSE concat('machine:', coalesce(machine, host, ''), ':',
+      coalesce(mount_source, root, manifest))
     END AS place,
-  host, machine, coalesce(machine, concat('host:', host)) AS machine_key,
-  CASE WHEN root_b64 IS NULL THEN root ELSE concat('b64:', root_b64) END AS root,
+  host, machine, coalesce(machine, concat('host:', coalesce(host, ''))) AS machine_key,
+  CASE WHEN root_b64 IS NOT NULL THEN concat('/b64/', root_b64)
+    ELSE coalesce(root, concat('list:', manifest)) END AS root,
   created_at, algorithm,
   headers = 1 AND trailers = 1 AND found = entries AND lines = found + 2 AS complete,
   coalesce(scope, 'null') = 'null' AND coalesce(shard, 'null') = 'null' AS whole,
+  coalesce(schema, 0) = 1 AS is_known,
   coalesce(entries, found) AS entries, files, bytes, errors, sha256,
   row_number() OVER (PARTITION BY is_backup, sha256, machine, host, root, created_at
     ORDER BY manifest) AS copy
@@ -47,7 +52,7 @@ CREATE OR REPLACE TEMP VIEW ranked_manifests AS
 WITH usable AS (
   SELECT *, row_number() OVER (PARTITION BY is_backup, machine_key, root
     ORDER BY substr(created_at, 1, 19) DESC, created_at DESC, manifest DESC) AS age
-  FROM manifests WHERE complete AND whole AND copy = 1
+  FROM manifests WHERE complete AND whole AND is_known AND copy = 1
 ), common AS (
   SELECT algorithm FROM usable WHERE age = 1 GROUP BY algorithm
   ORDER BY count(*) DESC, sum(entries) DESC, algorithm LIMIT 1
@@ -85,10 +90,13 @@ UNION ALL
 SELECT 'a part of a tree: in no answer before bc integrity merge', manifest, host, root
 FROM manifests WHERE complete AND NOT whole
 UNION ALL
-SELECT 'a copy of another: counts once', manifest, host, root
-FROM manifests WHERE complete AND whole AND copy > 1
+SELECT 'another schema: in no answer', manifest, host, root
+FROM manifests WHERE complete AND whole AND NOT is_known
 UNION ALL
-SELECT concat('other digests (', algorithm, '): in no answer'), manifest, host, root
+SELECT 'a copy of another: counts once', manifest, host, root
+FROM manifests WHERE complete AND whole AND is_known AND copy > 1
+UNION ALL
+SELECT concat('other digests (', coalesce(algorithm, '?'), '): in no answer'), manifest, host, root
 FROM ranked_manifests WHERE NOT compared
 UNION ALL
 SELECT concat(CAST(errors AS VARCHAR(20)), ' entries could not be read: in no answer'),

@@ -36,7 +36,7 @@ mod synth;
 mod tools;
 mod tree;
 
-pub use fleet::{Answer, Fleet};
+pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, Session};

@@ -69,7 +69,7 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
         }
         writer.write(entry).map_err(writing)
     })?;
-    known.compare(&parts)?;
+    known.compare(&parts, what.cancel)?;
     let repeated = inodes.repeated().map_err(|error| spilling(&error))?;
     let moved = moved::find(&parts, what.cancel, &mut devices, &repeated)?;
     let (out, trailer) = writer.finish().map_err(writing)?;

@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bc_manifest::Value;
-use bc_manifest::integrity::{Header, ShardTrailer};
+use bc_manifest::integrity::{Header, Kind, ShardTrailer};
+use bc_pool::Cancel;
 use bc_walk::{DirectorySet, Shard};
 
 use super::part::{end_of, not_a_part, part_of};
@@ -102,11 +103,15 @@ impl Directories {
     }
 
     /// Compares them with what the trailers say.
-    pub(super) fn compare(&self, parts: &Parts<'_>) -> Result<(), Error> {
+    pub(super) fn compare(&self, parts: &Parts<'_>, cancel: &Cancel) -> Result<(), Error> {
         for ((expected, end), manifest) in self.0.iter().zip(&parts.ends).zip(&parts.manifests) {
             let found = DirectorySet::of_parts(end.directories, end.sum);
             if found == *expected {
                 continue;
+            }
+            if let Some(path) = missing(parts, *expected, found, cancel)? {
+                let text = format!("did not read the directory '{}'", bc_fs::escape(&path));
+                return Err(manifest.bad(format!("{text}, which the others list")));
             }
             let (found, expected) = (found.count(), expected.count());
             let text = match found.cmp(&expected) {
@@ -123,6 +128,29 @@ impl Directories {
         }
         Ok(())
     }
+}
+
+/// The directory that is in one set and not in the other, where it is but one.
+fn missing(
+    parts: &Parts<'_>,
+    expected: DirectorySet,
+    found: DirectorySet,
+    cancel: &Cancel,
+) -> Result<Option<Vec<u8>>, Error> {
+    if expected.count() != found.count() + 1 {
+        return Ok(None);
+    }
+    let sum = expected.sum().wrapping_sub(found.sum());
+    let mut path = None;
+    parts.each(cancel, |_, entry| {
+        let mut one = DirectorySet::default();
+        one.insert(&entry.path);
+        if entry.kind == Kind::Dir && one.sum() == sum {
+            path = Some(entry.path.clone());
+        }
+        Ok(())
+    })?;
+    Ok(path)
 }
 
 /// What of two headers does not fit together, if anything.

@@ -184,3 +184,9 @@ fn paths_that_are_no_text_are_found_by_their_bytes() {
     let text = asked(Engine::DuckDb, Some(Query::Find), &[("path", b"a/\xff")]).unwrap();
     assert!(text.contains("path_key = '/b64/YS//'"), "{text}");
 }
+
+#[test]
+fn names_that_are_there_are_no_patterns() {
+    assert_eq!(exact(Engine::DuckDb, b"a*[b]\\"), b"a*[b]\\");
+    assert_eq!(exact(Engine::Spark, b"a*[b]\\"), br"a\*\[b\]\\");
+}

@@ -6,7 +6,7 @@ use super::{Class, Fleet};
 
 /// What a question must give.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct KnownAnswer {
     /// Its name.
     pub query: &'static str,
     /// What it leaves open, `KEY=VALUE`. A pattern of files is below the folder of the fleet.
@@ -19,10 +19,39 @@ pub struct Answer {
     pub sum: i128,
 }
 
+impl KnownAnswer {
+    /// The SQL that gives rows and sum, from the SQL that ends with the question.
+    ///
+    /// # Panics
+    /// If there is but one statement.
+    pub fn summing(&self, sql: &str) -> String {
+        let text = sql.trim_end().trim_end_matches(';');
+        let at = text.rfind(";\n").expect("views come before the question") + 2;
+        let (views, question) = text.split_at(at);
+        format!(
+            "{views}SELECT count(*), coalesce(sum({}), 0) FROM (\n{question}\n) AS answer;\n",
+            self.column
+        )
+    }
+
+    /// Is this what that SQL should print: nothing of warnings, and one row of two values that are
+    /// separated by a comma or a tab?
+    pub fn is(&self, lines: &[String]) -> bool {
+        let [line] = lines else {
+            return false;
+        };
+        let Some((rows, sum)) = line.split_once([',', '\t']) else {
+            return false;
+        };
+        let is_known = self.rows.is_none_or(|known| rows.parse() == Ok(known));
+        is_known && sum.parse() == Ok(self.sum)
+    }
+}
+
 impl Fleet {
     /// What each question must give. `dir` is where the manifests are.
-    pub fn answers(&self, dir: &str) -> Vec<Answer> {
-        let answer = |query, rows, column, sum| Answer {
+    pub fn answers(&self, dir: &str) -> Vec<KnownAnswer> {
+        let answer = |query, rows, column, sum| KnownAnswer {
             query,
             params: Vec::new(),
             rows: Some(rows),
@@ -54,7 +83,7 @@ impl Fleet {
             .map(|file| i128::from(self.size(file)))
             .sum();
         let pairs = machines / 2 * bytes(Class::Pair);
-        let with = |params: &[String], answer: Answer| Answer {
+        let with = |params: &[String], answer: KnownAnswer| KnownAnswer {
             params: params.to_vec(),
             ..answer
         };
@@ -90,7 +119,7 @@ impl Fleet {
             ),
             answer("decayed", each * self.machines, "size", all(Class::Decayed)),
             answer("moved", each * self.machines, "size", all(Class::Moved)),
-            Answer {
+            KnownAnswer {
                 rows: None,
                 ..answer("waste", 0, "bytes", copies)
             },

@@ -10,7 +10,7 @@ mod lines;
 use std::io;
 use std::path::Path;
 
-pub use answers::Answer;
+pub use answers::KnownAnswer;
 
 use self::lines::{Entry, manifest};
 
