@@ -25,6 +25,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("hash diff", "sums other"),
     sample("dup scan", "r"),
     sample("dup summary", "r"),
+    sample("dup dirs", "r"),
     sample("dup unique", "r"),
     sample("dup prune", "--action=hardlink --dry-run r"),
     sample("dup prune", "--action=delete --yes --dry-run -v r"),

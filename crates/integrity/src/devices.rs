@@ -24,8 +24,8 @@ impl Devices {
 
     /// Numbers these devices, which all readers of parts of one tree know in the same order, before
     /// any entry is seen.
-    pub(crate) fn share(&mut self, devices: &[u64]) {
-        for &dev in devices {
+    pub(crate) fn share(&mut self, devices: impl Iterator<Item = u64>) {
+        for dev in devices {
             self.number(dev);
         }
         self.shared = self.now.len();

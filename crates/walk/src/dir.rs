@@ -22,7 +22,7 @@ use crate::worker_output::{
     Found, Item, NO_CHILD, Pending, RawDir as Record, Role, WorkerOutput, sort,
 };
 use crate::{
-    Entries, Error, ErrorKind, FileKind, FileStat, IgnoreFiles, Metadata, SkipReason,
+    Entries, Error, ErrorKind, FileKind, FileStat, Gap, IgnoreFiles, Metadata, SkipReason,
     SkippedDetail, SkippedPath, Symlinks,
 };
 
@@ -241,6 +241,7 @@ impl<'w> Worker<'w> {
             ignores: task.ignores.clone(),
             is_asked_for: self.is_asked_for(),
         };
+        let (filtered, failures) = (self.output.skipped.filtered(), self.output.errors.len());
         if options.ignore_files == IgnoreFiles::Honour {
             let (ignores, failure) = Ignores::load(reading.ignores, reading.fd, reading.prefix);
             reading.ignores = Some(ignores);
@@ -256,6 +257,13 @@ impl<'w> Worker<'w> {
             || self.read_entries(task, &reading);
         if is_whole {
             self.settles(reading.prefix, b"");
+        }
+        let gap = Gap {
+            filtered: self.output.skipped.filtered() - filtered,
+            failed: self.output.errors.len() > failures,
+        };
+        if gap != Gap::default() {
+            self.output.gaps.push((task.ticket, gap));
         }
         sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();

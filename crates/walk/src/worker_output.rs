@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::{DirectorySet, Error, Skipped, SkippedPath};
+use crate::{DirectorySet, Error, Gap, Skipped, SkippedPath};
 
 /// One worker's findings. They are put in path order only when all are known.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ pub(crate) struct WorkerOutput {
     /// Directories of the part of the tree that is asked for, of which all is known: they were
     /// read, or the options say that they are not to be.
     pub(crate) settled: DirectorySet,
+    /// By ticket.
+    pub(crate) gaps: Vec<(u32, Gap)>,
 }
 
 /// An entry, or the place where the contents of a subdirectory belong.

@@ -29,6 +29,11 @@ pub const WALKERS: &[Walker] = &[
         count: |g, line| g.metric(line, "files"),
     },
     Walker {
+        name: "dup dirs",
+        line: "dup dirs",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
         name: "dup unique",
         line: "dup unique",
         count: |g, line| g.metric(line, "files"),
@@ -85,9 +90,10 @@ pub const CASES: &[Case] = &[
     case("one-file-system", "--one-file-system", 8, 5),
 ];
 
-/// A manifest records a tree, not a list, and of a list nobody can say what is missing in it.
+/// A manifest records a tree, not a list; directories are compared whole; and of a list nobody can
+/// say what is missing in it.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    let trees_only = ["integrity manifest", "dup unique"].contains(&walker.name);
+    let trees_only = ["integrity manifest", "dup dirs", "dup unique"].contains(&walker.name);
     !(trees_only && matches!(option, "files-from" | "null"))
 }
 
