@@ -110,8 +110,8 @@ pub struct HashArgs {
     /// Only part I of N of each tree, e.g. 2/8, for N hosts that read one tree together
     ///
     /// Every directory belongs to one part, told by a hash of its path below the root. Each run reads all
-    /// names, but opens only the files of its own part. Lists made with -z are put together by
-    /// LC_ALL=C sort -z -m -t ' ' -k 3.
+    /// names, but opens only the files of its own part. Lists made with --format=jsonl are put together by
+    /// 'bc integrity merge', those made with -z by LC_ALL=C sort -z -m -t ' ' -k 3.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// Give a digest to files that change while they are read

@@ -280,7 +280,7 @@ Examples:
 
 A part that is missing, comes twice, is of another tree or was made with other options is refused, and so
 is one that did not read a directory which the others list. A file that was moved meanwhile and is in two
-parts is named, and the exit code is 1.")]
+parts is named, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
 pub struct MergeArgs {
     /// Check the manifests, those of whole trees too, and write nothing
     #[arg(long, conflicts_with = "output")]

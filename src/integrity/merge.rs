@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 use std::io;
 
-use bc_integrity::{ErrorKind, ManifestFile, MergeOptions, Merged, check_manifest, shard_of};
+use bc_integrity::{
+    Error, ErrorKind, ListFile, ManifestFile, MergeOptions, Merged, MergedLists, check_manifest,
+    merge_lists, shard_of,
+};
 
 use super::args::MergeArgs;
 use super::job::{Stop, done_or, open};
@@ -26,6 +29,10 @@ pub fn run(args: &MergeArgs) -> Outcome<Exit> {
 fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     let manifests = args.manifests.iter().map(|path| open(&session, path));
     let manifests = manifests.collect::<Outcome<Vec<_>>>()?;
+    let of_first = ListFile::of(&manifests[0]);
+    if of_first.map_err(|error| session.fatal(&error))?.is_some() {
+        return lists(args, &manifests, session);
+    }
     let plan = plan(&session, &manifests);
     let file = args.output.as_deref();
     // What went to a pipe cannot be taken back: all of it is looked at before.
@@ -52,14 +59,72 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
+/// Lists of digests, all of them.
+fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<Exit> {
+    let mut lists = Vec::with_capacity(files.len());
+    for file in files {
+        let list = ListFile::of(file).map_err(|error| session.fatal(&error))?;
+        lists.push(list.ok_or_else(|| {
+            let name = bc_fs::escape(file.name());
+            let text = format!("{name}: not a JSON list of bc hash, as the first file is");
+            session.fatal(text)
+        })?);
+    }
+    let file = args.output.as_deref();
+    if file.is_none()
+        && let Err(error) = merge_lists(&lists, &session.cancel, &mut io::sink())
+    {
+        return done_or(session, Stop::Engine(error));
+    }
+    let mut output = opened(&session, file)?.fixed_json();
+    let merged = write_manifest(&mut output, file, |to| {
+        Ok(merge_lists(&lists, &session.cancel, to)?)
+    });
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(stop) => return done_or(session, stop),
+    };
+    tell_lists(&session, &merged);
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+fn tell_lists(session: &Session, merged: &MergedLists) {
+    let MergedLists {
+        files,
+        errors,
+        bytes,
+        ..
+    } = merged;
+    let seconds = session.elapsed();
+    let text = format!("merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s");
+    session.report.note(1, &text);
+}
+
 /// Every manifest by itself, and all parts of a tree among them together.
 fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
-    let mut parts = Vec::new();
-    for path in &args.manifests {
-        let manifest = open(&session, path)?;
-        let checked = shard_of(&manifest).and_then(|shard| match shard {
+    let opened = args.manifests.iter().map(|path| open(&session, path));
+    let (manifests, missing): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
+    let manifests: Vec<ManifestFile> = manifests.into_iter().flatten().collect();
+    let (mut parts, mut lists) = (Vec::new(), Vec::new());
+    for manifest in &manifests {
+        match ListFile::of(manifest) {
+            Ok(Some(list)) => {
+                lists.push(list);
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                session.report.problem(&error);
+                continue;
+            }
+        }
+        let checked = shard_of(manifest).and_then(|shard| match shard {
             Some(_) => Ok(None),
-            None => check_manifest(&manifest, &session.cancel).map(Some),
+            None => check_manifest(manifest, &session.cancel).map(Some),
         });
         match checked {
             Ok(Some(trailer)) => {
@@ -67,23 +132,31 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
                 let text = format!("{name}: whole, {} entries", trailer.entries);
                 session.report.note(1, &text);
             }
-            Ok(None) => parts.push(manifest),
+            Ok(None) => parts.push(manifest.clone()),
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 return done_or(session, Stop::Engine(error));
             }
             Err(error) => session.report.problem(&error),
         }
     }
+    let mut results: Vec<Result<(), Error>> = Vec::new();
     if !parts.is_empty() {
-        match bc_integrity::merge(&plan(&session, &parts), io::sink()) {
-            Ok((_, merged)) => tell(&session, &merged),
-            Err(error) if error.kind() == ErrorKind::Cancelled => {
-                return done_or(session, Stop::Engine(error));
-            }
-            Err(error) => session.report.problem(&error),
-        }
+        let merged = bc_integrity::merge(&plan(&session, &parts), io::sink());
+        results.push(merged.map(|(_, merged)| tell(&session, &merged)));
     }
-    let exit = session.report.exit();
+    if !lists.is_empty() {
+        let merged = merge_lists(&lists, &session.cancel, &mut io::sink());
+        results.push(merged.map(|merged| tell_lists(&session, &merged)));
+    }
+    for error in results.into_iter().filter_map(Result::err) {
+        if error.kind() == ErrorKind::Cancelled {
+            return done_or(session, Stop::Engine(error));
+        }
+        session.report.problem(&error);
+    }
+    // What cannot be opened was told, and keeps no other from being looked at.
+    let missing = missing.into_iter().filter_map(Result::err);
+    let exit = missing.fold(session.report.exit(), Exit::worst);
     Ok(session.end(exit))
 }
 

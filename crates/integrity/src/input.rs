@@ -275,7 +275,8 @@ impl ManifestFile {
         (!self.is_compressed()).then_some((bytes, len))
     }
 
-    fn lines(&self) -> Result<Input, Error> {
+    /// Its lines from the first on, unpacked.
+    pub(crate) fn lines(&self) -> Result<Input, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
             return Ok(Input::Plain(Plain::new(bytes)));
@@ -395,7 +396,7 @@ impl ManifestFile {
     }
 
     /// Damaged compression looks like a reading error.
-    fn unreadable(&self, error: &io::Error) -> Error {
+    pub(crate) fn unreadable(&self, error: &io::Error) -> Error {
         if self.cancel.is_cancelled() {
             return Error::new(ErrorKind::Cancelled, "cancelled");
         }

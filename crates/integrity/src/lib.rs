@@ -140,7 +140,10 @@ pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::{ManifestFile, Trust};
-pub use merge::{MergeOptions, Merged, check as check_manifest, merge, shard_of};
+pub use merge::{
+    ListFile, MergeOptions, Merged, MergedLists, check as check_manifest, merge, merge_lists,
+    shard_of,
+};
 pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};

@@ -40,6 +40,7 @@ mod json;
 pub mod jsonl;
 mod line;
 mod lines;
+mod list_part;
 mod reader;
 mod record;
 pub mod sum;
@@ -49,6 +50,7 @@ pub use algorithm::Name;
 pub use bc_digest::Digest;
 pub use error::{Error, ErrorKind};
 pub use error_record::ErrorRecord;
+pub use list_part::{ListPart, ListPartEnd};
 pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.

@@ -47,6 +47,7 @@ pub struct Listing {
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
     /// In order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
@@ -421,6 +422,12 @@ impl Listing {
     /// of the tree was asked for.
     pub fn settled(&self) -> DirectorySet {
         self.settled
+    }
+
+    /// The same of all parts, as far as the walk came upon them: that they are known to their end is
+    /// for the walks of the other parts to say.
+    pub fn met(&self) -> DirectorySet {
+        self.met
     }
 
     /// Number of directories that were read.

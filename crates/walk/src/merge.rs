@@ -30,6 +30,7 @@ pub(crate) struct Parts {
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
 }
 
 /// Where a directory is: output and index in it.
@@ -81,6 +82,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut skipped,
         mut skipped_paths,
         mut settled,
+        mut met,
         shared,
         ..
     } = parts;
@@ -97,6 +99,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     for output in &mut outputs {
         skipped.add(&output.skipped);
         settled.add(output.settled);
+        met.add(output.met);
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
@@ -187,6 +190,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         skipped,
         skipped_paths,
         settled,
+        met,
         gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,

@@ -149,6 +149,7 @@ struct Walk<'w> {
     skipped: Skipped,
     skipped_paths: Vec<SkippedPath>,
     settled: DirectorySet,
+    met: DirectorySet,
 }
 
 pub(crate) fn list_with(
@@ -202,6 +203,7 @@ pub(crate) fn list_with(
         skipped,
         skipped_paths,
         settled: DirectorySet::default(),
+        met: DirectorySet::default(),
     };
     let mut pending = walk.batch(0)?;
     let mut visited = Visited::default();
@@ -229,6 +231,7 @@ pub(crate) fn list_with(
         skipped: walk.skipped,
         skipped_paths: walk.skipped_paths,
         settled: walk.settled,
+        met: walk.met,
     }))
 }
 
@@ -309,6 +312,7 @@ impl Walk<'_> {
             reason = Some(SkipReason::Repeated);
         }
         if let (Some(_), Some(shard)) = (reason, self.options.shard) {
+            self.met.insert(&next.path);
             if !shard.has_directory(&next.path) {
                 return false;
             }

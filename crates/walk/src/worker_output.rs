@@ -31,6 +31,8 @@ pub(crate) struct WorkerOutput {
     /// Directories of the part of the tree that is asked for, of which all is known: they were
     /// read, or the options say that they are not to be.
     pub(crate) settled: DirectorySet,
+    /// Those of all parts, if only one is asked for.
+    pub(crate) met: DirectorySet,
     /// By ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
 }

@@ -1,7 +1,9 @@
 //! `merge`: the manifests of the parts of a tree put together, as if one had read all of it. All
 //! inputs are streamed; nothing grows with their lengths but a file without a name.
 
+mod complete;
 mod devices;
+mod lists;
 mod moved;
 mod part;
 mod parts;
@@ -11,6 +13,8 @@ use std::io::{self, Write};
 use bc_manifest::integrity::{Entry, Kind, Trailer, Writer, path_order};
 use bc_pool::Cancel;
 use bc_walk::Shard;
+
+pub use self::lists::{ListFile, MergedLists, merge_lists};
 
 use self::devices::MergedDevices;
 use self::moved::Inodes;

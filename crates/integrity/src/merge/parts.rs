@@ -8,13 +8,11 @@ use bc_manifest::integrity::{Header, Kind, ShardTrailer};
 use bc_pool::Cancel;
 use bc_walk::{DirectorySet, Shard};
 
+use super::complete::complete;
 use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::input::ManifestFile;
-
-/// How many numbers of missing parts a message names.
-const NAMED: usize = 10;
 
 /// The parts of a tree, each there once.
 pub(super) struct Parts<'a> {
@@ -191,25 +189,6 @@ fn differs(first: &Header, other: &Header) -> Option<String> {
         }
     }
     (first.scope != other.scope).then(|| format!("has the scope {}", other.scope))
-}
-
-/// The inputs by their parts, if there are all.
-fn complete(places: &[Option<usize>]) -> Result<Vec<usize>, Error> {
-    let of = places.len();
-    let missing: Vec<String> = (1..=of)
-        .filter(|index| places[index - 1].is_none())
-        .map(|index| format!("{index}/{of}"))
-        .collect();
-    if missing.is_empty() {
-        return Ok(places.iter().flatten().copied().collect());
-    }
-    let more = match missing.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let names = missing[..missing.len().min(NAMED)].join(", ");
-    let text = format!("missing: part {names}{more}");
-    Err(Error::new(ErrorKind::Manifest, text))
 }
 
 /// The header of the whole: as old as the oldest part, and by the host that has made all of it, if

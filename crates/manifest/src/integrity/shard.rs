@@ -31,12 +31,17 @@ impl ShardHeader {
     /// # Errors
     /// If it is of a part that this version does not know.
     pub fn of_header(header: &Header) -> Result<Option<ShardHeader>, &'static str> {
-        if header.shard.is_null() {
+        ShardHeader::of_value(&header.shard)
+    }
+
+    /// The same from the value alone.
+    pub(crate) fn of_value(value: &Value) -> Result<Option<ShardHeader>, &'static str> {
+        if value.is_null() {
             return Ok(None);
         }
-        let number = |key: &str| header.shard[key].as_u64()?.try_into().ok();
+        let number = |key: &str| value[key].as_u64()?.try_into().ok();
         let (index, of) = (number("index"), number("of"));
-        match index.zip(of).filter(|_| header.shard["hash"] == HASH) {
+        match index.zip(of).filter(|_| value["hash"] == HASH) {
             Some((index, of)) if 1 <= index && index <= of => Ok(Some(ShardHeader { index, of })),
             _ => Err("a part of a tree that is chosen in a way unknown here"),
         }

@@ -34,6 +34,7 @@ impl Worker<'_> {
             b"" => without_slash(&self.path),
             _ => &self.path,
         };
+        self.output.met.insert(path);
         let settles = shard.has_directory(path);
         if settles {
             self.output.settled.insert(path);

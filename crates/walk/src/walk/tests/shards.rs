@@ -36,6 +36,7 @@ fn agree(tree: &Tree, options: &WalkOptions) {
     let expected = sorted(outcome(&whole).entries);
     for of in [1, 2, 3, 7, 16] {
         let (mut found, mut settled) = (Vec::new(), DirectorySet::default());
+        let mut met = Vec::new();
         let mut skipped = Skipped::default();
         for index in 1..=of {
             let shard = Shard::new(index, of).unwrap();
@@ -51,10 +52,12 @@ fn agree(tree: &Tree, options: &WalkOptions) {
                 found.push(entry);
             }
             settled.add(listing.settled());
+            met.push(listing.met());
             skipped.add(listing.skipped());
         }
         assert_eq!(sorted(found), expected, "{of}");
         assert_eq!(&skipped, whole.skipped(), "{of}");
+        assert!(met.iter().all(|met| *met == settled), "{of}");
         if options.entries == Entries::All {
             let mut all = DirectorySet::default();
             let dirs = expected.iter().filter(|entry| entry.kind == FileKind::Dir);
