@@ -229,6 +229,28 @@ fn what_does_not_belong_together_is_refused() {
     );
 }
 
+/// Parts that several machines have made: numbers of devices say nothing then.
+#[test]
+fn parts_of_several_machines_are_one_tree() {
+    let t = rich();
+    let whole = t.bc_line("integrity manifest .").go();
+    let parts = record(&t, 3, "");
+    rewrite(&parts[1], |text| {
+        let other = text.replacen("\"host\":\"", "\"host\":\"other-", 1);
+        let other = other.replacen("\"machine\":\"", "\"machine\":\"f", 1);
+        let other = other.replacen("\"root_dev\":", "\"root_dev\":9", 1);
+        other.replacen("\"devices\":[", "\"devices\":[9", 1)
+    });
+    let merged = merge(&t, &parts);
+    merged.code(0).stderr_is("");
+    let (merged, whole) = (lines(&merged.stdout), lines(&whole.stdout));
+    assert_eq!(merged[1..], whole[1..]);
+    for key in ["host", "machine", "root_dev"] {
+        assert!(merged[0][key].is_null(), "{key}");
+    }
+    assert_eq!(merged[0]["root"], whole[0]["root"]);
+}
+
 #[test]
 fn whole_trees_are_not_merged_but_checked() {
     let t = sample();
@@ -250,6 +272,10 @@ fn whole_trees_are_not_merged_but_checked() {
         .bc_line(&format!("integrity merge --check -v {cut} {whole}"))
         .go();
     out.code(1).stderr_has("truncated").stderr_has("whole, ");
+    let out = t
+        .bc_line(&format!("integrity merge --check -v none {whole}"))
+        .go();
+    out.code(2).stderr_has("none: ").stderr_has("whole, ");
 }
 
 /// Between the reading of two parts a file goes from the one to the other.

@@ -65,7 +65,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
             |answer: &KnownAnswer| answer.params.iter().any(|p| p.starts_with("backups="));
         let (apart, alike): (Vec<_>, Vec<_>) = answers.into_iter().partition(of_views);
         let sessions: Vec<&[KnownAnswer]> = match engine {
-            Engine::Spark if is_small => vec![&alike, &apart],
+            Engine::Spark if is_small => vec![&alike[..], &apart[..]],
             _ => alike.chunks(1).chain(apart.chunks(1)).collect(),
         };
         for answers in sessions {

@@ -1,7 +1,7 @@
 //! Questions about many manifests, as SQL for the engines that answer them: DuckDB on one machine,
 //! Spark on a cluster. The texts lie in the folder `fleet` of this crate; here they are filled in.
 //!
-//! What comes from outside gets into them only as literals: see [`literal`](self::literal).
+//! What comes from outside gets into them only as literals, which nothing in them can end.
 //!
 //! ```
 //! use bc_manifest::fleet::{Engine, Param, Query, Request, sql};
