@@ -90,7 +90,7 @@ fn part(args: &HashArgs, roots: &[OsString], shard: Shard) -> ListPart {
     let printed = roots.iter().map(|root| ("path", root.as_encoded_bytes()));
     // Which part a directory is in does not depend on the version.
     let fields = job.fields().filter(|(name, _)| *name != "version");
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields = fields
         .chain(printed)
         .map(|(name, value)| (name.to_owned(), text(value)));

@@ -1,6 +1,7 @@
 //! `merge`: the manifests of the parts of a tree put together, as if one had read all of it. All
 //! inputs are streamed; nothing grows with their lengths but a file without a name.
 
+mod ahead;
 mod complete;
 mod devices;
 mod lists;
@@ -16,10 +17,11 @@ use bc_walk::Shard;
 
 pub use self::lists::{ListFile, MergedLists, merge_lists};
 
+use self::ahead::read_ahead;
 use self::devices::MergedDevices;
 use self::moved::Inodes;
 use self::part::{Part, part_of};
-use self::parts::Parts;
+use self::parts::{Directories, Parts};
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
@@ -60,24 +62,39 @@ pub struct Merged {
 pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), Error> {
     let parts = Parts::open(what)?;
     let mut writer = Writer::new(out, &parts.header).map_err(writing)?;
-    let mut devices = MergedDevices::new(&parts);
-    let mut inodes = Inodes::default();
-    let mut known = parts.directories();
-    parts.each(what.cancel, |part, entry| {
-        entry.dev = devices.index(part, entry)?;
-        if entry.kind == Kind::Dir && is_read(entry) {
-            known.see(&entry.path);
-        }
-        if let Some(key) = moved::key(entry) {
-            inodes.see(key);
-        }
-        writer.write(entry).map_err(writing)
-    })?;
-    known.compare(&parts, what.cancel)?;
-    let repeated = inodes.repeated().map_err(|error| spilling(&error))?;
-    let moved = moved::find(&parts, what.cancel, &mut devices, &repeated)?;
+    let seen = Seen {
+        devices: MergedDevices::new(&parts),
+        inodes: Inodes::default(),
+        known: parts.directories(),
+    };
+    let write = |entry: &Entry| writer.write(entry).map_err(writing);
+    let mut seen = read_ahead(&parts, what.cancel, seen, Seen::see, write)?;
+    seen.known.compare(&parts, what.cancel)?;
+    let repeated = seen.inodes.repeated().map_err(|error| spilling(&error))?;
+    let moved = moved::find(&parts, what.cancel, &mut seen.devices, &repeated)?;
     let (out, trailer) = writer.finish().map_err(writing)?;
     Ok((out, Merged { trailer, moved }))
+}
+
+/// What is known of the entries so far.
+struct Seen<'a> {
+    devices: MergedDevices<'a>,
+    inodes: Inodes,
+    known: Directories,
+}
+
+impl Seen<'_> {
+    /// Takes an entry down and makes it one of the whole.
+    fn see(&mut self, part: usize, entry: &mut Entry) -> Result<(), Error> {
+        entry.dev = self.devices.index(part, entry)?;
+        if entry.kind == Kind::Dir && is_read(entry) {
+            self.known.see(&entry.path);
+        }
+        if let Some(key) = moved::key(entry) {
+            self.inodes.see(key);
+        }
+        Ok(())
+    }
 }
 
 /// Checks a manifest of a whole tree, or of a part of one, by itself: its trailer and every line.
