@@ -56,6 +56,7 @@ mod hash;
 mod hash_check;
 mod hash_check_guess;
 mod hash_diff;
+mod hash_shards;
 mod help;
 mod hostile;
 mod hostile_terminal;
