@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{
-    BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, SkippedPath, Symlinks,
+    BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped,
+    SkippedPath, Symlinks,
 };
 
 /// A directory of a [`Listing`].
@@ -21,7 +22,8 @@ pub struct DirId(pub u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EntryId(pub u32);
 
-/// Entries in bytewise path order, over all roots; errors; and what was left out.
+/// Entries in bytewise path order, over all roots, unless another was asked for
+/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and what was left out.
 ///
 /// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
@@ -32,8 +34,8 @@ pub struct Listing {
     /// What the columns refer to, by number.
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
-    /// Devices of the places where walks began.
-    pub(crate) walk_root_devs: Vec<u64>,
+    /// The places where walks began.
+    pub(crate) began: Vec<Began>,
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) arenas: Vec<Vec<u8>>,
     pub(crate) prefixes: Vec<PathPrefix>,
@@ -44,11 +46,21 @@ pub struct Listing {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
     /// In order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
+}
+
+/// What is kept of a place where a walk began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    pub(crate) dev: u64,
+    /// See [`Traits::decompresses`](bc_fs::mount::Traits::decompresses).
+    pub(crate) decompresses: bool,
 }
 
 /// 16 bytes. The kind is in the tag before the name.
@@ -215,14 +227,16 @@ impl Listing {
 
     /// Which of the roots the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
-        let found = self
-            .listed
-            .binary_search_by_key(&entry, |(entry, _)| *entry);
-        let root = match found {
-            Ok(index) => self.listed[index].1,
-            Err(_) => self.prefix(self.entry(entry).dir).root,
-        };
-        root as usize
+        let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
+        // Where all entries are roots themselves, each stands at its own number.
+        let listed = self.listed.get(entry.0 as usize).filter(is_it);
+        let root = listed.copied().or_else(|| {
+            let at = self
+                .listed
+                .binary_search_by_key(&entry, |(entry, _)| *entry);
+            at.ok().map(|at| self.listed[at])
+        });
+        root.map_or_else(|| self.prefix(self.entry(entry).dir).root, |(_, root)| root) as usize
     }
 
     /// Whether to follow a link when opening the entry: it is a root, or links are followed.
@@ -275,8 +289,14 @@ impl Listing {
     /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
-        let dev = *self.walk_root_devs.get(dir.walk_root as usize)?;
+        let dev = self.began.get(dir.walk_root as usize)?.dev;
         Some(Identity { dev, ino: dir.ino })
+    }
+
+    /// The devices that the walk came to, by the roots and mount points where it began, in the order
+    /// in which it did: the same for every [part](crate::Shard) of a tree. One may come again.
+    pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.began.iter().map(|began| began.dev)
     }
 
     /// Whether a mount, or a link that was followed, leads from the directory above to this one.
@@ -291,6 +311,18 @@ impl Listing {
     /// [`DirId`], nor kinds that were not to be listed make a gap.
     pub fn gaps(&self) -> &[(DirId, Gap)] {
         &self.gaps
+    }
+
+    /// Whether the kernel decompresses what is read of the files in this directory. `false` also
+    /// where nobody asked: of a directory that only the paths of roots that are files lead to.
+    pub fn decompresses(&self, dir: DirId) -> bool {
+        let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
+        began.is_some_and(|began| began.decompresses)
+    }
+
+    /// Whether it does so wherever the walk went.
+    pub fn is_decompressed(&self) -> bool {
+        !self.began.is_empty() && self.began.iter().all(|began| began.decompresses)
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
@@ -383,6 +415,19 @@ impl Listing {
     /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
     pub fn skipped_paths(&self) -> &[SkippedPath] {
         &self.skipped_paths
+    }
+
+    /// Of the [part](crate::Shard) of the tree that was asked for, the directories of which all is
+    /// known: they were read to the end, or the options say that they are not to be. Empty if all
+    /// of the tree was asked for.
+    pub fn settled(&self) -> DirectorySet {
+        self.settled
+    }
+
+    /// The same of all parts, as far as the walk came upon them: that they are known to their end is
+    /// for the walks of the other parts to say.
+    pub fn met(&self) -> DirectorySet {
+        self.met
     }
 
     /// Number of directories that were read.

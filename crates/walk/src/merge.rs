@@ -7,12 +7,12 @@ use std::ops::Range;
 use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
 use crate::listing::{
-    Dir, DirId, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
+    Began, Dir, DirId, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
 };
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
+use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -29,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
 }
 
 /// Where a directory is: output and index in it.
@@ -79,6 +81,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut errors,
         mut skipped,
         mut skipped_paths,
+        mut settled,
+        mut met,
         shared,
         ..
     } = parts;
@@ -94,6 +98,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
     for output in &mut outputs {
         skipped.add(&output.skipped);
+        settled.add(output.settled);
+        met.add(output.met);
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
@@ -102,8 +108,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         .flat_map(|output| output.gaps.drain(..))
         .collect();
 
-    let mut units = units(&prefixes, &walk_roots, files, parts.entries);
-    units.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let units = units(&prefixes, &walk_roots, files, parts.entries);
     let mut own = WorkerOutput::default();
     let mut listed = Vec::new();
     let mut pieces: Vec<Range<usize>> = Vec::new();
@@ -117,7 +122,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         outputs: &outputs,
     };
     let mut files_dir = None;
-    for (_, unit) in units {
+    let mut dirs_of_files = HashMap::new();
+    for unit in units {
         let start = builder.entries.len();
         let follows_file = files_dir.is_some();
         match unit {
@@ -131,6 +137,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
                     prefixes: &mut prefixes,
                     metadata: parts.metadata,
                     shared: &shared,
+                    dirs: &mut dirs_of_files,
                 };
                 files_dir = Some(builder.emit_file(&file, place, files_dir));
                 listed.push((EntryId(start as u32), file.root));
@@ -168,9 +175,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         columns: Columns::gather(columns, &runs),
         classes: shared.into_classes(),
         dirs,
-        walk_root_devs: walk_roots
+        began: walk_roots
             .iter()
-            .map(|walk_root| walk_root.id.dev)
+            .map(|walk_root| Began {
+                dev: walk_root.id.dev,
+                decompresses: walk_root.traits.decompresses,
+            })
             .collect(),
         arenas,
         prefixes,
@@ -179,6 +189,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         errors,
         skipped,
         skipped_paths,
+        settled,
+        met,
         gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,
@@ -197,7 +209,11 @@ fn units(
     walk_roots: &[WalkRoot],
     files: Vec<ListedFile>,
     entries: Entries,
-) -> Vec<(Vec<u8>, Unit)> {
+) -> Vec<Unit> {
+    // Nothing comes between files: they have an order already.
+    if walk_roots.is_empty() {
+        return files.into_iter().map(Unit::File).collect();
+    }
     let mut units = Vec::with_capacity(prefixes.len() + files.len());
     for walk_root in walk_roots
         .iter()
@@ -217,7 +233,8 @@ fn units(
     for file in files {
         units.push((file.path.clone(), Unit::File(file)));
     }
-    units
+    units.sort_by(|(a, _), (b, _)| a.cmp(b));
+    units.into_iter().map(|(_, unit)| unit).collect()
 }
 
 /// Where each ticket's directory is.
@@ -240,6 +257,9 @@ struct FilePlace<'p> {
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
     shared: &'p Shared,
+    /// Directories of files up to now, by what precedes the names: a subdirectory may come between
+    /// two files of one.
+    dirs: &'p mut HashMap<Vec<u8>, u32>,
 }
 
 impl Builder<'_> {
@@ -327,14 +347,15 @@ impl Builder<'_> {
         })
     }
 
-    /// Puts out a root that is a file, in the same directory as the one before if that has the
-    /// same path; returns the directory.
+    /// Puts out a root that is a file, in the same directory as the one before or another earlier
+    /// one if that has the same path; returns the directory.
     fn emit_file(&mut self, file: &ListedFile, place: FilePlace<'_>, before: Option<u32>) -> u32 {
         let FilePlace {
             own,
             prefixes,
             metadata,
             shared,
+            dirs: known_dirs,
         } = place;
         let (prefix, name) = file.path.split_at(file.prefix);
         let kind = file.stat.kind();
@@ -346,11 +367,14 @@ impl Builder<'_> {
         };
         let at = own.names.len() as u64;
         let arena = self.outputs.len() as u16;
-        let reusable = before.filter(|&dir| {
-            let dir = &self.dirs[dir as usize];
+        let is_same = |dir: &u32| {
+            let dir = &self.dirs[*dir as usize];
             let known = &prefixes[dir.prefix as usize];
             known.printed == prefix && known.path == path && at - dir.names < 1 << 31
-        });
+        };
+        let reusable = before
+            .filter(is_same)
+            .or_else(|| known_dirs.get(prefix).copied().filter(is_same));
         let dir = reusable.unwrap_or(self.dirs.len() as u32);
         if reusable.is_none() {
             self.dirs.push(Dir {
@@ -365,6 +389,7 @@ impl Builder<'_> {
                 names: at,
                 ino: 0,
             });
+            known_dirs.insert(prefix.to_vec(), dir);
             prefixes.push(PathPrefix {
                 printed: prefix.to_vec(),
                 path: path.to_vec(),

@@ -9,11 +9,13 @@ use crate::sh;
 /// The pages in the order in which one reads them. The promises are for whoever runs the tests.
 const PAGES: &[&str] = &[
     include_str!("../../../src/guide/recipes.md"),
+    include_str!("../../../src/guide/disks.md"),
     include_str!("../../../src/guide/rules.md"),
     include_str!("../../../src/guide/hash.md"),
     include_str!("../../../src/guide/names.md"),
     include_str!("../../../src/guide/dup.md"),
     include_str!("../../../src/guide/integrity.md"),
+    include_str!("../../../src/guide/fleet.md"),
 ];
 
 const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates and manifests";

@@ -283,6 +283,17 @@ fn first_reads(
         .collect();
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
+    if context.listing.is_decompressed() {
+        // A start costs the decompression of a block, which is as large as most files and holds
+        // several of them: a sample from everywhere, and coming back, would cost it again.
+        let how = How {
+            limit: pass::MIDDLE,
+            ends,
+            both: false,
+        };
+        let done = read_unknown(context, groups.into_iter(), &[], how)?;
+        return Ok((done, 0));
+    }
     let sample = Sample::draw(groups);
     let how = How {
         limit: Sample::limit(context.options.algorithm).max(least),

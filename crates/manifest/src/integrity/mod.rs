@@ -38,6 +38,7 @@ mod path;
 mod reader;
 mod rest;
 mod seal;
+mod shard;
 mod swar;
 mod writer;
 
@@ -46,7 +47,8 @@ pub use header::{Header, Trailer};
 pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};
 pub use reader::{Passed, Policy, Reader, validate};
-pub use seal::check_seal;
+pub use seal::{check_seal, read_seal};
+pub use shard::{ShardHeader, ShardTrailer};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.
