@@ -29,7 +29,7 @@ pub fn begin(
     session: &Session,
     output: &Output,
     going_on: bool,
-    job: Job,
+    job: impl FnOnce() -> Job,
     algorithms: &[Algorithm],
 ) -> Outcome<Option<Recorded>> {
     let name = output.partial_name();
@@ -46,7 +46,7 @@ pub fn begin(
     let options = ResumeOptions {
         place,
         state: state_dir(),
-        job,
+        job: job(),
         algorithms: algorithms.to_vec(),
         earlier: match going_on {
             true => Earlier::GoOn,

@@ -90,9 +90,12 @@ fn record(
     output: &Output,
     session: &Session,
 ) -> Outcome<Option<Recorded>> {
-    let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
-    let job = resume::flag(job, "--allow-changed", args.allow_changed);
-    let job = resume::shard(job, args.shard);
+    // Only who keeps a journal looks up where its roots lead.
+    let job = || {
+        let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
+        let job = resume::flag(job, "--allow-changed", args.allow_changed);
+        resume::shard(job, args.shard)
+    };
     resume::begin(session, output, args.resume, job, plan.algorithms)
 }
 

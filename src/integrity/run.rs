@@ -67,9 +67,11 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
 /// Begins the journal of a run that may be interrupted, or goes on from one.
 fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Option<Recorded>> {
     let (algorithms, roots) = ([args.algorithm], [args.root.clone()]);
-    let job = resume::job("integrity manifest", &algorithms, &roots, &args.walk);
-    let job = resume::flag(job, "--xattrs", args.xattrs);
-    let job = resume::shard(job, args.shard);
+    let job = || {
+        let job = resume::job("integrity manifest", &algorithms, &roots, &args.walk);
+        let job = resume::flag(job, "--xattrs", args.xattrs);
+        resume::shard(job, args.shard)
+    };
     resume::begin(session, output, args.resume, job, &algorithms)
 }
 

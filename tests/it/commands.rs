@@ -17,7 +17,8 @@ const fn sample(command: &'static str, arguments: &'static str) -> Sample {
 }
 
 /// At least one for each command. `r` is a tree, `sums` and `other` are checksum manifests,
-/// `m` and `n` are integrity manifests of `r` as it was and as it is, `j` is a prune journal.
+/// `m` and `n` are integrity manifests of `r` as it was and as it is, `p1` and `p2` those of its two
+/// parts, `j` is a prune journal.
 pub const SAMPLES: &[Sample] = &[
     sample("hash hash", "r"),
     sample("hash check", "sums"),
@@ -38,7 +39,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
     sample("integrity import", "sums"),
-    sample("integrity merge", "--check m n"),
+    sample("integrity merge", "p1 p2"),
     sample("integrity sql", "m"),
 ];
 
@@ -56,6 +57,10 @@ pub fn tree(fill: impl Fn(&TestTree), change: impl Fn(&TestTree)) -> TestTree {
     change(&t);
     t.bc_line("hash r -o other").go();
     t.bc_line("integrity manifest --xattrs r -o n").go();
+    for part in ["1", "2"] {
+        let line = format!("integrity manifest --shard={part}/2 r -o p{part}");
+        t.bc_line(&line).go();
+    }
     t.run("cp").args(["m", "copy"]).go().code(0);
     // A journal of steps that are still to be taken back.
     t.run("cp").args(["-a", "r", "linked"]).go();
