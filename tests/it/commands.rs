@@ -17,7 +17,8 @@ const fn sample(command: &'static str, arguments: &'static str) -> Sample {
 }
 
 /// At least one for each command. `r` is a tree, `sums` and `other` are checksum manifests,
-/// `m` and `n` are integrity manifests of `r` as it was and as it is, `j` is a prune journal.
+/// `m` and `n` are integrity manifests of `r` as it was and as it is, `part1` and `part2` those of its
+/// two parts, `j` is a prune journal, `linked` a copy of `r`.
 pub const SAMPLES: &[Sample] = &[
     sample("hash hash", "r"),
     sample("hash check", "sums"),
@@ -29,6 +30,10 @@ pub const SAMPLES: &[Sample] = &[
     sample("dup unique", "r"),
     sample("dup prune", "--action=hardlink --dry-run r"),
     sample("dup prune", "--action=delete --yes --dry-run -v r"),
+    sample(
+        "dup prune",
+        "--dirs --action=delete --yes --dry-run r linked",
+    ),
     sample("dup undo", "--dry-run j"),
     sample("integrity manifest", "--xattrs r"),
     sample("integrity verify", "-v r m"),
@@ -38,7 +43,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
     sample("integrity import", "sums"),
-    sample("integrity merge", "--check m n"),
+    sample("integrity merge", "part1 part2"),
     sample("integrity sql", "m"),
 ];
 
@@ -56,6 +61,12 @@ pub fn tree(fill: impl Fn(&TestTree), change: impl Fn(&TestTree)) -> TestTree {
     change(&t);
     t.bc_line("hash r -o other").go();
     t.bc_line("integrity manifest --xattrs r -o n").go();
+    for part in ["1", "2"] {
+        t.bc_line(&format!(
+            "integrity manifest --shard={part}/2 r -o part{part}"
+        ))
+        .go();
+    }
     t.run("cp").args(["m", "copy"]).go().code(0);
     // A journal of steps that are still to be taken back.
     t.run("cp").args(["-a", "r", "linked"]).go();
