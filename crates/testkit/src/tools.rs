@@ -22,6 +22,7 @@ pub fn duckdb(t: &TestTree, sql: &str) -> Option<Outcome> {
     const EACH: &str = "\
 import duckdb, sys
 session = duckdb.connect()
+session.execute('SET enable_progress_bar = false')
 for statement in duckdb.extract_statements(sys.stdin.read()):
     answer = session.execute(statement)
     if statement.type == duckdb.StatementType.SELECT:

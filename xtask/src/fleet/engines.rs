@@ -18,6 +18,7 @@ const PYSPARK: &str = "pyspark==4.2.1";
 const DUCKDB_RUN: &str = "\
 import duckdb, sys
 session = duckdb.connect()
+session.execute('SET enable_progress_bar = false')
 for statement in duckdb.extract_statements(open(sys.argv[1]).read()):
     answer = session.execute(statement)
     if statement.type == duckdb.StatementType.SELECT:
