@@ -17,8 +17,8 @@ const fn sample(command: &'static str, arguments: &'static str) -> Sample {
 }
 
 /// At least one for each command. `r` is a tree, `sums` and `other` are checksum manifests,
-/// `m` and `n` are integrity manifests of `r` as it was and as it is, `p1` and `p2` those of its two
-/// parts, `j` is a prune journal.
+/// `m` and `n` are integrity manifests of `r` as it was and as it is, `part1` and `part2` those of its
+/// two parts, `j` is a prune journal, `linked` a copy of `r`.
 pub const SAMPLES: &[Sample] = &[
     sample("hash hash", "r"),
     sample("hash check", "sums"),
@@ -30,6 +30,10 @@ pub const SAMPLES: &[Sample] = &[
     sample("dup unique", "r"),
     sample("dup prune", "--action=hardlink --dry-run r"),
     sample("dup prune", "--action=delete --yes --dry-run -v r"),
+    sample(
+        "dup prune",
+        "--dirs --action=delete --yes --dry-run r linked",
+    ),
     sample("dup undo", "--dry-run j"),
     sample("integrity manifest", "--xattrs r"),
     sample("integrity verify", "-v r m"),
@@ -39,7 +43,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
     sample("integrity import", "sums"),
-    sample("integrity merge", "p1 p2"),
+    sample("integrity merge", "part1 part2"),
     sample("integrity sql", "m"),
 ];
 
@@ -58,8 +62,10 @@ pub fn tree(fill: impl Fn(&TestTree), change: impl Fn(&TestTree)) -> TestTree {
     t.bc_line("hash r -o other").go();
     t.bc_line("integrity manifest --xattrs r -o n").go();
     for part in ["1", "2"] {
-        let line = format!("integrity manifest --shard={part}/2 r -o p{part}");
-        t.bc_line(&line).go();
+        t.bc_line(&format!(
+            "integrity manifest --shard={part}/2 r -o part{part}"
+        ))
+        .go();
     }
     t.run("cp").args(["m", "copy"]).go().code(0);
     // A journal of steps that are still to be taken back.
