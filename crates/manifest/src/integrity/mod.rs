@@ -37,6 +37,7 @@ mod parse;
 mod path;
 mod reader;
 mod rest;
+mod scope;
 mod seal;
 mod swar;
 mod writer;
@@ -46,6 +47,7 @@ pub use header::{Header, Trailer};
 pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};
 pub use reader::{Passed, Policy, Reader, validate};
+pub use scope::Scope;
 pub use seal::check_seal;
 pub use writer::Writer;
 

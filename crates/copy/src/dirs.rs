@@ -1,0 +1,214 @@
+//! Directories: made before anything is put into them, given what they are to have once nothing
+//! more is.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_walk::{DirFdCache, Error, FileKind, FileStat, Listing};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::own_path;
+use crate::meta::{self, Wanted, XattrReader};
+use crate::record::{self, RootRecord};
+use crate::results::{Outcome, State, meta_of};
+use crate::tree::{Content, Item, parts};
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Makes the directories of a root, or finds them.
+    pub(crate) fn make_dirs(&mut self, root: usize) {
+        let job = self.job;
+        let mut target = Vec::new();
+        let mut first = true;
+        for item in job.tree.items_of(root).map(Item) {
+            if job.tree.kind(item) != FileKind::Dir {
+                continue;
+            }
+            if job.is_over() {
+                return;
+            }
+            job.tree.write_target(item, &mut target);
+            match self.make_dir(item, &target) {
+                Ok(made) => {
+                    if std::mem::take(&mut first) {
+                        self.root_made(root, &target, made);
+                    }
+                }
+                Err(error) => {
+                    first = false;
+                    job.fail(item, &error);
+                }
+            }
+        }
+    }
+
+    /// Whether it was made: else it was there.
+    fn make_dir(&mut self, item: Item, target: &[u8]) -> Result<bool, Error> {
+        let job = self.job;
+        if target.is_empty() {
+            return Ok(false);
+        }
+        let (dir, name) = parts(target);
+        let dir = self.dir(dir)?;
+        let stat = job.tree.entry(item).and_then(|(listing, id)| listing.stat(id));
+        let bits = stat.map_or(0, |stat| stat.mode & 0o777) | 0o700;
+        let mode = Mode::from_raw_mode(bits as _);
+        match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(job.refused(target, "mkdir", errno)),
+        }
+        let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
+        let there = FileStat::from(&there);
+        if there.kind() != FileKind::Dir {
+            let what = match there.kind() {
+                FileKind::Symlink => "is a symbolic link there, which is not followed",
+                _ => "is no directory there",
+            };
+            return Err(Error::with_message(job.shown(target), "mkdir", what));
+        }
+        // An interrupted run had filled it and made it what it is to be.
+        let own = there.uid == rustix::process::geteuid().as_raw();
+        if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
+            let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
+            let _ = self.open_dir(target).map(|dir| rustix::fs::fchmod(dir, mode));
+        }
+        Ok(false)
+    }
+
+    /// The first directory of a root is there: a run that goes on knows it by that.
+    fn root_made(&self, root: usize, target: &[u8], made: bool) {
+        let job = self.job;
+        job.new_roots[root].store(made && job.went_on.is_none(), Relaxed);
+        let opened = crate::beneath::DestDir::open(job.top.fd.as_fd(), target);
+        if let Ok(dir) = opened {
+            let mut piece = Vec::new();
+            let root = root as u64;
+            // A run that goes on finds what the first one made.
+            let before = job.known.roots.iter().find(|known| known.root == root);
+            let made = made || before.is_some_and(|known| known.made);
+            let id = dir.id;
+            record::push_root(&mut piece, &RootRecord { root, id, made });
+            job.append(&mut piece);
+        }
+    }
+
+    /// Opens a directory of the destination so that it can be changed.
+    fn open_dir(&mut self, target: &[u8]) -> Result<std::os::fd::OwnedFd, Errno> {
+        let job = self.job;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if target.is_empty() {
+            return rustix::fs::openat(&job.top.fd, c".", flags, Mode::empty());
+        }
+        let (dir, name) = parts(target);
+        let place = crate::beneath::open(job.top.fd.as_fd(), dir)?;
+        match retry_on_intr(|| rustix::fs::openat(&place, name, flags, Mode::empty())) {
+            // Not to be read by this user any more, but his.
+            Err(Errno::ACCESS) => {
+                let mode = Mode::from_raw_mode(0o700);
+                rustix::fs::chmodat(&place, name, mode, AtFlags::empty())?;
+                rustix::fs::openat(&place, name, flags, Mode::empty())
+            }
+            opened => opened,
+        }
+    }
+
+    /// Gives the directories of a root what their sources have, the deepest first.
+    pub(crate) fn finish_dirs(&mut self, root: usize) {
+        let job = self.job;
+        let Content::Listing(listing) = &job.tree.roots[root].content else {
+            return;
+        };
+        let mut sources = DirFdCache::new(listing);
+        let mut target = Vec::new();
+        for item in job.tree.items_of(root).rev().map(Item) {
+            if job.tree.kind(item) != FileKind::Dir || job.results.state(item) != State::Left {
+                continue;
+            }
+            job.tree.write_target(item, &mut target);
+            match self.finish_dir(item, listing, &mut sources, &target) {
+                Ok(outcome) => job.done(vec![outcome]),
+                Err(error) => job.fail(item, &error),
+            }
+        }
+    }
+
+    /// Gives the directories that are roots their times once more.
+    pub(crate) fn root_times(&mut self) {
+        let job = self.job;
+        for root in 0..job.tree.roots.len() {
+            let Content::Listing(listing) = &job.tree.roots[root].content else {
+                continue;
+            };
+            let item = Item(job.tree.items_of(root).start);
+            let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
+            if !is_dir || job.tree.items_of(root).is_empty() || !job.options.preserve.times {
+                continue;
+            }
+            let mut target = Vec::new();
+            job.tree.write_target(item, &mut target);
+            // What cannot be given was told when it was tried first.
+            if let Ok(wanted) = self.dir_wanted(item, listing, &mut DirFdCache::new(listing))
+                && let Ok(dir) = self.open_dir(&target)
+            {
+                let _ = rustix::fs::futimens(dir, wanted.times());
+            }
+        }
+    }
+
+    fn finish_dir(
+        &mut self,
+        item: Item,
+        listing: &Listing,
+        sources: &mut DirFdCache<'_>,
+        target: &[u8],
+    ) -> Result<Outcome, Error> {
+        let job = self.job;
+        let wanted = self.dir_wanted(item, listing, sources)?;
+        let dir = self.open_dir(target);
+        let dir = dir.map_err(|errno| job.refused(target, "open", errno))?;
+        meta::give(dir.as_fd(), &wanted, &job.giving, true, &mut self.lost);
+        let lost = !self.lost.is_empty();
+        job.lost(target, &mut self.lost);
+        if lost && job.options.strict {
+            let text = "could not be given all that its source has";
+            return Err(Error::with_message(job.shown(target), "metadata", text));
+        }
+        let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
+        Ok(Outcome {
+            item,
+            state: State::Copied,
+            meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
+            digest: None,
+        })
+    }
+
+    fn dir_wanted(
+        &mut self,
+        item: Item,
+        listing: &Listing,
+        sources: &mut DirFdCache<'_>,
+    ) -> Result<Wanted, Error> {
+        let path = || self.job.tree.source_path(item);
+        let id = bc_walk::EntryId(item.0 - self.job.tree.root(item).1.base);
+        let place = sources.open_waiting(listing.dir(id))?;
+        let name = listing.name(id);
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let raw = rustix::fs::statat(&*place, name, flags)
+            .map_err(|errno| Error::new(path(), "stat", errno))?;
+        if FileStat::from(&raw).kind() != FileKind::Dir {
+            return Err(Error::of_kind(path(), "stat", bc_walk::ErrorKind::Changed));
+        }
+        let xattrs = match self.job.options.preserve.xattrs {
+            false => Vec::new(),
+            true => {
+                let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
+                XattrReader::at(&mut self.xattrs, &way)
+                    .map_err(|errno| Error::new(path(), "getxattr", errno))?
+            }
+        };
+        Ok(Wanted::new(&raw, xattrs))
+    }
+}

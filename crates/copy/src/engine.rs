@@ -1,0 +1,384 @@
+//! A copy from its options to what it came to.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::AtomicUsize;
+
+use bc_fs::Escaped;
+use bc_pool::{Cancel, Cursor};
+use bc_walk::{Entries, FileKind, FileStats, Metadata, OwnFile};
+
+use crate::begin::{self, Begun};
+use crate::beneath::{self, open_named};
+use crate::error::Error;
+use crate::event::{Copied, CopyProgress, Event, Observer};
+use crate::huge::{self, HUGE};
+use crate::job::{Job, shown_below};
+use crate::links::Links;
+use crate::manifest::{self, MANIFEST_NAME, Plan};
+use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
+use crate::results::{Rows, State};
+use crate::small::SMALL;
+use crate::stage::{self, PREFIX, refuse_foreign};
+use crate::target::{self, Source, Top};
+use crate::tree::{Content, Item, Root, Tree, parts};
+use crate::worker::Worker;
+
+/// Small files that a worker takes at once.
+const BATCH: usize = 32;
+
+/// Files below which a further worker is not worth its start.
+const FILES_EACH: usize = 64;
+
+/// Copies.
+///
+/// # Errors
+/// What keeps all of it from being done, before anything is written: a destination that makes no
+/// sense, a journal that another run holds. What fails of single files is told to `observer` and
+/// counted.
+pub fn copy(
+    options: &CopyOptions,
+    cancel: &Cancel,
+    progress: &CopyProgress,
+    observer: &Observer<'_>,
+) -> Result<Copied, Error> {
+    check(options)?;
+    let mut missing = 0;
+    let mut sources = Vec::new();
+    for path in &options.sources {
+        match target::look(path) {
+            Ok(source) => sources.push(source),
+            Err(error) => {
+                missing += 1;
+                observer(Event::Failed(&error));
+            }
+        }
+    }
+    if sources.is_empty() {
+        return Err(Error::usage("none of the sources can be copied"));
+    }
+    let mut begun = begin::begin(options, &sources, observer)?;
+    let tree = Tree::new(walk(options, sources, &begun.top, cancel, observer)?);
+    let errors = walk_errors(&tree);
+    if cancel.is_cancelled() {
+        return Ok(Copied {
+            walked: missing,
+            failed: missing,
+            ..Copied::default()
+        });
+    }
+    let bytes = survey(&tree, progress);
+    warn_of_space(&begun.top, bytes, observer);
+    begin::start(&mut begun, options, observer);
+    let Begun {
+        top,
+        id,
+        known,
+        went_on,
+        log,
+        ..
+    } = begun;
+    let job = Job::new(
+        options,
+        (tree, top),
+        id,
+        (known, went_on),
+        log,
+        progress,
+        observer,
+        cancel,
+    );
+    if options.dry_run {
+        crate::dry::run(&job);
+    } else {
+        run(&job)?;
+    }
+    finish(job, missing + errors)
+}
+
+fn check(options: &CopyOptions) -> Result<(), Error> {
+    if options.sources.is_empty() {
+        return Err(Error::usage("no source is given"));
+    }
+    if options.algorithm.is_none() && options.read_back != ReadBack::None {
+        return Err(Error::usage("what has no digest cannot be compared when it is read back"));
+    }
+    if options.algorithm.is_none() && matches!(options.manifest, ManifestPlace::File(_)) {
+        return Err(Error::usage("a manifest needs a digest"));
+    }
+    Ok(())
+}
+
+/// Walks each source.
+fn walk(
+    options: &CopyOptions,
+    sources: Vec<Source>,
+    top: &Top,
+    cancel: &Cancel,
+    observer: &Observer<'_>,
+) -> Result<Vec<Root>, Error> {
+    let mut roots = Vec::with_capacity(sources.len());
+    for (source, name) in sources.into_iter().zip(&top.names) {
+        let kind = source.stat.kind();
+        let content = match kind {
+            FileKind::Dir | FileKind::File => {
+                let mut walk = options.walk.clone();
+                walk.entries = Entries::All;
+                walk.metadata = Metadata::Full;
+                walk.file_stats = FileStats::Walked;
+                walk.leave_out.extend(own_manifest(options, &source, top, name));
+                let path = [source.path.clone()];
+                let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
+                for error in listing.errors() {
+                    observer(Event::Failed(error));
+                }
+                Content::Listing(listing)
+            }
+            _ => match alone(&source) {
+                Ok((dir, name)) => Content::Alone(dir, name),
+                Err(error) => {
+                    observer(Event::Failed(&error));
+                    Content::Nothing
+                }
+            },
+        };
+        roots.push(Root {
+            source,
+            name: name.clone(),
+            base: 0,
+            content,
+        });
+    }
+    Ok(roots)
+}
+
+/// The manifest of an earlier copy that would go where that of this one goes.
+fn own_manifest(
+    options: &CopyOptions,
+    source: &Source,
+    top: &Top,
+    name: &[u8],
+) -> Option<OwnFile> {
+    let to_root = !top.into || name.is_empty();
+    let writes = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
+    let path = Path::new(&source.path).join(MANIFEST_NAME);
+    (to_root && writes && source.stat.kind() == FileKind::Dir)
+        .then(|| OwnFile::at(&path).ok())
+        .flatten()
+}
+
+fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error> {
+    let path = source.path.as_bytes();
+    let failed = |errno: rustix::io::Errno| bc_walk::Error::new(path, "open", errno);
+    let (dir, name) = target::split(path);
+    let name = name.ok_or(rustix::io::Errno::INVAL).map_err(failed)?;
+    let name = std::ffi::CString::new(name).map_err(|_| failed(rustix::io::Errno::INVAL))?;
+    Ok((open_named(dir).map_err(failed)?, name))
+}
+
+/// What the walks could not look at; it was told already.
+fn walk_errors(tree: &Tree) -> u64 {
+    let errors = tree.roots.iter().map(|root| match &root.content {
+        Content::Listing(listing) => listing.errors().len() as u64,
+        Content::Alone(..) => 0,
+        Content::Nothing => 1,
+    });
+    errors.sum()
+}
+
+/// Counts what is to be copied.
+fn survey(tree: &Tree, progress: &CopyProgress) -> u64 {
+    let items = (0..tree.len()).map(Item);
+    let files = items.filter(|item| tree.kind(*item) == FileKind::File);
+    let bytes = files.map(|item| tree.size(item)).sum();
+    progress.files_total.store(tree.len().into(), Relaxed);
+    progress.bytes_total.store(bytes, Relaxed);
+    bytes
+}
+
+fn warn_of_space(top: &Top, bytes: u64, observer: &Observer<'_>) {
+    let Ok(found) = rustix::fs::fstatvfs(&top.fd) else {
+        return;
+    };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if free > 0 && free < bytes {
+        let text = format!(
+            "{}: {bytes} bytes are to be copied, {free} are free",
+            Escaped(if top.path.is_empty() { b"." } else { &top.path })
+        );
+        observer(Event::Note(&text));
+    }
+}
+
+/// Entries by the way in which they are copied.
+#[derive(Default)]
+struct Shares {
+    small: Vec<Item>,
+    medium: Vec<Item>,
+    huge: Vec<Item>,
+    special: Vec<Item>,
+}
+
+fn share_out(job: &Job<'_>, links: &Links) -> Shares {
+    let mut shares = Shares::default();
+    let huge = huge::is_possible(job);
+    for item in (0..job.tree.len()).map(Item) {
+        if links.is_further(item) {
+            continue;
+        }
+        match (job.tree.kind(item), job.tree.size(item)) {
+            (FileKind::Dir, _) => {}
+            (FileKind::File, size) if size <= SMALL => shares.small.push(item),
+            (FileKind::File, size) if size >= HUGE && huge => shares.huge.push(item),
+            (FileKind::File, _) => shares.medium.push(item),
+            _ => shares.special.push(item),
+        }
+    }
+    shares
+}
+
+fn run(job: &Job<'_>) -> Result<(), Error> {
+    let mut main = Worker::new(job);
+    for root in 0..job.tree.roots.len() {
+        main.make_dirs(root);
+    }
+    let links = Links::find(job);
+    let shares = share_out(job, &links);
+    let (small, medium) = (&shares.small, &shares.medium);
+    let files = small.len() + medium.len() * BATCH;
+    let workers = job.options.workers.min(files.div_ceil(FILES_EACH)).max(1);
+    let cursor = Cursor::with_batch(small.len(), workers, BATCH, BATCH);
+    let next = AtomicUsize::new(0);
+    bc_pool::run(workers, |_| {
+        let mut worker = Worker::new(job);
+        while let Some(item) = medium.get(next.fetch_add(1, Relaxed)) {
+            worker.medium(*item);
+        }
+        while let Some(batch) = cursor.next().filter(|_| !job.is_over()) {
+            worker.small(&small[batch]);
+        }
+        worker.commit();
+    })?;
+    shares.huge.iter().for_each(|item| main.huge(*item));
+    shares.special.iter().for_each(|item| main.special(*item));
+    links.make(&mut main);
+    main.commit();
+    if !job.is_over() {
+        for root in 0..job.tree.roots.len() {
+            main.finish_dirs(root);
+        }
+    }
+    Ok(())
+}
+
+/// Counts, writes the manifest, and lets go of the journal of a complete copy.
+fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
+    let plan = plan(&job);
+    let stopped = job.why_stopped();
+    let over = job.is_over();
+    let rows = job.results.take();
+    let mut copied = count(&job, &rows, missing);
+    copied.stopped = stopped.map(|errno| errno.to_string());
+    if job.options.dry_run {
+        return Ok(copied);
+    }
+    if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
+        copied.manifest = Some(manifest::write(&job, &plan, &rows)?);
+        // Its name has changed the time of the directory.
+        Worker::new(&job).root_times();
+    }
+    if !over && job.options.durability != Durability::None {
+        job.sync_all().map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
+    }
+    if !over {
+        remove_stages(&job);
+    }
+    let complete = copied.failed == 0 && copied.left == 0;
+    copied.resumable = job.log.is_kept() && !complete;
+    if complete {
+        job.log.remove();
+    }
+    Ok(copied)
+}
+
+/// Stages of earlier runs whose sources have changed since: nothing goes on from them.
+fn remove_stages(job: &Job<'_>) {
+    for (stage, target) in &job.known.stages {
+        let dir = beneath::open(job.top.fd.as_fd(), parts(target).0);
+        let is_name = stage.starts_with(PREFIX) && !stage.contains('/');
+        if let Some(dir) = dir.ok().filter(|_| is_name)
+            && refuse_foreign(dir.as_fd(), stage).is_ok()
+        {
+            stage::remove(dir.as_fd(), stage);
+        }
+    }
+}
+
+fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
+    let mut copied = Copied {
+        walked: u64::from(job.tree.len()) + missing,
+        failed: missing,
+        bytes: job.written.load(Relaxed),
+        incomplete: job.incomplete.load(Relaxed),
+        ..Copied::default()
+    };
+    for item in (0..job.tree.len()).map(Item) {
+        let state = rows.state(item);
+        match state {
+            State::Copied => copied.copied += 1,
+            State::Before => {
+                copied.copied += 1;
+                copied.before += 1;
+            }
+            State::Skipped => copied.skipped += 1,
+            State::Failed => copied.failed += 1,
+            State::Left => copied.left += 1,
+        }
+        if matches!(state, State::Failed | State::Left) {
+            copied.bytes_left += job.tree.size(item);
+        }
+    }
+    for root in &job.tree.roots {
+        if let Content::Listing(listing) = &root.content {
+            copied.filtered.add(listing.skipped());
+            copied.directories += listing.directories();
+        }
+    }
+    copied
+}
+
+/// Where the manifest goes; nowhere where it has no place of its own.
+fn plan(job: &Job<'_>) -> Option<Plan> {
+    let top = &job.top;
+    let name = &top.names[0];
+    let is_dir = job.tree.roots[0].source.stat.kind() == FileKind::Dir;
+    let below = match !top.into && is_dir {
+        true => name.clone(),
+        false => Vec::new(),
+    };
+    let root = shown_below(&top.path, &below);
+    let file = match &job.options.manifest {
+        ManifestPlace::None => return None,
+        ManifestPlace::File(file) => file.clone(),
+        // A single file beside which one would be in the way of others.
+        ManifestPlace::Destination if !top.into && !is_dir => return None,
+        ManifestPlace::Destination => {
+            let path = shown_below(&root, MANIFEST_NAME.as_bytes());
+            OsStr::from_bytes(&path).into()
+        }
+    };
+    let made = |root: usize| {
+        let known = job.known.roots.iter().find(|known| known.root == root as u64);
+        job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
+    };
+    let whole = !below.is_empty() && made(0);
+    Some(Plan {
+        file,
+        root,
+        below,
+        whole,
+    })
+}

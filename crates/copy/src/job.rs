@@ -1,0 +1,193 @@
+//! What all workers of one copy share.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bc_pool::Cancel;
+use bc_walk::Error;
+use rustix::io::Errno;
+
+use crate::event::{CopyProgress, Event, Observer};
+use crate::journal::{Known, Log};
+use crate::meta::{Giving, Lost};
+use crate::options::{CopyOptions, ManifestPlace};
+use crate::results::{Outcome, Results};
+use crate::stage::JobId;
+use crate::target::Top;
+use crate::tree::{Item, Tree};
+
+/// One copy.
+pub(crate) struct Job<'a> {
+    pub(crate) options: &'a CopyOptions,
+    pub(crate) tree: Tree,
+    pub(crate) top: Top,
+    pub(crate) id: JobId,
+    pub(crate) known: Known,
+    /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
+    pub(crate) went_on: Option<i64>,
+    pub(crate) log: Log,
+    pub(crate) results: Results,
+    pub(crate) giving: Giving,
+    pub(crate) progress: &'a CopyProgress,
+    pub(crate) observer: &'a Observer<'a>,
+    pub(crate) cancel: &'a Cancel,
+    /// Roots of the destination that were made by this run, in which nothing can be in the way.
+    pub(crate) new_roots: Vec<AtomicBool>,
+    pub(crate) clones: Clones,
+    stopped: Mutex<Option<Errno>>,
+    stops: AtomicBool,
+    pub(crate) written: AtomicU64,
+    pub(crate) incomplete: AtomicU64,
+    barrier: Mutex<()>,
+    unrecorded: AtomicBool,
+}
+
+/// What a pair of file systems is known to refuse, so that it is not asked again.
+#[derive(Default)]
+pub(crate) struct Clones {
+    pub(crate) no_clone: AtomicBool,
+    pub(crate) no_range: AtomicBool,
+}
+
+impl<'a> Job<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        options: &'a CopyOptions,
+        (tree, top): (Tree, Top),
+        id: JobId,
+        (known, went_on): (Known, Option<i64>),
+        log: Log,
+        progress: &'a CopyProgress,
+        observer: &'a Observer<'a>,
+        cancel: &'a Cancel,
+    ) -> Job<'a> {
+        let stride = options.algorithm.map_or(0, |algorithm| algorithm.digest_len());
+        let results = Results::new(tree.len(), stride);
+        let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
+        Job {
+            options,
+            tree,
+            top,
+            id,
+            known,
+            went_on,
+            log,
+            results,
+            giving: Giving::new(options.preserve),
+            progress,
+            observer,
+            cancel,
+            new_roots,
+            clones: Clones::default(),
+            stopped: Mutex::new(None),
+            stops: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
+            barrier: Mutex::new(()),
+            unrecorded: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether nothing more is to be begun.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stops.load(Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// Why the destination takes no more.
+    pub(crate) fn why_stopped(&self) -> Option<Errno> {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path of a target as it is shown.
+    pub(crate) fn shown(&self, target: &[u8]) -> Vec<u8> {
+        shown_below(&self.top.path, target)
+    }
+
+    /// A failure at the destination, where some errors mean that all else would fail too.
+    pub(crate) fn refused(&self, target: &[u8], op: &'static str, errno: Errno) -> Error {
+        if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
+            self.stops.store(true, Relaxed);
+            let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            stopped.get_or_insert(errno);
+        }
+        Error::new(self.shown(target), op, errno)
+    }
+
+    /// The same of what the standard library reports.
+    pub(crate) fn refused_io(&self, target: &[u8], op: &'static str, error: io::Error) -> Error {
+        match Errno::from_io_error(&error) {
+            Some(errno) => self.refused(target, op, errno),
+            None => Error::new(self.shown(target), op, error),
+        }
+    }
+
+    pub(crate) fn fail(&self, item: Item, error: &Error) {
+        self.results.fail(item, error);
+        self.progress.files.fetch_add(1, Relaxed);
+        (self.observer)(Event::Failed(error));
+    }
+
+    /// Takes down what has become of entries.
+    pub(crate) fn done(&self, outcomes: Vec<Outcome>) {
+        self.progress.files.fetch_add(outcomes.len() as u64, Relaxed);
+        self.results.put(outcomes);
+    }
+
+    /// Tells of properties that a copy could not be given.
+    pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<Lost>) {
+        for (op, errno) in lost.drain(..) {
+            self.incomplete.fetch_add(1, Relaxed);
+            let error = Error::new(self.shown(target), op, errno);
+            (self.observer)(Event::Incomplete(&error));
+        }
+    }
+
+    /// Whether a manifest is written.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.options.manifest != ManifestPlace::None && self.options.algorithm.is_some()
+    }
+
+    /// Held by whoever is between two barriers.
+    pub(crate) fn barrier(&self) -> MutexGuard<'_, ()> {
+        self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends records to the journal. Without one the copy goes on.
+    pub(crate) fn append(&self, piece: &mut Vec<u8>) {
+        if let Err(error) = self.log.append(piece)
+            && !self.unrecorded.swap(true, Relaxed)
+        {
+            let text = format!(
+                "the journal cannot be written to any more: {error}; should this run be \
+                 interrupted, what it does from here on is done again"
+            );
+            (self.observer)(Event::Note(&text));
+        }
+    }
+
+    /// Forces what the destination's file system holds to its disk.
+    pub(crate) fn sync_all(&self) -> Result<(), Errno> {
+        let dir = readable(&self.top.fd)?;
+        rustix::fs::syncfs(&dir)
+    }
+}
+
+/// A directory that is open as a place, open to be synced or listed.
+pub(crate) fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
+}
+
+/// A path below another, as it is shown.
+pub(crate) fn shown_below(top: &[u8], target: &[u8]) -> Vec<u8> {
+    let mut path = top.to_vec();
+    if !path.is_empty() && !path.ends_with(b"/") && !target.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(target);
+    path
+}
