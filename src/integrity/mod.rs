@@ -10,6 +10,7 @@ mod run;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
+pub use job::origin;
 use args::{IntegrityCli, IntegrityCommand};
 
 /// The command tree of the applet.
