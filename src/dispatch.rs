@@ -102,7 +102,12 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
         return report::fatal(&format!("bc {}", applet.name), &text);
     }
     let args = match applet.alone {
-        true => applet.default.iter().map(OsString::from).chain(rest.iter().cloned()).collect(),
+        true => applet
+            .default
+            .iter()
+            .map(OsString::from)
+            .chain(rest.iter().cloned())
+            .collect(),
         false => crate::args::subcommand_first(&command, applet.default, rest),
     };
     let command = match applet.default.filter(|_| args.len() > rest.len()) {

@@ -44,7 +44,10 @@ fn pointed(command: Command) -> Command {
 /// The command as it is shown where no subcommand is named: with the options of the one that is
 /// meant then, if one is.
 pub fn front_page(command: Command, applet: &Applet, called: &str) -> Command {
-    let Some(meant) = applet.default.and_then(|name| command.find_subcommand(name)) else {
+    let Some(meant) = applet
+        .default
+        .and_then(|name| command.find_subcommand(name))
+    else {
         return command;
     };
     let arguments: Vec<clap::Arg> = meant.get_arguments().cloned().collect();

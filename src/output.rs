@@ -235,7 +235,10 @@ fn nameless(name: &OsStr, error: &io::Error) -> Diagnostic {
     format!("{}: {error}", bc_fs::escape(name.as_encoded_bytes())).into()
 }
 
-fn buffered(to: Box<dyn Write + Send>, style: Style) -> SafeWriter<BufWriter<Box<dyn Write + Send>>> {
+fn buffered(
+    to: Box<dyn Write + Send>,
+    style: Style,
+) -> SafeWriter<BufWriter<Box<dyn Write + Send>>> {
     SafeWriter::new(BufWriter::with_capacity(64 << 10, to), style)
 }
 

@@ -40,7 +40,8 @@ impl<'a> Teller<'a> {
             }
             Event::Failed(error) => report.failure(error),
             Event::Incomplete(error) => report.warning(&error.to_string()),
-            Event::Note(text) => report.warning(text),
+            Event::Note(text) => report.summary(text),
+            Event::Warning(text) => report.warning(text),
             _ => {}
         }
     }
@@ -120,14 +121,16 @@ pub fn conclude(session: &mut Session, copied: &Copied, dry_run: bool) -> Exit {
         text += &format!("; {count} properties could not be given");
     }
     session.report.summary(&text);
+    let directories = thousands(copied.directories);
+    session
+        .report
+        .note(1, &format!("{directories} directories read"));
     if let Some(manifest) = &copied.manifest {
         let text = format!("{}: the manifest", Escaped(manifest));
         session.report.note(1, &text);
     }
     if copied.resumable {
-        session
-            .report
-            .summary("the same command goes on from here");
+        session.report.summary("the same command goes on from here");
     }
     if let Some(why) = &copied.stopped {
         let text = format!(

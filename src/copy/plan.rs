@@ -7,6 +7,25 @@ use super::args::CopyArgs;
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session, now};
 
+/// Bytes of the buffers of one worker: what it reads at once, a part of a larger file, attributes.
+const WORKER: u64 = 3 << 20;
+
+/// Threads, as far as there is room for their buffers in half of the memory budget; the other half
+/// is for what is kept of the files.
+fn workers(session: &Session) -> Outcome<usize> {
+    let most = session.most_workers();
+    let Some(bc_fs::Size(budget)) = session.common.memory_budget else {
+        return Ok(most);
+    };
+    match usize::try_from(budget / 2 / WORKER).unwrap_or(usize::MAX) {
+        0 => Err(session.fatal(format!(
+            "--memory-budget: {budget} bytes are too few for a thread; at least {} are needed",
+            2 * WORKER
+        ))),
+        room => Ok(most.min(room)),
+    }
+}
+
 /// The engine's options.
 pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyOptions> {
     if let Some(text) = args.other.refusal() {
@@ -50,7 +69,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyOptions> {
     options.restart = args.restart;
     options.dry_run = args.dry_run;
     options.state = state_dir();
-    options.workers = session.most_workers();
+    options.workers = workers(session)?;
     options.walk_workers = session.walk_workers();
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();

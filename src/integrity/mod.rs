@@ -10,8 +10,8 @@ mod run;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
-pub use job::origin;
 use args::{IntegrityCli, IntegrityCommand};
+pub use job::origin;
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {

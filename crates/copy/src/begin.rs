@@ -23,6 +23,8 @@ use crate::target::{self, Source, Top};
 pub(crate) struct Begun {
     pub(crate) top: Top,
     pub(crate) id: JobId,
+    /// For stages whose names are taken.
+    pub(crate) spare: JobId,
     pub(crate) known: Known,
     /// When the first run began, if this one goes on from one.
     pub(crate) went_on: Option<i64>,
@@ -55,6 +57,8 @@ pub(crate) fn begin(
         }
         _ => {}
     }
+    let random = || random().map_err(|error| Error::system(b"/dev/urandom", "read", error));
+    let spare = JobId(random()?);
     let begun = match earlier {
         Some((found, top)) => {
             let mut known = found.known;
@@ -65,6 +69,7 @@ pub(crate) fn begin(
             Begun {
                 top,
                 id: JobId(found.job.id),
+                spare,
                 known,
                 went_on: Some(found.job.began_ns),
                 log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
@@ -73,7 +78,8 @@ pub(crate) fn begin(
         }
         None => Begun {
             top: target::find(options, sources, None)?,
-            id: JobId(random().map_err(|error| Error::system(b"/dev/urandom", "read", error))?),
+            id: JobId(random()?),
+            spare,
             known: Known::default(),
             went_on: None,
             log: Log::default(),
@@ -110,7 +116,7 @@ fn find_journal(
             "{}: {why}; should this copy be interrupted, it cannot be gone on from",
             Escaped(state.as_os_str().as_encoded_bytes())
         );
-        observer(Event::Note(&text));
+        observer(Event::Warning(&text));
     };
     match look(state, &name, boot) {
         Ok(Site::Busy) => {
@@ -141,7 +147,9 @@ fn still_fits(
         return None;
     }
     let fits = known.roots.iter().all(|record| {
-        let name = usize::try_from(record.root).ok().and_then(|at| top.names.get(at));
+        let name = usize::try_from(record.root)
+            .ok()
+            .and_then(|at| top.names.get(at));
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return true;
         };
@@ -152,11 +160,7 @@ fn still_fits(
 }
 
 /// Begins the journal, or the part of this run in it.
-pub(crate) fn start(
-    begun: &mut Begun,
-    options: &CopyOptions,
-    observer: &Observer<'_>,
-) {
+pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observer<'_>) {
     if options.dry_run {
         return;
     }
@@ -187,7 +191,7 @@ pub(crate) fn start(
             "the journal cannot be written: {error}; should this copy be interrupted, it cannot \
              be gone on from"
         );
-        observer(Event::Note(&text));
+        observer(Event::Warning(&text));
     }
 }
 

@@ -8,9 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 /// As a place to start from, never to read.
-pub(crate) const PLACE: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
+pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Bytes of a path that one call may be given: `PATH_MAX` is 4,096.
 const PIECE: usize = 3800;

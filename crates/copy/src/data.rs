@@ -85,7 +85,13 @@ impl Layout {
     }
 
     pub(crate) fn has_holes(&self) -> bool {
-        self.zeros_are_holes || self.data.iter().map(|range| range.end - range.start).sum::<u64>() < self.size
+        self.zeros_are_holes
+            || self
+                .data
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum::<u64>()
+                < self.size
     }
 
     /// Writes the bytes that stand at `at` as far as they are data. What should be a hole and is
@@ -155,11 +161,7 @@ pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
 }
 
 /// Reads a part of the source, which has to be there.
-pub(crate) fn read_part(
-    from: BorrowedFd<'_>,
-    buffer: &mut [u8],
-    at: u64,
-) -> Result<(), DataError> {
+pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<(), DataError> {
     let count = read_full(from, buffer, at).map_err(|errno| DataError::Source("read", errno))?;
     match count == buffer.len() {
         true => Ok(()),
@@ -271,7 +273,11 @@ pub(crate) fn copy_ranges(
                     }
                 }
                 Err(
-                    Errno::XDEV | Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP | Errno::PERM
+                    Errno::XDEV
+                    | Errno::NOSYS
+                    | Errno::INVAL
+                    | Errno::OPNOTSUPP
+                    | Errno::PERM
                     | Errno::BADF,
                 ) if first => return Ok(false),
                 Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::FBIG)) => {

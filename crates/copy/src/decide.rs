@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::event::{Event, Why};
 use crate::journal::Before;
 use crate::options::OnConflict;
-use crate::results::{State, meta_of, Outcome};
+use crate::results::{Outcome, State, meta_of};
 use crate::stage::Over;
 use crate::worker::{Place, Worker};
 
@@ -29,7 +29,11 @@ const PIECE: usize = 256 << 10;
 
 impl Worker<'_> {
     /// Decides about a regular file.
-    pub(crate) fn decide(&mut self, mut place: Place, source: &FileStat) -> Result<Decision, Error> {
+    pub(crate) fn decide(
+        &mut self,
+        mut place: Place,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
         let job = self.job;
         let (root, _) = job.tree.root(place.item);
         if job.new_roots[root].load(Relaxed) {
@@ -39,7 +43,10 @@ impl Worker<'_> {
             return Ok(Decision::Copy(place));
         };
         let now = FileStat::from(&there);
-        if let Some(before) = job.known.file(&place.target, (source.id, source.stamp), &now) {
+        if let Some(before) = job
+            .known
+            .file(&place.target, (source.id, source.stamp), &now)
+        {
             let proven = match before {
                 Before { outdated: true, .. } => None,
                 Before {
@@ -49,7 +56,10 @@ impl Worker<'_> {
                 // disk.
                 Before { doubtful: true, .. } => {
                     let found = self.digest_there(&place);
-                    before.digest.filter(|digest| found == Some(*digest)).map(Some)
+                    before
+                        .digest
+                        .filter(|digest| found == Some(*digest))
+                        .map(Some)
                 }
                 Before { digest, .. } => Some(digest),
             };
@@ -128,6 +138,9 @@ impl Worker<'_> {
         digest: Option<Digest>,
     ) -> Decision {
         let shown = self.job.shown(&place.target);
+        if now.kind() == FileKind::File {
+            self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
+        }
         (self.job.observer)(Event::Skipped(&shown, why));
         Decision::Settled(Outcome {
             item: place.item,
@@ -143,7 +156,9 @@ impl Worker<'_> {
         let file = open_there(place).ok()?;
         // It is overwritten by nobody meanwhile: the buffer of the batch is not touched.
         let go_on = || !self.job.cancel.is_cancelled();
-        digest_of(&file, algorithm, &mut Vec::new(), &go_on).ok().flatten()
+        digest_of(&file, algorithm, &mut Vec::new(), &go_on)
+            .ok()
+            .flatten()
     }
 
     /// Whether what has the name has the bytes of the source: with their digest, if one is wanted.

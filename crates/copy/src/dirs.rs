@@ -12,6 +12,7 @@ use crate::beneath::own_path;
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};
+use crate::small::incomplete;
 use crate::tree::{Content, Item, parts};
 use crate::worker::Worker;
 
@@ -51,7 +52,10 @@ impl Worker<'_> {
         }
         let (dir, name) = parts(target);
         let dir = self.dir(dir)?;
-        let stat = job.tree.entry(item).and_then(|(listing, id)| listing.stat(id));
+        let stat = job
+            .tree
+            .entry(item)
+            .and_then(|(listing, id)| listing.stat(id));
         let bits = stat.map_or(0, |stat| stat.mode & 0o777) | 0o700;
         let mode = Mode::from_raw_mode(bits as _);
         match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
@@ -69,11 +73,18 @@ impl Worker<'_> {
             };
             return Err(Error::with_message(job.shown(target), "mkdir", what));
         }
+        let (root, _) = job.tree.root(item);
+        if job.new_roots[root].load(Relaxed) {
+            let what = "is there already: another name of the source is the same here";
+            return Err(Error::with_message(job.shown(target), "mkdir", what));
+        }
         // An interrupted run had filled it and made it what it is to be.
         let own = there.uid == rustix::process::geteuid().as_raw();
         if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
             let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
-            let _ = self.open_dir(target).map(|dir| rustix::fs::fchmod(dir, mode));
+            let _ = self
+                .open_dir(target)
+                .map(|dir| rustix::fs::fchmod(dir, mode));
         }
         Ok(false)
     }
@@ -135,8 +146,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives the directories that are roots their times once more.
-    pub(crate) fn root_times(&mut self) {
+    /// Gives a root that is this directory its times once more.
+    pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
         for root in 0..job.tree.roots.len() {
             let Content::Listing(listing) = &job.tree.roots[root].content else {
@@ -149,6 +160,9 @@ impl Worker<'_> {
             }
             let mut target = Vec::new();
             job.tree.write_target(item, &mut target);
+            if target != below {
+                continue;
+            }
             // What cannot be given was told when it was tried first.
             if let Ok(wanted) = self.dir_wanted(item, listing, &mut DirFdCache::new(listing))
                 && let Ok(dir) = self.open_dir(&target)
@@ -173,8 +187,7 @@ impl Worker<'_> {
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
         if lost && job.options.strict {
-            let text = "could not be given all that its source has";
-            return Err(Error::with_message(job.shown(target), "metadata", text));
+            return Err(incomplete(job.shown(target)));
         }
         let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
         Ok(Outcome {

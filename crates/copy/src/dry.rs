@@ -72,7 +72,11 @@ fn one(worker: &mut Worker<'_>, item: Item, target: &[u8]) -> Result<Option<Over
                 let text = "is a symbolic link there, which is not followed";
                 Err(Error::with_message(job.shown(target), "mkdir", text))
             }
-            Ok(_) => Err(Error::with_message(job.shown(target), "mkdir", "is no directory there")),
+            Ok(_) => Err(Error::with_message(
+                job.shown(target),
+                "mkdir",
+                "is no directory there",
+            )),
             Err(_) => Ok(Some(Over::Nothing)),
         };
     }

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
@@ -76,6 +76,7 @@ pub fn copy(
     let Begun {
         top,
         id,
+        spare,
         known,
         went_on,
         log,
@@ -84,7 +85,7 @@ pub fn copy(
     let job = Job::new(
         options,
         (tree, top),
-        id,
+        (id, spare),
         (known, went_on),
         log,
         progress,
@@ -104,7 +105,9 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
         return Err(Error::usage("no source is given"));
     }
     if options.algorithm.is_none() && options.read_back != ReadBack::None {
-        return Err(Error::usage("what has no digest cannot be compared when it is read back"));
+        return Err(Error::usage(
+            "what has no digest cannot be compared when it is read back",
+        ));
     }
     if options.algorithm.is_none() && matches!(options.manifest, ManifestPlace::File(_)) {
         return Err(Error::usage("a manifest needs a digest"));
@@ -129,7 +132,8 @@ fn walk(
                 walk.entries = Entries::All;
                 walk.metadata = Metadata::Full;
                 walk.file_stats = FileStats::Walked;
-                walk.leave_out.extend(own_manifest(options, &source, top, name));
+                walk.leave_out
+                    .extend(own_manifest(options, &source, top, name));
                 let path = [source.path.clone()];
                 let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
                 for error in listing.errors() {
@@ -156,12 +160,7 @@ fn walk(
 }
 
 /// The manifest of an earlier copy that would go where that of this one goes.
-fn own_manifest(
-    options: &CopyOptions,
-    source: &Source,
-    top: &Top,
-    name: &[u8],
-) -> Option<OwnFile> {
+fn own_manifest(options: &CopyOptions, source: &Source, top: &Top, name: &[u8]) -> Option<OwnFile> {
     let to_root = !top.into || name.is_empty();
     let writes = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
     let path = Path::new(&source.path).join(MANIFEST_NAME);
@@ -209,7 +208,7 @@ fn warn_of_space(top: &Top, bytes: u64, observer: &Observer<'_>) {
             "{}: {bytes} bytes are to be copied, {free} are free",
             Escaped(if top.path.is_empty() { b"." } else { &top.path })
         );
-        observer(Event::Note(&text));
+        observer(Event::Warning(&text));
     }
 }
 
@@ -288,10 +287,11 @@ fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
         copied.manifest = Some(manifest::write(&job, &plan, &rows)?);
         // Its name has changed the time of the directory.
-        Worker::new(&job).root_times();
+        Worker::new(&job).root_times(&plan.below);
     }
     if !over && job.options.durability != Durability::None {
-        job.sync_all().map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
+        job.sync_all()
+            .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
     }
     if !over {
         remove_stages(&job);
@@ -371,7 +371,11 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
         }
     };
     let made = |root: usize| {
-        let known = job.known.roots.iter().find(|known| known.root == root as u64);
+        let known = job
+            .known
+            .roots
+            .iter()
+            .find(|known| known.root == root as u64);
         job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
     };
     let whole = !below.is_empty() && made(0);

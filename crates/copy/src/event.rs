@@ -18,8 +18,10 @@ pub enum Event<'a> {
     Failed(&'a bc_walk::Error),
     /// It was copied, but could not be given something of its source: path, operation and reason.
     Incomplete(&'a bc_walk::Error),
-    /// Something that is no failure of a file.
+    /// How the copy goes about.
     Note(&'a str),
+    /// Something that is no failure of a file, and that the user should know.
+    Warning(&'a str),
 }
 
 /// Why something was left as it was.

@@ -71,10 +71,12 @@ impl Worker<'_> {
         let wanted = self.wanted(item, &open)?;
         let stage = self.stage(&place, Some(&open.stat))?;
         self.record_stage(&place, &stage);
-        let copied = self.fill_blocks(&place, &open, &stage).and_then(|(stat, digest)| {
-            self.read_back(&place, &stage, Some(digest))?;
-            Ok((stat, digest))
-        });
+        let copied = self
+            .fill_blocks(&place, &open, &stage)
+            .and_then(|(stat, digest)| {
+                self.read_back(&place, &stage, Some(digest))?;
+                Ok((stat, digest))
+            });
         match copied {
             Ok((stat, digest)) => self.finish(place, stage, stat, &wanted, Some(digest)),
             // A later run goes on from it.
@@ -106,7 +108,13 @@ impl Worker<'_> {
             let layout = layout(job.options.sparse, open, stat);
             let known = job.known.blocks.get(&stage.name);
             // Of a second reading nothing is known.
-            let known = known.filter(|_| std::mem::take(&mut first));
+            let again = !std::mem::take(&mut first);
+            if again && !is_clone {
+                // What the first one wrote may be where a hole is now.
+                let emptied = data::end_at(&stage.file, 0);
+                emptied.map_err(|error| self.data_error(place, error))?;
+            }
+            let known = known.filter(|_| !again);
             let shared = Shared {
                 job,
                 from: open.file.as_fd(),
@@ -141,7 +149,11 @@ impl Worker<'_> {
 fn blocks(shared: &Shared<'_>) -> Result<Digest, DataError> {
     let size = shared.layout.size;
     let done = bc_pool::run(shared.job.options.workers, |_| work(shared));
-    let failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let failure = shared
+        .failure
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -173,7 +185,10 @@ fn work(shared: &Shared<'_>) -> Values {
             Ok(parts) => values.push((block, parts)),
             Err(error) => {
                 shared.stop.store(true, Relaxed);
-                let mut failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut failure = shared
+                    .failure
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 failure.get_or_insert(error);
             }
         }

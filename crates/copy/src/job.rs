@@ -19,12 +19,17 @@ use crate::stage::JobId;
 use crate::target::Top;
 use crate::tree::{Item, Tree};
 
+/// So many files are named that could not be given the same thing for the same reason.
+const MOST_TOLD: u64 = 20;
+
 /// One copy.
 pub(crate) struct Job<'a> {
     pub(crate) options: &'a CopyOptions,
     pub(crate) tree: Tree,
     pub(crate) top: Top,
     pub(crate) id: JobId,
+    /// What names stages where those of the job are taken by what is not ours.
+    pub(crate) spare: JobId,
     pub(crate) known: Known,
     /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
@@ -41,6 +46,7 @@ pub(crate) struct Job<'a> {
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
+    told_lost: Mutex<Vec<(Lost, u64)>>,
     barrier: Mutex<()>,
     unrecorded: AtomicBool,
 }
@@ -57,14 +63,16 @@ impl<'a> Job<'a> {
     pub(crate) fn new(
         options: &'a CopyOptions,
         (tree, top): (Tree, Top),
-        id: JobId,
+        (id, spare): (JobId, JobId),
         (known, went_on): (Known, Option<i64>),
         log: Log,
         progress: &'a CopyProgress,
         observer: &'a Observer<'a>,
         cancel: &'a Cancel,
     ) -> Job<'a> {
-        let stride = options.algorithm.map_or(0, |algorithm| algorithm.digest_len());
+        let stride = options
+            .algorithm
+            .map_or(0, |algorithm| algorithm.digest_len());
         let results = Results::new(tree.len(), stride);
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         Job {
@@ -72,6 +80,7 @@ impl<'a> Job<'a> {
             tree,
             top,
             id,
+            spare,
             known,
             went_on,
             log,
@@ -86,6 +95,7 @@ impl<'a> Job<'a> {
             stops: AtomicBool::new(false),
             written: AtomicU64::new(0),
             incomplete: AtomicU64::new(0),
+            told_lost: Mutex::new(Vec::new()),
             barrier: Mutex::new(()),
             unrecorded: AtomicBool::new(false),
         }
@@ -132,7 +142,9 @@ impl<'a> Job<'a> {
 
     /// Takes down what has become of entries.
     pub(crate) fn done(&self, outcomes: Vec<Outcome>) {
-        self.progress.files.fetch_add(outcomes.len() as u64, Relaxed);
+        self.progress
+            .files
+            .fetch_add(outcomes.len() as u64, Relaxed);
         self.results.put(outcomes);
     }
 
@@ -140,8 +152,30 @@ impl<'a> Job<'a> {
     pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<Lost>) {
         for (op, errno) in lost.drain(..) {
             self.incomplete.fetch_add(1, Relaxed);
+            if !self.is_worth_telling(op, errno) {
+                continue;
+            }
             let error = Error::new(self.shown(target), op, errno);
             (self.observer)(Event::Incomplete(&error));
+        }
+    }
+
+    /// A destination that cannot keep owners, say, cannot keep those of a million files: some of
+    /// them are named, all are counted.
+    fn is_worth_telling(&self, op: &'static str, errno: Errno) -> bool {
+        let mut told = self
+            .told_lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match told.iter_mut().find(|(lost, _)| *lost == (op, errno)) {
+            Some((_, count)) => {
+                *count += 1;
+                *count <= MOST_TOLD
+            }
+            None => {
+                told.push(((op, errno), 1));
+                true
+            }
         }
     }
 
@@ -164,7 +198,7 @@ impl<'a> Job<'a> {
                 "the journal cannot be written to any more: {error}; should this run be \
                  interrupted, what it does from here on is done again"
             );
-            (self.observer)(Event::Note(&text));
+            (self.observer)(Event::Warning(&text));
         }
     }
 

@@ -178,7 +178,9 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
             record::SESSION => {
                 let then = record::session(body);
                 let same = then.filter(|(id, _)| id == boot && *id != [0; 16]);
-                known.runs.push((same.is_some(), same.map_or(0, |same| same.1)));
+                known
+                    .runs
+                    .push((same.is_some(), same.map_or(0, |same| same.1)));
             }
             record::ROOT => known.roots.extend(record::root(body)),
             record::DONE => {

@@ -83,7 +83,8 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<Vec<u8>, 
         Some(io) => Error::system(&shown, "write", std::io::Error::from(io.kind())),
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(&shown))),
     })?;
-    new.commit().map_err(|not| failed(not.operation, not.error))?;
+    new.commit()
+        .map_err(|not| failed(not.operation, not.error))?;
     Ok(shown)
 }
 
@@ -183,7 +184,9 @@ fn entry(
     let place = worker.place(item).ok()?;
     match kind {
         Kind::File => {
-            let known = known.filter(|known| known.meta == meta).and_then(|known| known.digest);
+            let known = known
+                .filter(|known| known.meta == meta)
+                .and_then(|known| known.digest);
             let algorithm = job.options.algorithm?;
             let read = || -> Option<Digest> {
                 let file = open_there(&place).ok()?;
@@ -230,7 +233,10 @@ fn scope(job: &Job<'_>, plan: &Plan, earlier: Option<&Earlier>) -> Option<Scope>
             true => paths.push(name.clone()),
             // The content of a directory that was there: what is directly in it.
             false => {
-                let items = job.tree.items_of(root).map(|item| path_in(job, plan, Item(item)));
+                let items = job
+                    .tree
+                    .items_of(root)
+                    .map(|item| path_in(job, plan, Item(item)));
                 paths.extend(items.filter(|path| path != ROOT && !path.contains(&b'/')));
             }
         }
@@ -285,7 +291,7 @@ impl Earlier {
                 "{}: {why}: what it says of files that were not copied now is not carried on",
                 bc_fs::Escaped(plan.file.as_os_str().as_bytes())
             );
-            (job.observer)(Event::Note(&text));
+            (job.observer)(Event::Warning(&text));
         };
         if let Err(error) = check_seal(BufReader::new(file)) {
             tell(&error.to_string());
@@ -299,7 +305,10 @@ impl Earlier {
                 return None;
             }
         };
-        let wanted = job.options.algorithm.map_or("", |algorithm| algorithm.name());
+        let wanted = job
+            .options
+            .algorithm
+            .map_or("", |algorithm| algorithm.name());
         if reader.header().algorithm != wanted {
             tell("its digests are of another algorithm");
             return None;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_walk::FileKind;
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
 use crate::options::Preserve;
@@ -111,7 +111,9 @@ impl XattrReader {
             Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
             count => count?,
         };
-        self.values(count, |name, value| rustix::fs::fgetxattr(file, name, value))
+        self.values(count, |name, value| {
+            rustix::fs::fgetxattr(file, name, value)
+        })
     }
 
     /// The same of what is at `path`, a link itself.
@@ -121,7 +123,9 @@ impl XattrReader {
             Err(Errno::NOTSUP | Errno::NOENT) | Ok(0) => return Ok(Xattrs::new()),
             count => count?,
         };
-        self.values(count, |name, value| rustix::fs::lgetxattr(path, name, value))
+        self.values(count, |name, value| {
+            rustix::fs::lgetxattr(path, name, value)
+        })
     }
 
     fn values(
@@ -171,7 +175,9 @@ pub(crate) fn give(
 ) {
     let mut dropped = 0;
     if giving.preserve.owner {
-        dropped = own(wanted, lost, |uid, gid| rustix::fs::fchown(file, uid, gid));
+        dropped = own(wanted, lost, |uid, gid| {
+            retry_on_intr(|| rustix::fs::fchown(file, uid, gid))
+        });
     } else {
         // It is another user's copy of the file.
         dropped |= SET_USER | SET_GROUP;
@@ -183,17 +189,23 @@ pub(crate) fn give(
         }
     }
     let mode = giving.mode(wanted.mode, dropped);
-    note(lost, "chmod", rustix::fs::fchmod(file, mode));
+    note(
+        lost,
+        "chmod",
+        retry_on_intr(|| rustix::fs::fchmod(file, mode)),
+    );
     if giving.preserve.xattrs {
         for (name, value) in &wanted.xattrs {
-            let set = rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty());
+            let set = || rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty());
+            let set = retry_on_intr(set);
             if name != LABEL {
                 note(lost, "setxattr", set);
             }
         }
     }
     if giving.preserve.times {
-        note(lost, "utimens", rustix::fs::futimens(file, &wanted.times));
+        let set = retry_on_intr(|| rustix::fs::futimens(file, &wanted.times));
+        note(lost, "utimens", set);
     }
 }
 
@@ -267,7 +279,7 @@ fn note(lost: &mut Vec<Lost>, what: &'static str, done: Result<(), Errno>) {
 
 /// What `stat` says of the stat's own file, for `AsFd` callers.
 pub(crate) fn fstat(file: impl AsFd) -> Result<Stat, Errno> {
-    rustix::io::retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
+    retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
 }
 
 #[cfg(test)]

@@ -251,7 +251,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let identity = Identity { dev: 3, ino: 1 << 60 };
+        let identity = Identity {
+            dev: 3,
+            ino: 1 << 60,
+        };
         let job_record = JobRecord {
             id: [9; 16],
             began_ns: -5,
@@ -276,7 +279,10 @@ mod tests {
             digest: Some(Digest::new(&[3; 32])),
         };
         for digest in [record.digest, None] {
-            let record = Done { digest, ..record.clone() };
+            let record = Done {
+                digest,
+                ..record.clone()
+            };
             piece.clear();
             push_done(&mut piece, &record);
             assert_eq!(done(body(&piece)), Some(record.clone()));
@@ -288,7 +294,10 @@ mod tests {
         assert_eq!(block(body(&piece)), Some(expected));
         piece.clear();
         push_stage(&mut piece, "stage", b"a/b");
-        assert_eq!(stage(body(&piece)), Some(("stage".to_owned(), b"a/b".to_vec())));
+        assert_eq!(
+            stage(body(&piece)),
+            Some(("stage".to_owned(), b"a/b".to_vec()))
+        );
         piece.clear();
         let record = RootRecord {
             root: 2,

@@ -38,7 +38,12 @@ impl Worker<'_> {
     /// Decides about a file and opens it; nothing where there is nothing to do.
     pub(crate) fn begin(&mut self, item: Item) -> Result<Option<(Place, Open)>, Error> {
         let place = self.place(item)?;
-        let Some(walked) = self.job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
+        let Some(walked) = self
+            .job
+            .tree
+            .entry(item)
+            .and_then(|(list, id)| list.stat(id))
+        else {
             let path = self.job.tree.source_path(item);
             return Err(Error::of_kind(path, "stat", ErrorKind::Changed));
         };
@@ -146,7 +151,12 @@ impl Worker<'_> {
     }
 
     /// Has the stage share the blocks of its source, if that is wanted and can be.
-    pub(crate) fn is_shared(&self, place: &Place, open: &Open, stage: &Stage) -> Result<bool, Error> {
+    pub(crate) fn is_shared(
+        &self,
+        place: &Place,
+        open: &Open,
+        stage: &Stage,
+    ) -> Result<bool, Error> {
         let job = self.job;
         let when = job.options.reflink;
         if when == When::Never || (when == When::Auto && job.clones.no_clone.load(Relaxed)) {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
 use bc_walk::{Error, ErrorKind, FileStat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::{Decision, read_full};
 use crate::meta::{self, Wanted};
@@ -69,7 +69,12 @@ impl Worker<'_> {
     /// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
     fn read(&mut self, item: Item, used: &mut usize) -> Result<Option<Held>, Error> {
         let place = self.place(item)?;
-        let Some(walked) = self.job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
+        let Some(walked) = self
+            .job
+            .tree
+            .entry(item)
+            .and_then(|(list, id)| list.stat(id))
+        else {
             let path = self.job.tree.source_path(item);
             return Err(Error::of_kind(path, "stat", ErrorKind::Changed));
         };
@@ -105,10 +110,7 @@ impl Worker<'_> {
         let size = stat.stamp.size;
         let options = self.job.options;
         let holes = size > BLOCK && stat.blocks * 512 < size && options.sparse != When::Never;
-        size <= SMALL
-            && !holes
-            && options.sparse != When::Always
-            && options.reflink != When::Always
+        size <= SMALL && !holes && options.sparse != When::Always && options.reflink != When::Always
     }
 
     /// Reads one state of a file.
@@ -139,6 +141,12 @@ impl Worker<'_> {
             return Ok((stat, from..end));
         }
         let mut stat = open.stat.clone();
+        if let Some(bytes) = self
+            .read_at_once(open, from)
+            .map_err(|errno| Error::new(path(), "read", errno))?
+        {
+            return Ok((stat, bytes));
+        }
         for _ in 0..ATTEMPTS {
             let size = stat.stamp.size as usize;
             // One byte more shows that it has not grown.
@@ -159,12 +167,25 @@ impl Worker<'_> {
         Err(Error::of_kind(path(), "read", ErrorKind::Changed))
     }
 
+    /// Reads a file in one call, which proves its end by giving less than was asked for, if it is as
+    /// long as it was.
+    fn read_at_once(&mut self, open: &Open, from: usize) -> Result<Option<Range<usize>>, Errno> {
+        let size = open.stat.stamp.size as usize;
+        grow(&mut self.buffer, from + size + 1);
+        let room = &mut self.buffer[from..=from + size];
+        let count = retry_on_intr(|| rustix::io::pread(&open.file, &mut *room, 0))?;
+        Ok((count == size).then_some(from..from + size))
+    }
+
     /// Hashes and writes what was read.
     fn write(&mut self, held: &mut Vec<Held>) {
         let buffer = std::mem::take(&mut self.buffer);
         let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
         let digests: Vec<Option<Digest>> = match self.job.options.algorithm {
-            Some(algorithm) => hash_many(algorithm, &messages).into_iter().map(Some).collect(),
+            Some(algorithm) => hash_many(algorithm, &messages)
+                .into_iter()
+                .map(Some)
+                .collect(),
             None => vec![None; messages.len()],
         };
         for (one, digest) in held.drain(..).zip(digests) {
@@ -214,9 +235,7 @@ impl Worker<'_> {
         self.job.lost(&place.target, &mut self.lost);
         if lost && self.job.options.strict {
             stage.remove(&place.dir);
-            let text = "could not be given all that its source has";
-            let path = self.job.shown(&place.target);
-            return Err(Error::with_message(path, "metadata", text));
+            return Err(incomplete(self.job.shown(&place.target)));
         }
         self.wait(place, stage, source, digest)
     }
@@ -238,11 +257,13 @@ impl Worker<'_> {
             Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
             Err(NoStage::Foreign(why)) => {
                 let text = format!(
-                    "{}: the name of its stage is taken by what is not ours: {why}",
+                    "{}: the name of its stage is taken by what is not ours: {why}: left alone",
                     bc_fs::Escaped(&job.shown(&place.target))
                 );
-                (job.observer)(crate::event::Event::Note(&text));
-                Err(job.refused(&place.target, "create", Errno::EXIST))
+                (job.observer)(crate::event::Event::Warning(&text));
+                let name = job.spare.stage(&place.dir, place.name(), version);
+                stage::open(&place.dir, name, Content::Fresh)
+                    .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
             }
         }
     }
@@ -257,6 +278,15 @@ impl Worker<'_> {
             false => Err(differs(self.job.shown(&place.target))),
         }
     }
+}
+
+/// A copy without all that belongs to it, where that counts.
+pub(crate) fn incomplete(path: Vec<u8>) -> Error {
+    Error::with_message(
+        path,
+        "metadata",
+        "could not be given all that its source has",
+    )
 }
 
 /// What was read back is not what was written.

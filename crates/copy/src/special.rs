@@ -8,14 +8,15 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use crate::beneath::own_path;
+use crate::decide::Decision;
 use crate::event::{Event, Why};
 use crate::meta::{self, Wanted};
 use crate::options::OnConflict;
 use crate::results::State;
+use crate::small::incomplete;
 use crate::stage::{self, NoStage, Over, refuse_foreign};
 use crate::tree::{Content, Item};
 use crate::worker::{Place, Worker};
-use crate::decide::Decision;
 
 /// What is to be made.
 enum Thing {
@@ -92,11 +93,11 @@ impl Worker<'_> {
         meta::give_at(dir, name.as_bytes(), stat.kind(), wanted, &given.0, given.1);
         let lost = !self.lost.is_empty();
         job.lost(&place.target, &mut self.lost);
-        let published = match lost && job.options.strict {
-            true => Err(Errno::NOTSUP),
-            false => stage::publish(dir, &name, place.name(), over),
-        };
-        if let Err(errno) = published {
+        if lost && job.options.strict {
+            stage::remove(dir, &name);
+            return Err(incomplete(job.shown(&place.target)));
+        }
+        if let Err(errno) = stage::publish(dir, &name, place.name(), over) {
             stage::remove(dir, &name);
             return Err(job.refused(&place.target, "rename", errno));
         }
@@ -113,7 +114,9 @@ impl Worker<'_> {
         });
         let digest = None;
         let outcome = self.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
-        job.done(vec![outcome.map_err(|errno| Error::new(shown, "stat", errno))?]);
+        job.done(vec![
+            outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
+        ]);
         Ok(())
     }
 
@@ -142,7 +145,13 @@ impl Worker<'_> {
                 Thing::Node(..) => now.rdev == source.rdev,
             };
         if same && job.went_on.is_some() {
-            return Ok(Err(self.settle_as(place, &now, State::Before, Why::Done, None)));
+            return Ok(Err(self.settle_as(
+                place,
+                &now,
+                State::Before,
+                Why::Done,
+                None,
+            )));
         }
         if now.kind() == FileKind::Dir {
             return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
@@ -216,7 +225,9 @@ impl Worker<'_> {
             Over::Anything => Event::Replaced(&shown),
         });
         let outcome = self.outcome(item, State::Copied, &place.dir, place.name(), digest);
-        job.done(vec![outcome.map_err(|errno| Error::new(shown, "stat", errno))?]);
+        job.done(vec![
+            outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
+        ]);
         Ok(true)
     }
 }

@@ -134,9 +134,7 @@ pub(crate) fn find(
         return top(fd, path, false, vec![Vec::new()]);
     };
     if path.ends_with(b"/") && !is_dir {
-        return Err(Error::usage(format!(
-            "{shown}: there is no such directory"
-        )));
+        return Err(Error::usage(format!("{shown}: there is no such directory")));
     }
     let fd = open_named(dir).map_err(|errno| Error::system(path, "open directory", errno))?;
     top(fd, dir, false, vec![name.to_vec()])
@@ -179,7 +177,8 @@ fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
 
 /// Refuses to copy a directory into itself, however its paths are spelt.
 pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> {
-    let above = ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
+    let above =
+        ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
     for (source, name) in sources.iter().zip(&top.names) {
         let shown = Escaped(source.path.as_bytes());
         if source.stat.kind() == FileKind::Dir && above.contains(&source.stat.id) {

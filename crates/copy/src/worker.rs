@@ -38,7 +38,11 @@ fn is_settled(stamp: &Stamp) -> bool {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let now = (now.tv_sec as i64).saturating_mul(1_000_000_000) + now.tv_nsec as i64;
     [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
-        let step = if time % 1_000_000_000 == 0 { COARSE_NS } else { STEP_NS };
+        let step = if time % 1_000_000_000 == 0 {
+            COARSE_NS
+        } else {
+            STEP_NS
+        };
         time < now.saturating_sub(step)
     })
 }
@@ -172,7 +176,10 @@ impl<'a> Worker<'a> {
     pub(crate) fn place(&mut self, item: Item) -> Result<Place, Error> {
         let mut target = Vec::new();
         self.job.tree.write_target(item, &mut target);
-        let dir = self.dir(parts(&target).0)?;
+        // It is the file that cannot be copied because of its directory.
+        let dir = self.dir(parts(&target).0).map_err(|error| {
+            Error::of_kind(self.job.shown(&target), "open directory", error.kind())
+        })?;
         Ok(Place {
             item,
             target,
@@ -209,7 +216,10 @@ impl<'a> Worker<'a> {
             stage.remove(&place.dir);
             return Err(error);
         }
-        let other = self.waiting.last().is_none_or(|last| !Rc::ptr_eq(&last.place.dir, &place.dir));
+        let other = self
+            .waiting
+            .last()
+            .is_none_or(|last| !Rc::ptr_eq(&last.place.dir, &place.dir));
         self.waiting_dirs += usize::from(other);
         self.waiting_bytes += source.stamp.size;
         self.waiting.push(Waiting {

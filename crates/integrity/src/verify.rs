@@ -220,7 +220,9 @@ impl Scoped {
     /// Whether anything is said of an entry.
     fn asks(&self, id: EntryId) -> bool {
         let at = self.ranges.partition_point(|range| range.end <= id.0);
-        self.ranges.get(at).is_some_and(|range| range.contains(&id.0))
+        self.ranges
+            .get(at)
+            .is_some_and(|range| range.contains(&id.0))
     }
 }
 

@@ -13,10 +13,11 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/hash.md"),
     include_str!("../../../src/guide/names.md"),
     include_str!("../../../src/guide/dup.md"),
+    include_str!("../../../src/guide/copy.md"),
     include_str!("../../../src/guide/integrity.md"),
 ];
 
-const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates and manifests";
+const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates, copies and manifests";
 
 /// The page, named after the program: `bc`, or what it is called beside the calculator.
 pub(super) fn page(program: &str) -> String {

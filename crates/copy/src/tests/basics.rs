@@ -22,7 +22,14 @@ fn populate(ground: &Ground) {
     let odd = ground.at("from").join(OsStr::from_bytes(b"odd\xff\n"));
     std::fs::write(odd, b"odd").unwrap();
     let mode = Mode::from_raw_mode(0o640);
-    rustix::fs::mknodat(rustix::fs::CWD, ground.at("from/b/pipe"), FileType::Fifo, mode, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        ground.at("from/b/pipe"),
+        FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
     let sparse = std::fs::File::create(ground.at("from/sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", 3 << 20).unwrap();
     sparse.set_len(5 << 20).unwrap();
@@ -34,7 +41,12 @@ fn populate(ground: &Ground) {
         XattrFlags::empty(),
     );
     std::fs::set_permissions(ground.at("from/b/deep"), PermissionsExt::from_mode(0o550)).unwrap();
-    for (path, seconds) in [("from/a/small", 5), ("from/b/link", 7), ("from/b", 9), ("from", 11)] {
+    for (path, seconds) in [
+        ("from/a/small", 5),
+        ("from/b/link", 7),
+        ("from/b", 9),
+        ("from", 11),
+    ] {
         let time = Timespec {
             tv_sec: seconds,
             tv_nsec: 123_456_789,
@@ -64,7 +76,10 @@ fn a_copy_is_its_source_in_everything() {
     let copied = done(&ground.options(&["from"], "to"));
     assert_eq!(copied.walked, 15);
     let (from, to) = (seen(&ground.at("from")), seen(&ground.at("to")));
-    assert_eq!(from.keys().collect::<Vec<_>>(), to.keys().collect::<Vec<_>>());
+    assert_eq!(
+        from.keys().collect::<Vec<_>>(),
+        to.keys().collect::<Vec<_>>()
+    );
     for (path, one) in &from {
         assert_eq!(Some(one), to.get(path), "{}", path.display());
     }
@@ -91,9 +106,13 @@ fn where_it_goes_is_as_with_cp() {
     assert!(ground.at("dot/a").exists());
     done(&ground.options(&["from/a"], "file"));
     assert_eq!(std::fs::read(ground.at("file")).unwrap(), b"a");
-    done(&ground.options(&["from/a", "file"], "dot/../into/from/../../dot").clone_with(|options| {
-        options.on_conflict = OnConflict::Skip;
-    }));
+    done(
+        &ground
+            .options(&["from/a", "file"], "dot/../into/from/../../dot")
+            .clone_with(|options| {
+                options.on_conflict = OnConflict::Skip;
+            }),
+    );
     assert!(ground.at("dot/file").exists());
     let (refused, _) = run(&ground.options(&["from/a", "file"], "none"));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Usage);
@@ -104,7 +123,9 @@ fn nothing_is_copied_into_itself() {
     let ground = Ground::new();
     ground.write("from/a/file", b"a");
     symlink("from/a", ground.at("way")).unwrap();
-    for to in ["from/new", "from/a", "from/a/x", "way", "way/new", "from", "."] {
+    for to in [
+        "from/new", "from/a", "from/a/x", "way", "way/new", "from", ".",
+    ] {
         let before = seen(&ground.at("from"));
         let (refused, told) = run(&ground.options(&["from"], to));
         assert!(refused.is_err(), "{to} {told:?}");
@@ -122,9 +143,19 @@ fn links_in_the_destination_are_not_followed() {
     symlink("../../elsewhere", ground.at("into/from/a")).unwrap();
     let (copied, told) = run(&ground.options(&["from"], "into"));
     let copied = copied.unwrap();
-    assert_eq!((copied.walked, copied.copied, copied.failed), (4, 2, 2), "{told:?}");
-    assert!(told.iter().any(|line| line.contains("symbolic link")), "{told:?}");
-    assert_eq!(std::fs::read_dir(ground.at("elsewhere")).unwrap().count(), 0);
+    assert_eq!(
+        (copied.walked, copied.copied, copied.failed),
+        (4, 2, 2),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|line| line.contains("symbolic link")),
+        "{told:?}"
+    );
+    assert_eq!(
+        std::fs::read_dir(ground.at("elsewhere")).unwrap().count(),
+        0
+    );
     assert!(ground.at("into/from/other").exists());
 }
 
@@ -146,7 +177,10 @@ fn what_is_done_with_a_name_that_is_taken() {
         ground.write("into/from/3", b"same");
         let long_ago = std::time::SystemTime::UNIX_EPOCH;
         let set = |path: &str, time| {
-            let file = std::fs::File::options().write(true).open(ground.at(path)).unwrap();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(ground.at(path))
+                .unwrap();
             file.set_modified(time).unwrap();
         };
         set("into/from/1", long_ago);
@@ -156,10 +190,18 @@ fn what_is_done_with_a_name_that_is_taken() {
         options.on_conflict = policy;
         let (copied, told) = run(&options);
         let copied = copied.unwrap();
-        assert_eq!((copied.skipped, copied.failed), (skipped, failed), "{policy:?} {told:?}");
+        assert_eq!(
+            (copied.skipped, copied.failed),
+            (skipped, failed),
+            "{policy:?} {told:?}"
+        );
         for (name, content) in ["1", "2", "3"].iter().zip(expected) {
             let path = ground.at("into/from").join(name);
-            assert_eq!(std::fs::read_to_string(path).unwrap(), content, "{policy:?}");
+            assert_eq!(
+                std::fs::read_to_string(path).unwrap(),
+                content,
+                "{policy:?}"
+            );
         }
         assert!(ground.litter().len() <= 1, "{:?}", ground.litter());
     }
@@ -170,11 +212,21 @@ fn roots_that_are_no_directories() {
     let ground = Ground::new();
     symlink("nowhere", ground.at("from/link")).unwrap();
     let mode = Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, ground.at("from/pipe"), FileType::Fifo, mode, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        ground.at("from/pipe"),
+        FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
     std::fs::create_dir(ground.at("into")).unwrap();
     done(&ground.options(&["from/link", "from/pipe"], "into"));
     assert_eq!(seen(&ground.at("into")).len(), 3);
-    assert_eq!(std::fs::read_link(ground.at("into/link")).unwrap(), Path::new("nowhere"));
+    assert_eq!(
+        std::fs::read_link(ground.at("into/link")).unwrap(),
+        Path::new("nowhere")
+    );
     let (copied, told) = run(&ground.options(&["from/link", "none"], "into"));
     let copied = copied.unwrap();
     assert_eq!((copied.walked, copied.failed), (2, 2), "{told:?}");

@@ -46,7 +46,10 @@ pub(super) fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {
                 }
             }
         } else if kind.is_symlink() {
-            content = std::fs::read_link(&path).unwrap().into_os_string().into_vec();
+            content = std::fs::read_link(&path)
+                .unwrap()
+                .into_os_string()
+                .into_vec();
         } else if kind.is_file() {
             content = std::fs::read(&path).unwrap();
         }
@@ -151,7 +154,7 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
             Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
             Event::Failed(error) => format!("! {error}"),
             Event::Incomplete(error) => format!("? {error}"),
-            Event::Note(text) => format!("# {text}"),
+            Event::Note(text) | Event::Warning(text) => format!("# {text}"),
         };
         told.lock().unwrap().push(text);
     };

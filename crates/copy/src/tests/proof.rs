@@ -66,11 +66,21 @@ fn it_is_accepted_at_once_and_finds_damage() {
         options.algorithm = bc_digest::Algorithm::from_name(algorithm);
         let copied = done(&options);
         let manifest = ground.at("to").join(MANIFEST_NAME);
-        assert_eq!(copied.manifest.as_deref(), Some(manifest.as_os_str().as_bytes()));
+        assert_eq!(
+            copied.manifest.as_deref(),
+            Some(manifest.as_os_str().as_bytes())
+        );
         assert_eq!(verify(&ground.at("to"), &manifest), [""; 0], "{algorithm}");
         // The source is what the manifest says, too.
-        assert_eq!(verify(&ground.at("from"), &manifest), [""; 0], "{algorithm}");
-        let file = std::fs::File::options().write(true).open(ground.at("to/a/medium")).unwrap();
+        assert_eq!(
+            verify(&ground.at("from"), &manifest),
+            [""; 0],
+            "{algorithm}"
+        );
+        let file = std::fs::File::options()
+            .write(true)
+            .open(ground.at("to/a/medium"))
+            .unwrap();
         let time = file.metadata().unwrap().modified().unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"!", 200_000).unwrap();
         file.set_modified(time).unwrap();
@@ -95,8 +105,14 @@ fn it_is_about_what_was_copied_and_carries_on_what_was_before() {
     ground.write("into/stranger", b"edited");
     let found = verify(&ground.at("into"), &manifest);
     let has = |text: &str| found.iter().any(|line| line == text);
-    assert!(has("Removed from/a/b") && has("Added second/more"), "{found:?}");
-    assert!(!found.iter().any(|line| line.contains("stranger")), "{found:?}");
+    assert!(
+        has("Removed from/a/b") && has("Added second/more"),
+        "{found:?}"
+    );
+    assert!(
+        !found.iter().any(|line| line.contains("stranger")),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -17,7 +17,10 @@ fn settle() {
 fn the_same_command_goes_on_and_its_destination_stays() {
     let ground = Ground::new();
     for number in 0..300 {
-        ground.write(&format!("from/{}/{number}", number % 7), format!("{number}").as_bytes());
+        ground.write(
+            &format!("from/{}/{number}", number % 7),
+            format!("{number}").as_bytes(),
+        );
     }
     settle();
     let options = ground.options(&["from"], "to");
@@ -30,8 +33,14 @@ fn the_same_command_goes_on_and_its_destination_stays() {
     let first = copy(&options, &cancel, &CopyProgress::default(), &observer).unwrap();
     assert!(first.left > 0 && first.resumable, "{first:?}");
     assert_eq!(first.walked, first.copied + first.left);
-    let inodes = |path: &str| std::fs::metadata(ground.at(path)).map(|meta| meta.ino()).ok();
-    let before = (0..300).filter(|n| inodes(&format!("to/{}/{n}", n % 7)).is_some()).count();
+    let inodes = |path: &str| {
+        std::fs::metadata(ground.at(path))
+            .map(|meta| meta.ino())
+            .ok()
+    };
+    let before = (0..300)
+        .filter(|n| inodes(&format!("to/{}/{n}", n % 7)).is_some())
+        .count();
     let second = done(&options);
     assert_eq!(second.before, before as u64, "{second:?}");
     // Not into it, now that it exists.
@@ -46,7 +55,9 @@ fn the_same_command_goes_on_and_its_destination_stays() {
 #[test]
 fn a_huge_file_goes_on_from_its_blocks() {
     let ground = Ground::new();
-    let content: Vec<u8> = (0..70 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let content: Vec<u8> = (0..70 << 20)
+        .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     ground.write("from/huge", &content);
     settle();
     let options = ground.options(&["from"], "to");
@@ -105,6 +116,12 @@ fn a_living_run_of_the_same_copy_is_not_disturbed() {
             inner.fetch_add(1, Ordering::Relaxed);
         }
     };
-    copy(&options, &Cancel::new(), &CopyProgress::default(), &observer).unwrap();
+    copy(
+        &options,
+        &Cancel::new(),
+        &CopyProgress::default(),
+        &observer,
+    )
+    .unwrap();
     assert!(inner.load(Ordering::Relaxed) > 0);
 }

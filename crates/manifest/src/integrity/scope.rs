@@ -62,7 +62,9 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
-    rest.is_empty().then(|| pairs.iter().map(byte).collect()).flatten()
+    rest.is_empty()
+        .then(|| pairs.iter().map(byte).collect())
+        .flatten()
 }
 
 #[cfg(test)]
