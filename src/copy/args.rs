@@ -57,7 +57,10 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub on_conflict: OnConflict,
-    /// Read each copy back and compare before it gets its name: none or read
+    /// Read each copy back and compare before it gets its name: none, read or media
+    ///
+    /// read takes it from wherever the kernel has it; media has it written to the medium first, and reads
+    /// past everything that is kept in memory, where the file system can.
     #[arg(
         long,
         value_name = "HOW",
@@ -123,10 +126,17 @@ pub struct CopyArgs {
     #[arg(long)]
     pub itemize: bool,
     /// Accepted as cp has them: what they ask for is the default
-    #[arg(short = 'a', short_aliases = ['r', 'R', 'p', 'd'], hide = true, action = clap::ArgAction::Count)]
+    #[arg(
+        short = 'a',
+        long = "archive",
+        short_aliases = ['r', 'R', 'p', 'd'],
+        aliases = ["recursive", "no-dereference"],
+        hide = true,
+        action = clap::ArgAction::Count
+    )]
     pub as_always: u8,
     /// As --on-conflict=replace
-    #[arg(short = 'f', hide = true, conflicts_with = "on_conflict")]
+    #[arg(short = 'f', long, hide = true, conflicts_with = "on_conflict")]
     pub force: bool,
     /// Letters of cp that mean something else here
     #[command(flatten)]
@@ -144,22 +154,22 @@ pub struct CopyArgs {
 #[derive(Args)]
 pub struct OtherLetters {
     /// --on-conflict=skip
-    #[arg(short = 'n', hide = true)]
+    #[arg(short = 'n', long = "no-clobber", hide = true)]
     pub no_clobber: bool,
     /// Nothing asks
-    #[arg(short = 'i', hide = true)]
+    #[arg(short = 'i', long = "interactive", hide = true)]
     pub interactive: bool,
     /// --on-conflict=update
-    #[arg(short = 'u', hide = true)]
+    #[arg(short = 'u', long = "update", hide = true)]
     pub update: bool,
     /// Nothing is overwritten unasked
-    #[arg(short = 'b', hide = true)]
+    #[arg(short = 'b', long = "backup", hide = true)]
     pub backup: bool,
     /// bc dup prune
-    #[arg(short = 'l', hide = true)]
+    #[arg(short = 'l', long = "link", hide = true)]
     pub link: bool,
     /// Not here
-    #[arg(short = 's', hide = true)]
+    #[arg(short = 's', long = "symbolic-link", hide = true)]
     pub symbolic: bool,
 }
 

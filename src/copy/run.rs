@@ -34,7 +34,10 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let copied = copied.map_err(|error| match error.kind() {
         // It was reported when it happened.
         ErrorKind::Panic => Exit::Fatal,
-        _ => session.fatal(error.to_string()),
+        _ => match error.failure() {
+            Some(failure) => session.fatal(failure),
+            None => session.fatal(error.to_string()),
+        },
     })?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
         session

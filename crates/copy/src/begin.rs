@@ -2,7 +2,7 @@
 //! exist only because an interrupted run made it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 
 use bc_fs::Escaped;
 use bc_fs::journal::{Journal, Key};
@@ -13,8 +13,9 @@ use rustix::fs::AtFlags;
 
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
-use crate::journal::{Known, Log, Site, boot_id, look};
+use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
 use crate::options::CopyOptions;
+use crate::place::coarse_now;
 use crate::record::{self, JobRecord};
 use crate::stage::JobId;
 use crate::target::{self, Source, Top};
@@ -46,10 +47,10 @@ pub(crate) fn begin(
         Some(Site::Free(place, key)) => free = Some((place, key)),
         Some(Site::Earlier(found, place, key)) => {
             match still_fits(options, sources, &found.job, &found.known) {
-                Some(top) if !options.restart => earlier = Some((found, top)),
-                _ if options.dry_run => {}
-                // Begun anew, or what it made is not there any more.
-                _ => {
+                Some(top) => earlier = Some((found, top)),
+                None if options.dry_run => {}
+                // What it made is not there any more.
+                None => {
                     found.journal.remove();
                     free = Some((place, key));
                 }
@@ -57,34 +58,9 @@ pub(crate) fn begin(
         }
         _ => {}
     }
-    let random = || random().map_err(|error| Error::system(b"/dev/urandom", "read", error));
-    let spare = JobId(random()?);
     let begun = match earlier {
-        Some((found, top)) => {
-            let mut known = found.known;
-            if found.job.algorithm != algorithm(options) {
-                known.forget_digests();
-            }
-            known.mounted(mount_number(&top.fd).unwrap_or(0));
-            Begun {
-                top,
-                id: JobId(found.job.id),
-                spare,
-                known,
-                went_on: Some(found.job.began_ns),
-                log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
-                free: None,
-            }
-        }
-        None => Begun {
-            top: target::find(options, sources, None)?,
-            id: JobId(random()?),
-            spare,
-            known: Known::default(),
-            went_on: None,
-            log: Log::default(),
-            free,
-        },
+        Some((found, top)) => gone_on(options, *found, top)?,
+        None => anew(target::find(options, sources, None)?, free)?,
     };
     target::refuse_itself(&begun.top, sources)?;
     if let Some(began) = begun.went_on {
@@ -96,6 +72,40 @@ pub(crate) fn begin(
         observer(Event::Note(&text));
     }
     Ok(begun)
+}
+
+/// A copy that goes on from an unfinished one.
+fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Error> {
+    let mut known = found.known;
+    if found.job.algorithm != algorithm(options) {
+        known.forget_digests();
+    }
+    if options.restart {
+        known.begin_anew();
+    }
+    known.mounted(mount_number(&top.fd).unwrap_or(0));
+    Ok(Begun {
+        top,
+        id: JobId(found.job.id),
+        spare: JobId(random()?),
+        known,
+        went_on: Some(found.job.began_ns),
+        log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
+        free: None,
+    })
+}
+
+/// A copy that is begun.
+fn anew(top: Top, free: Option<(Place, Key)>) -> Result<Begun, Error> {
+    Ok(Begun {
+        top,
+        id: JobId(random()?),
+        spare: JobId(random()?),
+        known: Known::default(),
+        went_on: None,
+        log: Log::default(),
+        free,
+    })
 }
 
 fn find_journal(
@@ -170,7 +180,8 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
         Some((place, key)) => {
             let job = JobRecord {
                 id: begun.id.0,
-                began_ns: options.now,
+                // By the clock that stamps files: none of this run's is older.
+                began_ns: coarse_now(),
                 into: begun.top.into,
                 top: begun.top.id,
                 algorithm: algorithm(options).to_owned(),
@@ -200,8 +211,9 @@ fn algorithm(options: &CopyOptions) -> &'static str {
 }
 
 /// 128 bits that nobody can guess.
-fn random() -> io::Result<[u8; 16]> {
+fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::system(b"/dev/urandom", "read", error))?;
     Ok(bytes)
 }

@@ -12,9 +12,10 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::event::{Event, Why};
 use crate::journal::Before;
 use crate::options::OnConflict;
+use crate::place::Place;
 use crate::results::{Outcome, State, meta_of};
 use crate::stage::Over;
-use crate::worker::{Place, Worker};
+use crate::worker::Worker;
 
 /// What is to be done.
 pub(crate) enum Decision {

@@ -4,7 +4,7 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_walk::{DirFdCache, Error, FileKind, FileStat, Listing};
+use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -13,7 +13,7 @@ use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};
 use crate::small::incomplete;
-use crate::tree::{Content, Item, parts};
+use crate::tree::{Item, parts};
 use crate::worker::Worker;
 
 impl Worker<'_> {
@@ -52,6 +52,9 @@ impl Worker<'_> {
         }
         let (dir, name) = parts(target);
         let dir = self.dir(dir)?;
+        if dir.gives_acl {
+            job.inherits.store(true, Relaxed);
+        }
         let stat = job
             .tree
             .entry(item)
@@ -114,32 +117,29 @@ impl Worker<'_> {
             return rustix::fs::openat(&job.top.fd, c".", flags, Mode::empty());
         }
         let (dir, name) = parts(target);
-        let place = crate::beneath::open(job.top.fd.as_fd(), dir)?;
-        match retry_on_intr(|| rustix::fs::openat(&place, name, flags, Mode::empty())) {
+        let place = self.try_dir(dir)?;
+        match retry_on_intr(|| rustix::fs::openat(&place.fd, name, flags, Mode::empty())) {
             // Not to be read by this user any more, but his.
             Err(Errno::ACCESS) => {
                 let mode = Mode::from_raw_mode(0o700);
-                rustix::fs::chmodat(&place, name, mode, AtFlags::empty())?;
-                rustix::fs::openat(&place, name, flags, Mode::empty())
+                meta::chmod_at(place.fd.as_fd(), name, mode)?;
+                rustix::fs::openat(&place.fd, name, flags, Mode::empty())
             }
             opened => opened,
         }
     }
 
-    /// Gives the directories of a root what their sources have, the deepest first.
-    pub(crate) fn finish_dirs(&mut self, root: usize) {
+    /// Gives directories what their sources have.
+    pub(crate) fn finish_dirs(&mut self, items: &[Item]) {
         let job = self.job;
-        let Content::Listing(listing) = &job.tree.roots[root].content else {
-            return;
-        };
-        let mut sources = DirFdCache::new(listing);
         let mut target = Vec::new();
-        for item in job.tree.items_of(root).rev().map(Item) {
-            if job.tree.kind(item) != FileKind::Dir || job.results.state(item) != State::Left {
+        for &item in items {
+            // What could not be made has failed.
+            if job.results.state(item) != State::Left {
                 continue;
             }
             job.tree.write_target(item, &mut target);
-            match self.finish_dir(item, listing, &mut sources, &target) {
+            match self.finish_dir(item, &target) {
                 Ok(outcome) => job.done(vec![outcome]),
                 Err(error) => job.fail(item, &error),
             }
@@ -150,9 +150,6 @@ impl Worker<'_> {
     pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
         for root in 0..job.tree.roots.len() {
-            let Content::Listing(listing) = &job.tree.roots[root].content else {
-                continue;
-            };
             let item = Item(job.tree.items_of(root).start);
             let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
             if !is_dir || job.tree.items_of(root).is_empty() || !job.options.preserve.times {
@@ -164,7 +161,7 @@ impl Worker<'_> {
                 continue;
             }
             // What cannot be given was told when it was tried first.
-            if let Ok(wanted) = self.dir_wanted(item, listing, &mut DirFdCache::new(listing))
+            if let Ok(wanted) = self.dir_wanted(item)
                 && let Ok(dir) = self.open_dir(&target)
             {
                 let _ = rustix::fs::futimens(dir, wanted.times());
@@ -172,18 +169,14 @@ impl Worker<'_> {
         }
     }
 
-    fn finish_dir(
-        &mut self,
-        item: Item,
-        listing: &Listing,
-        sources: &mut DirFdCache<'_>,
-        target: &[u8],
-    ) -> Result<Outcome, Error> {
+    fn finish_dir(&mut self, item: Item, target: &[u8]) -> Result<Outcome, Error> {
         let job = self.job;
-        let wanted = self.dir_wanted(item, listing, sources)?;
+        let wanted = self.dir_wanted(item)?;
         let dir = self.open_dir(target);
         let dir = dir.map_err(|errno| job.refused(target, "open", errno))?;
-        meta::give(dir.as_fd(), &wanted, &job.giving, true, &mut self.lost);
+        // What it has got of the directory that it is in, which may be finished itself by now.
+        let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
+        meta::give(dir.as_fd(), &wanted, &job.giving, inherits, &mut self.lost);
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
         if lost && job.options.strict {
@@ -198,15 +191,13 @@ impl Worker<'_> {
         })
     }
 
-    fn dir_wanted(
-        &mut self,
-        item: Item,
-        listing: &Listing,
-        sources: &mut DirFdCache<'_>,
-    ) -> Result<Wanted, Error> {
-        let path = || self.job.tree.source_path(item);
-        let id = bc_walk::EntryId(item.0 - self.job.tree.root(item).1.base);
-        let place = sources.open_waiting(listing.dir(id))?;
+    fn dir_wanted(&mut self, item: Item) -> Result<Wanted, Error> {
+        let job = self.job;
+        let path = || job.tree.source_path(item);
+        let place = self.source_dir(item)?;
+        let Some((listing, id)) = job.tree.entry(item) else {
+            return Err(Error::new(path(), "stat", Errno::INVAL));
+        };
         let name = listing.name(id);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let raw = rustix::fs::statat(&*place, name, flags)

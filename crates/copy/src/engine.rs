@@ -1,7 +1,6 @@
 //! A copy from its options to what it came to.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -12,19 +11,18 @@ use bc_pool::{Cancel, Cursor};
 use bc_walk::{Entries, FileKind, FileStats, Metadata, OwnFile};
 
 use crate::begin::{self, Begun};
-use crate::beneath::{self, open_named};
+use crate::beneath::open_named;
 use crate::error::Error;
 use crate::event::{Copied, CopyProgress, Event, Observer};
+use crate::finish::{finish, refuse_odd_manifest};
 use crate::huge::{self, HUGE};
-use crate::job::{Job, shown_below};
+use crate::job::Job;
 use crate::links::Links;
-use crate::manifest::{self, MANIFEST_NAME, Plan};
-use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
-use crate::results::{Rows, State};
+use crate::manifest::MANIFEST_NAME;
+use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::small::SMALL;
-use crate::stage::{self, PREFIX, refuse_foreign};
 use crate::target::{self, Source, Top};
-use crate::tree::{Content, Item, Root, Tree, parts};
+use crate::tree::{Content, Item, Root, Tree};
 use crate::worker::Worker;
 
 /// Small files that a worker takes at once.
@@ -46,22 +44,17 @@ pub fn copy(
     observer: &Observer<'_>,
 ) -> Result<Copied, Error> {
     check(options)?;
-    let mut missing = 0;
-    let mut sources = Vec::new();
-    for path in &options.sources {
-        match target::look(path) {
-            Ok(source) => sources.push(source),
-            Err(error) => {
-                missing += 1;
-                observer(Event::Failed(&error));
-            }
-        }
-    }
-    if sources.is_empty() {
-        return Err(Error::usage("none of the sources can be copied"));
-    }
+    let (sources, missing) = look(options, observer)?;
     let mut begun = begin::begin(options, &sources, observer)?;
-    let tree = Tree::new(walk(options, sources, &begun.top, cancel, observer)?);
+    refuse_odd_manifest(options, &begun.top, &sources)?;
+    let journal = begun.log.own_file();
+    let tree = Tree::new(walk(
+        options,
+        sources,
+        (&begun.top, journal),
+        cancel,
+        observer,
+    )?);
     let errors = walk_errors(&tree);
     if cancel.is_cancelled() {
         return Ok(Copied {
@@ -100,6 +93,22 @@ pub fn copy(
     finish(job, missing + errors)
 }
 
+/// The sources that are there, and how many are not.
+fn look(options: &CopyOptions, observer: &Observer<'_>) -> Result<(Vec<Source>, u64), Error> {
+    let mut sources = Vec::new();
+    for path in &options.sources {
+        match target::look(path) {
+            Ok(source) => sources.push(source),
+            Err(error) => observer(Event::Failed(&error)),
+        }
+    }
+    if sources.is_empty() {
+        return Err(Error::usage("none of the sources can be copied"));
+    }
+    let missing = options.sources.len() - sources.len();
+    Ok((sources, missing as u64))
+}
+
 fn check(options: &CopyOptions) -> Result<(), Error> {
     if options.sources.is_empty() {
         return Err(Error::usage("no source is given"));
@@ -119,7 +128,7 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
 fn walk(
     options: &CopyOptions,
     sources: Vec<Source>,
-    top: &Top,
+    (top, journal): (&Top, Option<OwnFile>),
     cancel: &Cancel,
     observer: &Observer<'_>,
 ) -> Result<Vec<Root>, Error> {
@@ -134,6 +143,8 @@ fn walk(
                 walk.file_stats = FileStats::Walked;
                 walk.leave_out
                     .extend(own_manifest(options, &source, top, name));
+                // Of a home directory it is a part, and grows meanwhile.
+                walk.leave_out.extend(journal.clone());
                 let path = [source.path.clone()];
                 let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
                 for error in listing.errors() {
@@ -246,10 +257,11 @@ fn run(job: &Job<'_>) -> Result<(), Error> {
     }
     let links = Links::find(job);
     let shares = share_out(job, &links);
-    let (small, medium) = (&shares.small, &shares.medium);
-    let files = small.len() + medium.len() * BATCH;
+    let (small, medium, special) = (&shares.small, &shares.medium, &shares.special);
+    let files = small.len() + special.len() + medium.len() * BATCH;
     let workers = job.options.workers.min(files.div_ceil(FILES_EACH)).max(1);
     let cursor = Cursor::with_batch(small.len(), workers, BATCH, BATCH);
+    let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
     let next = AtomicUsize::new(0);
     bc_pool::run(workers, |_| {
         let mut worker = Worker::new(job);
@@ -259,130 +271,46 @@ fn run(job: &Job<'_>) -> Result<(), Error> {
         while let Some(batch) = cursor.next().filter(|_| !job.is_over()) {
             worker.small(&small[batch]);
         }
+        while let Some(batch) = specials.next() {
+            worker.special(&special[batch]);
+        }
         worker.commit();
     })?;
     shares.huge.iter().for_each(|item| main.huge(*item));
-    shares.special.iter().for_each(|item| main.special(*item));
     links.make(&mut main);
     main.commit();
     if !job.is_over() {
-        for root in 0..job.tree.roots.len() {
-            main.finish_dirs(root);
-        }
+        finish_dirs(job, &mut main)?;
     }
     Ok(())
 }
 
-/// Counts, writes the manifest, and lets go of the journal of a complete copy.
-fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
-    let plan = plan(&job);
-    let stopped = job.why_stopped();
-    let over = job.is_over();
-    let rows = job.results.take();
-    let mut copied = count(&job, &rows, missing);
-    copied.stopped = stopped.map(|errno| errno.to_string());
-    if job.options.dry_run {
-        return Ok(copied);
-    }
-    if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
-        copied.manifest = Some(manifest::write(&job, &plan, &rows)?);
-        // Its name has changed the time of the directory.
-        Worker::new(&job).root_times(&plan.below);
-    }
-    if !over && job.options.durability != Durability::None {
-        job.sync_all()
-            .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
-    }
-    if !over {
-        remove_stages(&job);
-    }
-    let complete = copied.failed == 0 && copied.left == 0;
-    copied.resumable = job.log.is_kept() && !complete;
-    if complete {
-        job.log.remove();
-    }
-    Ok(copied)
-}
-
-/// Stages of earlier runs whose sources have changed since: nothing goes on from them.
-fn remove_stages(job: &Job<'_>) {
-    for (stage, target) in &job.known.stages {
-        let dir = beneath::open(job.top.fd.as_fd(), parts(target).0);
-        let is_name = stage.starts_with(PREFIX) && !stage.contains('/');
-        if let Some(dir) = dir.ok().filter(|_| is_name)
-            && refuse_foreign(dir.as_fd(), stage).is_ok()
-        {
-            stage::remove(dir.as_fd(), stage);
-        }
-    }
-}
-
-fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
-    let mut copied = Copied {
-        walked: u64::from(job.tree.len()) + missing,
-        failed: missing,
-        bytes: job.written.load(Relaxed),
-        incomplete: job.incomplete.load(Relaxed),
-        ..Copied::default()
+/// Gives directories what their sources have. Those that their owner can still go through then, by
+/// all workers; the others last, the deepest first.
+fn finish_dirs(job: &Job<'_>, main: &mut Worker<'_>) -> Result<(), Error> {
+    let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
+    let dirs = (0..job.tree.len()).map(Item).filter(is_dir);
+    let stays_open = |item: &Item| {
+        let stat = job
+            .tree
+            .entry(*item)
+            .and_then(|(listing, id)| listing.stat(id));
+        stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
     };
-    for item in (0..job.tree.len()).map(Item) {
-        let state = rows.state(item);
-        match state {
-            State::Copied => copied.copied += 1,
-            State::Before => {
-                copied.copied += 1;
-                copied.before += 1;
-            }
-            State::Skipped => copied.skipped += 1,
-            State::Failed => copied.failed += 1,
-            State::Left => copied.left += 1,
+    let (open, mut closed): (Vec<Item>, Vec<Item>) = dirs.partition(stays_open);
+    let workers = job
+        .options
+        .workers
+        .min(open.len().div_ceil(FILES_EACH))
+        .max(1);
+    let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
+    bc_pool::run(workers, |_| {
+        let mut worker = Worker::new(job);
+        while let Some(batch) = cursor.next() {
+            worker.finish_dirs(&open[batch]);
         }
-        if matches!(state, State::Failed | State::Left) {
-            copied.bytes_left += job.tree.size(item);
-        }
-    }
-    for root in &job.tree.roots {
-        if let Content::Listing(listing) = &root.content {
-            copied.filtered.add(listing.skipped());
-            copied.directories += listing.directories();
-        }
-    }
-    copied
-}
-
-/// Where the manifest goes; nowhere where it has no place of its own.
-fn plan(job: &Job<'_>) -> Option<Plan> {
-    let top = &job.top;
-    let name = &top.names[0];
-    let is_dir = job.tree.roots[0].source.stat.kind() == FileKind::Dir;
-    let below = match !top.into && is_dir {
-        true => name.clone(),
-        false => Vec::new(),
-    };
-    let root = shown_below(&top.path, &below);
-    let file = match &job.options.manifest {
-        ManifestPlace::None => return None,
-        ManifestPlace::File(file) => file.clone(),
-        // A single file beside which one would be in the way of others.
-        ManifestPlace::Destination if !top.into && !is_dir => return None,
-        ManifestPlace::Destination => {
-            let path = shown_below(&root, MANIFEST_NAME.as_bytes());
-            OsStr::from_bytes(&path).into()
-        }
-    };
-    let made = |root: usize| {
-        let known = job
-            .known
-            .roots
-            .iter()
-            .find(|known| known.root == root as u64);
-        job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
-    };
-    let whole = !below.is_empty() && made(0);
-    Some(Plan {
-        file,
-        root,
-        below,
-        whole,
-    })
+    })?;
+    closed.reverse();
+    main.finish_dirs(&closed);
+    Ok(())
 }

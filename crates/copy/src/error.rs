@@ -23,6 +23,7 @@ pub enum ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    failed: Option<bc_walk::Error>,
 }
 
 impl Error {
@@ -30,6 +31,7 @@ impl Error {
         Error {
             kind,
             message: message.into(),
+            failed: None,
         }
     }
 
@@ -38,10 +40,22 @@ impl Error {
     }
 
     /// About a path, an operation on it and the system's reason.
-    pub(crate) fn system(path: &[u8], operation: &str, reason: impl Into<std::io::Error>) -> Error {
-        let path = bc_fs::escape(path);
-        let reason: std::io::Error = reason.into();
-        Error::new(ErrorKind::System, format!("{path}: {operation}: {reason}"))
+    pub(crate) fn system(
+        path: &[u8],
+        operation: &'static str,
+        reason: impl Into<std::io::Error>,
+    ) -> Error {
+        let failed = bc_walk::Error::new(path, operation, reason);
+        Error {
+            kind: ErrorKind::System,
+            message: failed.to_string(),
+            failed: Some(failed),
+        }
+    }
+
+    /// The path, the operation and the system's reason, where it is about one.
+    pub fn failure(&self) -> Option<&bc_walk::Error> {
+        self.failed.as_ref()
     }
 
     /// What kind it is.

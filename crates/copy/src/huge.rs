@@ -14,12 +14,13 @@ use rustix::fs::FallocateFlags;
 use crate::data::{self, DataError, Layout, PART};
 use crate::decide::read_full;
 use crate::job::Job;
+use crate::place::{Open, Place};
 use crate::record;
 use crate::single::layout;
 use crate::small::renamed;
 use crate::stage::{Before, Stage};
 use crate::tree::Item;
-use crate::worker::{Open, Place, Worker};
+use crate::worker::Worker;
 
 /// Files from this size on are huge.
 pub(crate) const HUGE: u64 = 64 << 20;
@@ -65,20 +66,20 @@ impl Worker<'_> {
     }
 
     fn try_huge(&mut self, item: Item) -> Result<(), Error> {
-        let Some((place, open)) = self.begin(item)? else {
+        let Some((mut place, open)) = self.begin(item)? else {
             return Ok(());
         };
-        let wanted = self.wanted(item, &open)?;
         let stage = self.stage(&place, Some(&open.stat))?;
         self.record_stage(&place, &stage);
         let copied = self
             .fill_blocks(&place, &open, &stage)
             .and_then(|(stat, digest)| {
                 self.read_back(&place, &stage, Some(digest))?;
-                Ok((stat, digest))
+                let wanted = self.wanted(&mut place, &open, &stat)?;
+                Ok((stat, digest, wanted))
             });
         match copied {
-            Ok((stat, digest)) => self.finish(place, stage, stat, &wanted, Some(digest)),
+            Ok((stat, digest, wanted)) => self.finish(place, stage, stat, &wanted, Some(digest)),
             // A later run goes on from it.
             Err(error) if self.job.is_over() && self.job.log.is_kept() => Err(error),
             Err(error) => {

@@ -6,15 +6,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bc_digest::Digest;
 use bc_pool::Cancel;
-use bc_walk::Error;
-use rustix::io::Errno;
+use bc_walk::{Error, FileStat};
+use rustix::fs::AtFlags;
+use rustix::io::{Errno, retry_on_intr};
 
+use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer};
 use crate::journal::{Known, Log};
 use crate::meta::{Giving, Lost};
 use crate::options::{CopyOptions, ManifestPlace};
-use crate::results::{Outcome, Results};
+use crate::results::{Outcome, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::target::Top;
 use crate::tree::{Item, Tree};
@@ -41,12 +44,16 @@ pub(crate) struct Job<'a> {
     pub(crate) cancel: &'a Cancel,
     /// Roots of the destination that were made by this run, in which nothing can be in the way.
     pub(crate) new_roots: Vec<AtomicBool>,
+    /// Whether a directory got an access control list of the one that it was made in.
+    pub(crate) inherits: AtomicBool,
     pub(crate) clones: Clones,
     stopped: Mutex<Option<Errno>>,
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
     told_lost: Mutex<Vec<(Lost, u64)>>,
+    /// Whether it was told that there are no direct reads.
+    pub(crate) told_direct: AtomicBool,
     barrier: Mutex<()>,
     unrecorded: AtomicBool,
 }
@@ -90,12 +97,14 @@ impl<'a> Job<'a> {
             observer,
             cancel,
             new_roots,
+            inherits: AtomicBool::new(false),
             clones: Clones::default(),
             stopped: Mutex::new(None),
             stops: AtomicBool::new(false),
             written: AtomicU64::new(0),
             incomplete: AtomicU64::new(0),
             told_lost: Mutex::new(Vec::new()),
+            told_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
             unrecorded: AtomicBool::new(false),
         }
@@ -146,6 +155,31 @@ impl<'a> Job<'a> {
             .files
             .fetch_add(outcomes.len() as u64, Relaxed);
         self.results.put(outcomes);
+    }
+
+    /// What has become of an entry that has its name.
+    pub(crate) fn outcome(
+        &self,
+        item: Item,
+        state: State,
+        dir: &DestDir,
+        name: &[u8],
+        digest: Option<Digest>,
+    ) -> Result<Outcome, Errno> {
+        let meta = match self.has_manifest() {
+            false => None,
+            true => {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                let stat = retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags))?;
+                Some(meta_of(&FileStat::from(&stat)))
+            }
+        };
+        Ok(Outcome {
+            item,
+            state,
+            meta,
+            digest,
+        })
     }
 
     /// Tells of properties that a copy could not be given.
@@ -205,7 +239,7 @@ impl<'a> Job<'a> {
     /// Forces what the destination's file system holds to its disk.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         let dir = readable(&self.top.fd)?;
-        rustix::fs::syncfs(&dir)
+        retry_on_intr(|| rustix::fs::syncfs(&dir))
     }
 }
 
@@ -213,7 +247,7 @@ impl<'a> Job<'a> {
 pub(crate) fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::io::retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
+    retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
 }
 
 /// A path below another, as it is shown.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bc_digest::Digest;
 use bc_fs::journal::{Found, Journal, Key};
 use bc_fs::place::Place;
-use bc_walk::{Identity, Stamp};
+use bc_walk::{Identity, OwnFile, Stamp};
 
 use crate::record::{self, Done, JobRecord, RootRecord};
 
@@ -36,6 +36,8 @@ pub(crate) struct Known {
     durable: usize,
     /// How what is written to is mounted now.
     mount: u64,
+    /// Whether what was done is to be done again.
+    anew: bool,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl Known {
             && known.mtime_ns == now.stamp.mtime_ns;
         fits.then_some(Before {
             digest: known.digest,
-            outdated: (known.source, known.stamp) != source,
+            outdated: self.anew || (known.source, known.stamp) != source,
             unsettled: !known.settled,
             doubtful: known.nth >= self.durable && !self.is_of_now(known.run),
         })
@@ -98,6 +100,17 @@ impl Known {
     fn is_of_now(&self, run: usize) -> bool {
         let found = run.checked_sub(1).and_then(|run| self.runs.get(run));
         found.is_some_and(|(boot, mount)| *boot && *mount == self.mount)
+    }
+
+    /// What was done is to be done again: it is known, so that it is in nobody's way.
+    pub(crate) fn begin_anew(&mut self) {
+        self.anew = true;
+        self.blocks.clear();
+    }
+
+    /// Whether what was done is to be done again.
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew
     }
 
     /// Digests of another algorithm say nothing.
@@ -232,6 +245,12 @@ impl Log {
         self.lock().is_some()
     }
 
+    /// The file itself, which is no part of what is copied.
+    pub(crate) fn own_file(&self) -> Option<OwnFile> {
+        let held = self.lock();
+        OwnFile::of(held.as_ref()?.file()).ok()
+    }
+
     /// Appends records. A journal that cannot be written to any more says so once; what it holds
     /// stays true.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) -> io::Result<()> {
@@ -273,3 +292,6 @@ pub(crate) fn boot_id() -> [u8; 16] {
         .collect();
     bytes.try_into().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,7 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
         let Ok(place) = worker.place(item) else {
             continue;
         };
-        let found = worker.outcome(item, state, &place.dir, place.name(), digest);
+        let found = job.outcome(item, state, &place.dir, place.name(), digest);
         job.results.put(found);
     }
 }
@@ -103,6 +103,6 @@ fn alone(worker: &mut Worker<'_>, item: Item) {
     match (tree.kind(item), tree.size(item)) {
         (FileKind::File, size) if size <= SMALL => worker.small(&[item]),
         (FileKind::File, _) => worker.medium(item),
-        _ => worker.special(item),
+        _ => worker.special(&[item]),
     }
 }

@@ -1,46 +1,34 @@
 //! The manifest of a copy, which `bc integrity verify` accepts at once: what was copied, with the
 //! digests that were taken on the way, and what an earlier manifest there says of the rest.
 
+mod earlier;
+mod plan;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
-use bc_manifest::integrity::{
-    Entry, Header, Kind, Policy, ROOT, Reader, Scope, Writer, check_seal, path_order,
-};
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope, Writer, path_order};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::AtFlags;
+use rustix::io::Errno;
 
 use crate::decide::{digest_of, open_there};
 use crate::error::Error;
-use crate::event::Event;
-use crate::job::{Job, shown_below};
+use crate::job::Job;
 use crate::results::{Rows, State};
 use crate::tree::Item;
 use crate::worker::Worker;
+use earlier::Earlier;
+pub(crate) use plan::Plan;
 
 /// What the manifest is called in the destination.
 pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
-
-/// Where a manifest goes, and what it is about.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    /// The file.
-    pub(crate) file: PathBuf,
-    /// The directory that its paths are relative to, as it is shown.
-    pub(crate) root: Vec<u8>,
-    /// That directory below the top: empty for the top itself.
-    pub(crate) below: Vec<u8>,
-    /// Whether the directory holds nothing but what was copied, so that all of it is meant.
-    pub(crate) whole: bool,
-}
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {
@@ -80,7 +68,10 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<Vec<u8>, 
     let out = BufWriter::with_capacity(1 << 20, new.file());
     let written = fill(job, plan, rows, (&header, scope.is_some()), earlier, out);
     written.map_err(|error| match error.io_error() {
-        Some(io) => Error::system(&shown, "write", std::io::Error::from(io.kind())),
+        Some(io) => {
+            let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+            Error::system(&shown, "write", Errno::from_raw_os_error(errno))
+        }
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(&shown))),
     })?;
     new.commit()
@@ -197,16 +188,27 @@ fn entry(
             entry.digest?;
         }
         Kind::Symlink => {
+            let place = worker.place(item).ok()?;
             let read = rustix::fs::readlinkat(&place.dir.fd, place.name(), Vec::new());
             entry.target = Some(read.ok()?.into_bytes());
         }
         Kind::Block | Kind::Char => {
+            let place = worker.place(item).ok()?;
             let stat = worker.there(&place).ok()??;
             entry.rdev = Some(FileStat::from(&stat).rdev);
         }
         _ => {}
     }
     Some(entry)
+}
+
+/// Of what was left at the destination, and of which nothing is known.
+fn digest_there(worker: &mut Worker<'_>, item: Item) -> Option<Digest> {
+    let job = worker.job;
+    let place = worker.place(item).ok()?;
+    let file = open_there(&place).ok()?;
+    let go_on = || !job.cancel.is_cancelled();
+    digest_of(&file, job.options.algorithm?, &mut Vec::new(), &go_on).ok()?
 }
 
 fn kind(kind: FileKind) -> Kind {
@@ -254,6 +256,7 @@ fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
     let options = job.options;
     let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
     let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
+    header.tool = "bc copy".to_owned();
     header.created_at = Some(format_rfc3339(options.now));
     header.host.clone_from(&options.host);
     header.machine.clone_from(&options.machine);
@@ -272,98 +275,4 @@ fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
         header.scope = scope.to_json();
     }
     header
-}
-
-/// The manifest that is there already.
-struct Earlier {
-    reader: Reader<BufReader<File>>,
-    scope: Option<Scope>,
-    next: Option<Entry>,
-    root: PathBuf,
-}
-
-impl Earlier {
-    /// `None` where there is none that can be carried on.
-    fn open(job: &Job<'_>, plan: &Plan) -> Option<Earlier> {
-        let file = File::open(&plan.file).ok()?;
-        let tell = |why: &str| {
-            let text = format!(
-                "{}: {why}: what it says of files that were not copied now is not carried on",
-                bc_fs::Escaped(plan.file.as_os_str().as_bytes())
-            );
-            (job.observer)(Event::Warning(&text));
-        };
-        if let Err(error) = check_seal(BufReader::new(file)) {
-            tell(&error.to_string());
-            return None;
-        }
-        let file = BufReader::with_capacity(1 << 18, File::open(&plan.file).ok()?);
-        let reader = match Reader::new(file, Policy::Force) {
-            Ok(reader) => reader,
-            Err(error) => {
-                tell(&error.to_string());
-                return None;
-            }
-        };
-        let wanted = job
-            .options
-            .algorithm
-            .map_or("", |algorithm| algorithm.name());
-        if reader.header().algorithm != wanted {
-            tell("its digests are of another algorithm");
-            return None;
-        }
-        let scope = &reader.header().scope;
-        let scope = match scope.is_null() {
-            true => None,
-            false => Some(Scope::from_json(scope)?),
-        };
-        let mut earlier = Earlier {
-            reader,
-            scope,
-            next: None,
-            root: PathBuf::from(OsStr::from_bytes(&plan.root)),
-        };
-        earlier.next = earlier.reader.read().ok()?;
-        Some(earlier)
-    }
-
-    fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {
-        let next = self.reader.read()?;
-        Ok(std::mem::replace(&mut self.next, next))
-    }
-
-    fn take_before(&mut self, path: &[u8]) -> Result<Option<Entry>, bc_manifest::Error> {
-        let is_before = |entry: &Entry| path_order(&entry.path, path).is_lt();
-        match self.next.as_ref().is_some_and(is_before) {
-            true => self.take(),
-            false => Ok(None),
-        }
-    }
-
-    fn take_at(&mut self, path: &[u8]) -> Result<Option<Entry>, bc_manifest::Error> {
-        match self.next.as_ref().is_some_and(|entry| entry.path == path) {
-            true => self.take(),
-            false => Ok(None),
-        }
-    }
-
-    /// Whether an entry that this copy has nothing to do with is still what it says.
-    fn still_fits(&self, entry: &Entry) -> bool {
-        let Some(meta) = &entry.meta else {
-            return false;
-        };
-        let path = match entry.path == ROOT {
-            true => shown_below(self.root.as_os_str().as_bytes(), b"."),
-            false => shown_below(self.root.as_os_str().as_bytes(), &entry.path),
-        };
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = rustix::fs::statat(rustix::fs::CWD, &path[..], flags);
-        found.is_ok_and(|found| {
-            let now = FileStat::from(&found);
-            let same = now.id.ino == meta.ino && now.mode == meta.mode;
-            same && (entry.kind == Kind::Dir
-                || (now.stamp.size, now.stamp.mtime_ns) == (meta.size, meta.mtime_ns))
-        })
-    }
 }

@@ -4,7 +4,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_walk::FileKind;
-use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
@@ -224,11 +226,9 @@ pub(crate) fn give_at(
         let change = |uid, gid| rustix::fs::chownat(dir, name, uid, gid, flags);
         dropped = own(wanted, lost, change);
     }
-    // It has just been made under a name that nobody else knows: there is no link to be followed.
     if kind != FileKind::Symlink {
         let mode = giving.mode(wanted.mode, dropped);
-        let set = rustix::fs::chmodat(dir, name, mode, AtFlags::empty());
-        note(lost, "chmod", set);
+        note(lost, "chmod", chmod_at(dir, name, mode));
     }
     if giving.preserve.xattrs && !wanted.xattrs.is_empty() {
         let path = [own_path(dir).as_bytes(), b"/", name].concat();
@@ -243,6 +243,16 @@ pub(crate) fn give_at(
         let set = rustix::fs::utimensat(dir, name, &wanted.times, flags);
         note(lost, "utimens", set);
     }
+}
+
+/// Changes the mode of what cannot be opened; of a link that took its name meanwhile, nothing.
+pub(crate) fn chmod_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let there = retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty()))?;
+    if FileType::from_raw_mode(fstat(&there)?.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
+    retry_on_intr(|| rustix::fs::chmod(own_path(&there), mode))
 }
 
 /// Changes the owner as far as this user may, and gives the bits of the mode that must not be set

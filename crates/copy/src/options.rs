@@ -52,17 +52,20 @@ pub enum ReadBack {
     None,
     /// Yes, from wherever the kernel has it.
     Read,
+    /// Yes, from the medium, once it is there.
+    Media,
 }
 
 impl ReadBack {
     /// All of them.
-    pub const ALL: [ReadBack; 2] = [ReadBack::None, ReadBack::Read];
+    pub const ALL: [ReadBack; 3] = [ReadBack::None, ReadBack::Read, ReadBack::Media];
 
-    /// `none` or `read`.
+    /// `none`, `read` or `media`.
     pub const fn name(self) -> &'static str {
         match self {
             ReadBack::None => "none",
             ReadBack::Read => "read",
+            ReadBack::Media => "media",
         }
     }
 }

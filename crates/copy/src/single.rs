@@ -10,11 +10,12 @@ use rustix::io::Errno;
 
 use crate::data::{self, DataError, Layout};
 use crate::decide::{Decision, digest_of};
-use crate::options::{ReadBack, When};
-use crate::small::{differs, renamed};
+use crate::options::When;
+use crate::place::{Open, Place};
+use crate::small::renamed;
 use crate::stage::Stage;
 use crate::tree::Item;
-use crate::worker::{Open, Place, Worker};
+use crate::worker::Worker;
 
 impl Worker<'_> {
     /// Copies a file that was not small when it was walked.
@@ -61,15 +62,15 @@ impl Worker<'_> {
     }
 
     /// Copies one open file.
-    pub(crate) fn single(&mut self, place: Place, open: Open) -> Result<(), Error> {
-        let wanted = self.wanted(place.item, &open)?;
+    pub(crate) fn single(&mut self, mut place: Place, open: Open) -> Result<(), Error> {
         let stage = self.stage(&place, None)?;
         let copied = self.fill(&place, &open, &stage).and_then(|(stat, digest)| {
             self.read_back(&place, &stage, digest)?;
-            Ok((stat, digest))
+            let wanted = self.wanted(&mut place, &open, &stat)?;
+            Ok((stat, digest, wanted))
         });
         match copied {
-            Ok((stat, digest)) => self.finish(place, stage, stat, &wanted, digest),
+            Ok((stat, digest, wanted)) => self.finish(place, stage, stat, &wanted, digest),
             Err(error) => {
                 stage.remove(&place.dir);
                 Err(error)
@@ -85,7 +86,7 @@ impl Worker<'_> {
         stage: &Stage,
     ) -> Result<(FileStat, Option<Digest>), Error> {
         let job = self.job;
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.scratch);
         let path = job.tree.source_path(place.item);
         let mut copy = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
             self.bytes(place, (open, stat), stage, &mut buffer, go_on)
@@ -98,7 +99,7 @@ impl Worker<'_> {
                 Ok((open.stat.clone(), digest))
             })
         };
-        self.buffer = buffer;
+        self.scratch = buffer;
         copied.map_err(|error| match error.path() {
             b"" => renamed(&error, path),
             _ => error,
@@ -174,28 +175,6 @@ impl Worker<'_> {
                 job.clones.no_clone.store(true, Relaxed);
                 Ok(false)
             }
-        }
-    }
-
-    /// Reads a stage back and compares it with what was read of the source.
-    pub(crate) fn read_back(
-        &mut self,
-        place: &Place,
-        stage: &Stage,
-        digest: Option<Digest>,
-    ) -> Result<(), Error> {
-        let job = self.job;
-        let (ReadBack::Read, Some(algorithm), Some(digest)) =
-            (job.options.read_back, job.options.algorithm, digest)
-        else {
-            return Ok(());
-        };
-        let go_on = || !job.cancel.is_cancelled();
-        match digest_of(&stage.file, algorithm, &mut self.buffer, &go_on) {
-            Ok(Some(found)) if found == digest => Ok(()),
-            Ok(Some(_)) => Err(differs(job.shown(&place.target))),
-            Ok(None) => Err(self.data_error(place, DataError::Cancelled)),
-            Err(errno) => Err(job.refused(&place.target, "read back", errno)),
         }
     }
 

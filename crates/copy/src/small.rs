@@ -12,10 +12,11 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::{Decision, read_full};
 use crate::meta::{self, Wanted};
-use crate::options::{ReadBack, When};
+use crate::options::When;
+use crate::place::{Open, Place};
 use crate::stage::{self, Content, NoStage, Stage};
 use crate::tree::Item;
-use crate::worker::{Open, Place, Worker};
+use crate::worker::Worker;
 
 /// Files up to this size are small.
 pub(crate) const SMALL: u64 = 128 << 10;
@@ -86,7 +87,7 @@ impl Worker<'_> {
             }
         };
         let open = self.open(item)?;
-        let place = Place {
+        let mut place = Place {
             settled: open.settled,
             ..place
         };
@@ -94,8 +95,8 @@ impl Worker<'_> {
             self.single(place, open)?;
             return Ok(None);
         }
-        let wanted = self.wanted(item, &open)?;
         let (source, bytes) = self.read_into(item, &open, *used)?;
+        let wanted = self.wanted(&mut place, &open, &source)?;
         *used = bytes.end;
         Ok(Some(Held {
             place,
@@ -206,10 +207,7 @@ impl Worker<'_> {
         let stage = self.stage(&held.place, None)?;
         let written = stage.file.write_all_at(bytes, 0);
         let written = written.map_err(|error| job.refused_io(&held.place.target, "write", error));
-        let written = written.and_then(|()| match job.options.read_back {
-            ReadBack::None => Ok(()),
-            ReadBack::Read => self.compare(&held.place, &stage, bytes),
-        });
+        let written = written.and_then(|()| self.read_back(&held.place, &stage, digest));
         if let Err(error) = written {
             stage.remove(&held.place.dir);
             return Err(error);
@@ -267,17 +265,6 @@ impl Worker<'_> {
             }
         }
     }
-
-    /// Reads a stage back.
-    fn compare(&self, place: &Place, stage: &Stage, bytes: &[u8]) -> Result<(), Error> {
-        let mut back = vec![0; bytes.len() + 1];
-        let read = read_full(&stage.file, &mut back, 0);
-        let count = read.map_err(|errno| self.job.refused(&place.target, "read back", errno))?;
-        match back[..count] == *bytes {
-            true => Ok(()),
-            false => Err(differs(self.job.shown(&place.target))),
-        }
-    }
 }
 
 /// A copy without all that belongs to it, where that counts.
@@ -287,11 +274,6 @@ pub(crate) fn incomplete(path: Vec<u8>) -> Error {
         "metadata",
         "could not be given all that its source has",
     )
-}
-
-/// What was read back is not what was written.
-pub(crate) fn differs(path: Vec<u8>) -> Error {
-    Error::with_message(path, "read back", "differs from what was written")
 }
 
 /// The error of a reading that did not know the path.

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use bc_digest::Digest;
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
@@ -12,11 +13,12 @@ use crate::decide::Decision;
 use crate::event::{Event, Why};
 use crate::meta::{self, Wanted};
 use crate::options::OnConflict;
+use crate::place::Place;
 use crate::results::State;
 use crate::small::incomplete;
 use crate::stage::{self, NoStage, Over, refuse_foreign};
 use crate::tree::{Content, Item};
-use crate::worker::{Place, Worker};
+use crate::worker::Worker;
 
 /// What is to be made.
 enum Thing {
@@ -26,12 +28,14 @@ enum Thing {
 
 impl Worker<'_> {
     /// Makes what is no regular file anew.
-    pub(crate) fn special(&mut self, item: Item) {
-        if self.job.is_over() {
-            return;
-        }
-        if let Err(error) = self.try_special(item) {
-            self.failed(item, &error);
+    pub(crate) fn special(&mut self, items: &[Item]) {
+        for &item in items {
+            if self.job.is_over() {
+                return;
+            }
+            if let Err(error) = self.try_special(item) {
+                self.failed(item, &error);
+            }
         }
     }
 
@@ -48,7 +52,7 @@ impl Worker<'_> {
                         .tree
                         .entry(item)
                         .ok_or_else(|| Error::new(path(), "stat", Errno::INVAL))?;
-                    opened = listing.open_dir(listing.dir(id))?;
+                    opened = self.source_dir(item)?;
                     (opened.as_fd(), listing.name(id))
                 }
             };
@@ -101,19 +105,18 @@ impl Worker<'_> {
             stage::remove(dir, &name);
             return Err(job.refused(&place.target, "rename", errno));
         }
-        self.told(place, over)
+        self.told(place, over, None)
     }
 
     /// Tells of what has its name now.
-    fn told(&mut self, place: &Place, over: Over) -> Result<(), Error> {
+    fn told(&self, place: &Place, over: Over, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
         (job.observer)(match over {
             Over::Nothing => Event::Copied(&shown),
             Over::Anything => Event::Replaced(&shown),
         });
-        let digest = None;
-        let outcome = self.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
+        let outcome = job.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
         job.done(vec![
             outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
         ]);
@@ -144,7 +147,7 @@ impl Worker<'_> {
                 }
                 Thing::Node(..) => now.rdev == source.rdev,
             };
-        if same && job.went_on.is_some() {
+        if same && job.went_on.is_some() && !job.known.is_anew() {
             return Ok(Err(self.settle_as(
                 place,
                 &now,
@@ -198,37 +201,33 @@ impl Worker<'_> {
                 Decision::Copy(decided) => place = decided,
             }
         }
-        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
-        let stage = job.id.stage(&place.dir, place.name(), None);
-        let linked = rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
-        match linked {
-            Ok(()) => {}
-            Err(Errno::EXIST) => {
-                stage::remove(to, &stage);
-                let again =
-                    rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
-                if again.is_err() {
-                    return Ok(false);
-                }
-            }
-            // Too many names, another file system, or one without them.
-            Err(_) => return Ok(false),
+        if !self.linked(&origin, &place) {
+            return Ok(false);
         }
+        let to = place.dir.fd.as_fd();
+        let stage = job.id.stage(&place.dir, place.name(), None);
         if let Err(errno) = stage::publish(to, &stage, place.name(), place.over) {
             stage::remove(to, &stage);
             return Err(job.refused(&place.target, "rename", errno));
         }
-        let digest = job.results.digest(first);
-        let shown = job.shown(&place.target);
-        (job.observer)(match place.over {
-            Over::Nothing => Event::Copied(&shown),
-            Over::Anything => Event::Replaced(&shown),
-        });
-        let outcome = self.outcome(item, State::Copied, &place.dir, place.name(), digest);
-        job.done(vec![
-            outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
-        ]);
+        self.told(&place, place.over, job.results.digest(first))?;
         Ok(true)
+    }
+
+    /// Whether a copy could be given the name of a stage too.
+    fn linked(&self, origin: &Place, place: &Place) -> bool {
+        let stage = self.job.id.stage(&place.dir, place.name(), None);
+        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
+        let link = || rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
+        match link() {
+            // What a killed run left.
+            Err(Errno::EXIST) => {
+                stage::remove(to, &stage);
+                link().is_ok()
+            }
+            // Too many names, another file system, or one without them.
+            linked => linked.is_ok(),
+        }
     }
 }
 

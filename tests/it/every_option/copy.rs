@@ -24,6 +24,8 @@ pub const CASES: &[Case] = &[
     }),
     ("copy", "verify", |g| {
         g.bc("copy --verify=read d to").code(0);
+        g.bc("copy --verify=media d to3").code(0);
+        assert_eq!(g.text("to3/a.c"), "abc");
         g.bc("copy --verify=read --algorithm=none d to2")
             .code(2)
             .stderr_has("digest");
@@ -62,7 +64,7 @@ pub const CASES: &[Case] = &[
         }
     }),
     ("copy", "sparse", |g| {
-        g.t.write("zeros", [0; 1 << 20]);
+        g.t.write("zeros", vec![0; 1 << 20]);
         let blocks = |name: &str| g.t.join(name).metadata().unwrap().blocks();
         g.bc("copy --sparse=always zeros always").code(0);
         g.bc("copy --sparse=never always never").code(0);

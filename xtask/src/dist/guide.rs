@@ -40,7 +40,7 @@ pub(super) fn page(program: &str) -> String {
 /// The same where `bc` is the calculator and the applets have names of their own.
 fn renamed(page: &str, program: &str) -> String {
     let mut text = page.replace("bc-guide(7)", &format!("{program}-guide(7)"));
-    for applet in ["hash", "dup", "integrity"] {
+    for applet in ["hash", "dup", "integrity", "copy"] {
         text = text.replace(&format!("bc {applet}"), &format!("bc{applet}"));
     }
     // What is left is the program itself, where `bc` is no end of a path.

@@ -21,6 +21,8 @@ fn populate(ground: &Ground) {
     symlink("../nowhere", ground.at("from/b/link")).unwrap();
     let odd = ground.at("from").join(OsStr::from_bytes(b"odd\xff\n"));
     std::fs::write(odd, b"odd").unwrap();
+    ground.write(&format!("from/{}", "n".repeat(255)), b"long");
+    ground.write(&format!("from/{}/x", "d".repeat(255)), b"longer");
     let mode = Mode::from_raw_mode(0o640);
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -74,7 +76,7 @@ fn a_copy_is_its_source_in_everything() {
     let ground = Ground::new();
     populate(&ground);
     let copied = done(&ground.options(&["from"], "to"));
-    assert_eq!(copied.walked, 15);
+    assert_eq!(copied.walked, 18);
     let (from, to) = (seen(&ground.at("from")), seen(&ground.at("to")));
     assert_eq!(
         from.keys().collect::<Vec<_>>(),
@@ -87,6 +89,33 @@ fn a_copy_is_its_source_in_everything() {
     assert!(blocks("to/sparse") <= blocks("from/sparse") + 16);
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
     open_up(&ground);
+}
+
+/// Files with holes are copied apart from the batch that they are met in.
+#[test]
+fn small_files_beside_others_with_holes() {
+    let ground = Ground::new();
+    for number in 0..40_u8 {
+        ground.write(&format!("from/{number:02}"), &vec![number + 1; 3000]);
+        if number % 5 == 0 {
+            let sparse = std::fs::File::create(ground.at(&format!("from/{number:02}-holes")));
+            let at = 90_000 + u64::from(number);
+            std::os::unix::fs::FileExt::write_all_at(&sparse.unwrap(), &[number + 1], at).unwrap();
+        }
+    }
+    done(&ground.options(&["from"], "to"));
+    assert_eq!(seen(&ground.at("from")), seen(&ground.at("to")));
+}
+
+/// They are read in another way than what was written a moment ago.
+#[test]
+fn files_that_nobody_has_written_to_for_long() {
+    let ground = Ground::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut options = ground.options(&[], "to");
+    options.sources.push(from.clone().into());
+    done(&options);
+    assert_eq!(seen(&from), seen(&ground.at("to")));
 }
 
 #[test]

@@ -2,99 +2,22 @@
 
 mod basics;
 mod proof;
+mod properties;
 mod resume;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use bc_pool::Cancel;
+use bc_testkit::Seen;
 
 use crate::{Copied, CopyOptions, CopyProgress, Error, Event, copy};
 
-/// Everything that a copy is to have of its source; inode numbers only as which names are one.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Seen {
-    mode: u32,
-    owner: (u32, u32),
-    /// Not of directories that are read meanwhile.
-    mtime: (i64, i64),
-    content: Vec<u8>,
-    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    names: Vec<PathBuf>,
-    rdev: u64,
-}
-
 /// A tree by path, without the manifest.
 pub(super) fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {
-    let mut found = BTreeMap::new();
-    let mut inodes: BTreeMap<(u64, u64), Vec<PathBuf>> = BTreeMap::new();
-    let mut stack = vec![PathBuf::new()];
-    while let Some(relative) = stack.pop() {
-        let path = root.join(&relative);
-        let meta = std::fs::symlink_metadata(&path).unwrap();
-        let kind = meta.file_type();
-        let mut content = Vec::new();
-        if kind.is_dir() {
-            for entry in std::fs::read_dir(&path).unwrap() {
-                let name = entry.unwrap().file_name();
-                if name != crate::MANIFEST_NAME {
-                    stack.push(relative.join(name));
-                }
-            }
-        } else if kind.is_symlink() {
-            content = std::fs::read_link(&path)
-                .unwrap()
-                .into_os_string()
-                .into_vec();
-        } else if kind.is_file() {
-            content = std::fs::read(&path).unwrap();
-        }
-        if !kind.is_dir() {
-            let id = (meta.dev(), meta.ino());
-            inodes.entry(id).or_default().push(relative.clone());
-        }
-        let is_device = kind.is_block_device() || kind.is_char_device();
-        let one = Seen {
-            mode: meta.mode(),
-            owner: (meta.uid(), meta.gid()),
-            mtime: (meta.mtime(), meta.mtime_nsec()),
-            content,
-            xattrs: xattrs(&path),
-            names: Vec::new(),
-            rdev: if is_device { meta.rdev() } else { 0 },
-        };
-        found.insert(relative, one);
-    }
-    for names in inodes.into_values() {
-        let mut names = names;
-        names.sort();
-        for name in &names {
-            if let Some(one) = found.get_mut(name) {
-                one.names.clone_from(&names);
-            }
-        }
-    }
-    found
-}
-
-fn xattrs(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut names = vec![0; 4096];
-    let count = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
-    let mut all: Vec<_> = names[..count]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-        .map(|name| {
-            let mut value = vec![0; 65536];
-            let length = rustix::fs::lgetxattr(path, name, &mut value[..]).unwrap_or(0);
-            (name.to_vec(), value[..length].to_vec())
-        })
-        .collect();
-    all.sort();
-    all
+    bc_testkit::seen(root, crate::MANIFEST_NAME).unwrap()
 }
 
 /// A place for sources, destinations and journals.
