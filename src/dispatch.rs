@@ -29,7 +29,10 @@ pub fn run(argv: Vec<OsString>) -> Exit {
         return start(applet, &called, &names, &argv[1..]);
     }
     if let Some(program) = crate::gnu::by_program(base.as_bytes()) {
-        return crate::gnu::run(program, &argv);
+        let exit = crate::gnu::run(program, &argv);
+        // There may be tens of thousands, which the end of the process frees at once.
+        std::mem::forget(argv);
+        return exit;
     }
     let names = Names::called(&called);
     let is_bc = base == "bc";
@@ -42,7 +45,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     }
     match first.to_str() {
         Some("--list") => list(),
-        Some("--version" | "-V") => version(),
+        Some("--version" | "-V") => version(&called),
         Some("--help" | "-h") => overview(&called),
         Some("help") => match argv.get(2).and_then(|name| by_name(name)) {
             Some(applet) => {
@@ -164,13 +167,13 @@ fn list() -> Exit {
     report::print(&names)
 }
 
-fn version() -> Exit {
+fn version(called: &str) -> Exit {
     let readers = match bc_read::uring_available() {
         Ok(()) => "sync, io_uring".to_owned(),
         Err(error) => format!("sync (io_uring: {})", error.message()),
     };
     report::print(&format!(
-        "bc (bit-crafts) {}\nCPU features: {}\nkernels: {}\nreaders: {readers}\n",
+        "{called} (bit-crafts) {}\nCPU features: {}\nkernels: {}\nreaders: {readers}\n",
         env!("CARGO_PKG_VERSION"),
         bc_digest::CpuFeatures::flags().join(" "),
         bc_digest::CpuFeatures::detect().describe(),

@@ -81,6 +81,7 @@ pub fn applet_of(word: &str) -> Option<String> {
             "bc dup",
         ),
         (&["summary"], "bc dup summary"),
+        (&["dirs"], "bc dup dirs"),
         (&["unique"], "bc dup unique"),
         (&["prune"], "bc dup prune"),
         (&["undo"], "bc dup undo"),

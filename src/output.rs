@@ -115,7 +115,7 @@ impl Output {
     pub fn partial_name(&self) -> String {
         let mut name = self.name.clone();
         name.push(".partial");
-        crate::input::shown(Path::new(&name))
+        bc_fs::escape(name.as_encoded_bytes()).into_owned()
     }
 
     /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it

@@ -14,7 +14,7 @@ use bc_fs::streams::Stream;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start, Threads};
 use bc_read::Choice as Reader;
-use bc_walk::{Listing, Metadata, OwnFile, SkippedDetail, Workers};
+use bc_walk::{Entries, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, WalkArgs};
@@ -246,7 +246,11 @@ impl Session {
         for error in listing.errors() {
             self.report.failure(error);
         }
-        details::walked(&self.report, &listing, "files", begun.elapsed());
+        let nouns = match options.entries {
+            Entries::Files => "files",
+            Entries::All => "entries",
+        };
+        details::walked(&self.report, &listing, nouns, begun.elapsed());
         Ok(listing)
     }
 

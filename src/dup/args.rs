@@ -1,16 +1,18 @@
 //! The command line of `bc dup`.
 
+pub mod search;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use bc_digest::Algorithm;
 use bc_dup::prune::Action;
 use bc_dup::report::ReportFormat;
-use bc_dup::scan::ALGORITHMS;
 use bc_fs::Size;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+use self::search::SearchArgs;
+use super::dirs::args::DirsArgs;
 use super::unique::UniqueArgs;
 use crate::args::{Common, Configurable, WalkArgs};
 
@@ -18,6 +20,7 @@ const AFTER: &str = "\
 Examples:
   bc dup DIR                                         groups of equal files, largest waste first
   bc dup summary DIR                                 how much could be freed
+  bc dup dirs DIR                                    which directories are copies of each other
   bc dup unique /media/card --reference=/srv/photos  may I wipe this card?
   bc dup prune --action=hardlink --dry-run DIR       what would be done
   bc dup prune --action=hardlink DIR                 do it
@@ -46,6 +49,8 @@ pub enum DupCommand {
     Scan(Box<ScanArgs>),
     /// Print counts, wasted bytes and the largest groups
     Summary(Box<SummaryArgs>),
+    /// Print directories that are copies of each other, contained in others, or similar
+    Dirs(Box<DirsArgs>),
     /// Print what is nowhere else: may I wipe this card?
     Unique(Box<UniqueArgs>),
     /// Replace, move or delete duplicates
@@ -67,60 +72,6 @@ fn format() -> impl TypedValueParser<Value = Format> {
     let names = ReportFormat::ALL.map(ReportFormat::name).into_iter();
     PossibleValuesParser::new(names.chain(["html"]))
         .map(|name| ReportFormat::named(&name).map_or(Format::Html, Format::Report))
-}
-
-fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
-    PossibleValuesParser::new(ALGORITHMS.map(Algorithm::name))
-        .try_map(|name| name.parse::<Algorithm>())
-}
-
-/// What counts as a duplicate.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Search")]
-pub struct SearchArgs {
-    /// Digest: xxh128, xxh3, blake3 or sha256
-    #[arg(
-        add = Configurable,
-        short = 't',
-        long,
-        alias = "type",
-        value_parser = algorithm(),
-        value_name = "ALG",
-        default_value = "xxh128",
-        hide_possible_values = true
-    )]
-    pub algorithm: Algorithm,
-    /// Compare the members of every group byte for byte as well
-    #[arg(add = Configurable, long)]
-    pub verify_bytes: bool,
-    /// Report hard links to one file as duplicates of each other
-    #[arg(add = Configurable, long)]
-    pub match_hardlinks: bool,
-    /// Never change DIR or a file below it, by whichever path it is reached; such files are kept (repeatable)
-    ///
-    /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
-    /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
-    /// A manifest stands for a disk that is not here: scan and summary tell what it knows, prune refuses it.
-    /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
-    #[arg(long, value_name = "DIR")]
-    pub reference: Vec<OsString>,
-    /// Only duplicates that lie under different PATHs
-    #[arg(add = Configurable, long)]
-    pub across_roots: bool,
-    /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
-    ///
-    /// A record counts only for a file whose device, inode, size and times are what they were. Not used
-    /// where those may stand for other content: FUSE, network file systems, FAT, images. A FILE that
-    /// is there and no cache of yours is refused and left as it is.
-    #[arg(
-        add = Configurable,
-        long,
-        value_name = "FILE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = ""
-    )]
-    pub cache: Option<OsString>,
 }
 
 /// Arguments of `bc dup scan`.

@@ -1,5 +1,7 @@
 //! `bc dup scan --format=html`: what is wasted, where, and by which files.
 
+mod waste;
+
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -9,25 +11,22 @@ use bc_dup::report::ScanReport;
 use bc_dup::scan;
 
 use crate::habits::quoted;
-use crate::html::dirs::{Amount, Dirs, What, parent};
+use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::{
-    By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
-};
+use crate::html::{By, Column, Order, Page, Tile, notes, nothing, table_end, table_start, tiles};
 use crate::progress::{size, thousands};
 
+pub use self::waste::{waste_by_directory, waste_map};
+
 /// Groups that are listed; a page of more is slow to open and to sort.
-const LISTED: usize = 1000;
+pub const LISTED: usize = 1000;
 /// Names of a group that are listed, and those of them that are not folded.
-const NAMES: usize = 100;
-const UNFOLDED: usize = 6;
+pub const NAMES: usize = 100;
+pub const UNFOLDED: usize = 6;
 /// Roots that are named, and those that are repeated in a command.
 const ROOTS: usize = 12;
 const FEW: usize = 3;
-
-/// Directories that have a colour of their own in the map; the others share one.
-const OTHERS: usize = 7;
 
 /// What lists what a page leaves out.
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
@@ -44,10 +43,10 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         waste_by_directory(&mut dirs, found, &group, &files);
         if number < LISTED {
             listed_waste += found.wasted;
-            row(&mut rows, found, &group, &files);
+            row(&mut rows, found, &group, &files, ALL);
         }
     }
-    let errors = errors(report);
+    let errors = errors(report.errors());
     let mut page = Page {
         command: "dup scan",
         title: match count {
@@ -55,7 +54,7 @@ pub fn page(report: &ScanReport<'_>) -> Page {
             _ => "Duplicate files".to_owned(),
         },
         subject: subject(report),
-        body: figures(report, count, errors.len()),
+        body: figures(report, Vec::new(), count, errors.len()),
         footer: match count {
             0 => "Nothing was changed.".to_owned(),
             _ => format!(
@@ -66,40 +65,7 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         },
         ..Page::default()
     };
-    if let Some(whole) = dirs.cells(map::CELLS) {
-        let words = map::Words {
-            heading: "Where the waste is",
-            caption: "An area is the disk space of redundant files in a directory; of each group \
-                      the file that would be kept is not counted.",
-            value: Some("Wasted"),
-            count: "Redundant files",
-            full: &|amount| {
-                let files = if amount.count == 1 { "file" } else { "files" };
-                format!(
-                    "{} in {} {files}",
-                    size(amount.value),
-                    thousands(amount.count)
-                )
-            },
-            short: &|amount| size(amount.value),
-            class: &|cell| match cell.what {
-                What::Smaller(_) => "rest".to_owned(),
-                _ => format!("h{}", cell.group.min(OTHERS)),
-            },
-            meaning: &|cells| match cells {
-                [first, ..] if matches!(first.what, What::Smaller(_)) => {
-                    "several smaller directories".to_owned()
-                }
-                [first, rest @ ..]
-                    if first.group >= OTHERS
-                        && rest.iter().any(|cell| cell.group != first.group) =>
-                {
-                    "other directories".to_owned()
-                }
-                _ => map::common(cells),
-            },
-        };
-        let (html, style) = map::section(&whole, &words);
+    if let Some((html, style)) = waste_map(&dirs) {
         page.body += &html;
         page.style = style;
     }
@@ -159,56 +125,28 @@ fn next(report: &ScanReport<'_>) -> String {
     Text(&shown(command.as_bytes())).to_string()
 }
 
-/// Adds what each file that would go frees to its directory. The sum is the
-/// group's waste, whichever file stays.
-fn waste_by_directory(
-    dirs: &mut Dirs,
+/// A cell of the table with a number of bytes.
+pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
+    // Writing to a String cannot fail.
+    let _ = write!(
+        rows,
+        "<td class=\"num{class}\" data-v={bytes} data-label={label} title=\"{} bytes\">{}",
+        thousands(bytes),
+        size(bytes)
+    );
+}
+
+/// A row of the table; `all` is what lists the names that it leaves out.
+pub fn row(
+    rows: &mut String,
     found: scan::Group<'_>,
     group: &prune::FileGroup,
     files: &[Inode],
+    all: &str,
 ) {
-    // By index into the group: what removing the file would free.
-    let own: Vec<u64> = found
-        .files()
-        .flat_map(|file| file.names.iter().map(move |_| file.own))
-        .collect();
-    let mut left = found.wasted;
-    let Some((kept, others)) = files.split_first() else {
-        return;
-    };
-    for file in others {
-        let value = own[file.names[0]].min(left);
-        left -= value;
-        let amount = Amount {
-            value,
-            count: 1,
-            mark: 0,
-        };
-        dirs.add(parent(&group.files[file.names[0]].path), amount);
-    }
-    // Kept is a file that frees something, though another frees nothing.
-    if left > 0 {
-        let amount = Amount {
-            value: left,
-            ..Amount::default()
-        };
-        dirs.add(parent(&group.files[kept.names[0]].path), amount);
-    }
-}
-
-fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::FileGroup, files: &[Inode]) {
-    let number = |rows: &mut String, class: &str, label: &str, bytes: u64| {
-        // Writing to a String cannot fail.
-        let _ = write!(
-            rows,
-            "<td class=\"num{class}\" data-v={bytes} data-label={label} title=\"{} bytes\">{}",
-            thousands(bytes),
-            size(bytes)
-        );
-    };
     rows.push_str("<tr>");
-    number(rows, " lead", "wasted", found.wasted);
-    number(rows, "", "each", found.size);
+    bytes_cell(rows, " lead", "wasted", found.wasted);
+    bytes_cell(rows, "", "each", found.size);
     let copies = files.len();
     let _ = write!(
         rows,
@@ -221,16 +159,20 @@ fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::FileGroup, file
             .enumerate()
             .map(move |(alias, index)| (nth, alias, *index))
     });
-    let all = group.files.len();
+    let count = group.files.len();
     // One more line is no longer than the line that would hide it.
-    let unfolded = if all == UNFOLDED + 1 { all } else { UNFOLDED };
+    let unfolded = if count == UNFOLDED + 1 {
+        count
+    } else {
+        UNFOLDED
+    };
     for (line, (nth, alias, index)) in names.take(NAMES).enumerate() {
         let file = &group.files[index];
         if line == unfolded {
             let _ = write!(
                 rows,
                 "<li><details><summary>{} more</summary><ul class=files>",
-                thousands((all - unfolded) as u64)
+                thousands((count - unfolded) as u64)
             );
         }
         let tag = match (nth, alias) {
@@ -242,14 +184,14 @@ fn row(rows: &mut String, found: scan::Group<'_>, group: &prune::FileGroup, file
         };
         let _ = write!(rows, "<li>{tag}{}", Path(&file.path));
     }
-    if all > NAMES {
+    if count > NAMES {
         let _ = write!(
             rows,
-            "<li>{} more are not on this page; {ALL} lists all",
-            thousands((all - NAMES) as u64)
+            "<li>{} more are not on this page; {all} lists all",
+            thousands((count - NAMES) as u64)
         );
     }
-    rows.push_str(if all > unfolded {
+    rows.push_str(if count > unfolded {
         "</ul></details></ul>\n"
     } else {
         "</ul>\n"
@@ -306,7 +248,8 @@ fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: 
     *body += &table_end(&elsewhere);
 }
 
-fn subject(report: &ScanReport<'_>) -> String {
+/// What was searched.
+pub fn subject(report: &ScanReport<'_>) -> String {
     let mut html = String::from("<ul class=subject>\n");
     if report.roots.is_empty() {
         html += "<li>the files of a list (<code>--files-from</code>)\n";
@@ -329,7 +272,8 @@ fn subject(report: &ScanReport<'_>) -> String {
     html + "</ul>\n"
 }
 
-fn figures(report: &ScanReport<'_>, groups: usize, errors: usize) -> String {
+/// The tiles; `more` come after the first.
+pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: usize) -> String {
     let stats = &report.scan.stats;
     let tile = |label, value: u64, more: String, class: &str| Tile {
         label,
@@ -366,6 +310,7 @@ fn figures(report: &ScanReport<'_>, groups: usize, errors: usize) -> String {
         ),
         tile("Files scanned", stats.files, size(stats.bytes), ""),
     ];
+    all.splice(1..1, more);
     if errors > 0 {
         all.push(tile(
             "Not judged",
@@ -378,8 +323,8 @@ fn figures(report: &ScanReport<'_>, groups: usize, errors: usize) -> String {
 }
 
 /// What could not be judged, a line each.
-fn errors(report: &ScanReport<'_>) -> Vec<String> {
-    let all = report.errors().into_iter();
+pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
+    let all = all.into_iter();
     all.map(|error| {
         format!(
             "{}: {}: {}",
@@ -392,7 +337,7 @@ fn errors(report: &ScanReport<'_>) -> Vec<String> {
 }
 
 /// What options and kinds of files left out, in one paragraph.
-fn left_out(report: &ScanReport<'_>) -> String {
+pub fn left_out(report: &ScanReport<'_>) -> String {
     let told: Vec<String> = crate::details::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();

@@ -1,6 +1,7 @@
 //! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
 
 mod args;
+mod dirs;
 mod drawer;
 mod html;
 mod journals;
@@ -21,9 +22,17 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{DupCli, DupCommand};
 
-/// The command tree of the applet.
+/// The command tree of the applet. What takes whole directories takes no list of files.
 pub fn command() -> clap::Command {
-    DupCli::command().mut_subcommand("unique", unique::as_command)
+    DupCli::command()
+        .mut_subcommand("dirs", whole_directories)
+        .mut_subcommand("unique", unique::as_command)
+}
+
+fn whole_directories(command: clap::Command) -> clap::Command {
+    command
+        .mut_arg("files_from", |arg| arg.hide(true))
+        .mut_arg("null", |arg| arg.hide(true))
 }
 
 /// One subcommand alone.
@@ -32,6 +41,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
     Some(match name {
         "scan" => args::ScanArgs::augment_args(command),
         "summary" => args::SummaryArgs::augment_args(command),
+        "dirs" => whole_directories(dirs::args::DirsArgs::augment_args(command)),
         "unique" => unique::as_command(unique::UniqueArgs::augment_args(command)),
         "prune" => args::PruneArgs::augment_args(command),
         "undo" => args::UndoArgs::augment_args(command),
@@ -48,6 +58,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let exit = match &cli.command {
         DupCommand::Scan(args) => run::scan(args),
         DupCommand::Summary(args) => run::summary(args),
+        DupCommand::Dirs(args) => dirs::run::dirs(args),
         DupCommand::Unique(args) => unique::unique(args),
         DupCommand::Prune(args) => run::prune(args),
         DupCommand::Undo(args) => run::undo(args),

@@ -14,7 +14,8 @@ use bc_walk::Metadata;
 use crate::args::WalkArgs;
 use crate::run::{Outcome, Session};
 
-use super::args::{LEAST, PruneArgs, SearchArgs};
+use super::args::search::SearchArgs;
+use super::args::{LEAST, PruneArgs};
 use super::references;
 
 /// A search.
@@ -46,6 +47,18 @@ impl<'a> SearchPlan<'a> {
         walk: &'a WalkArgs,
         output: Option<&Path>,
     ) -> Outcome<SearchPlan<'a>> {
+        SearchPlan::from_size(LEAST.0, session, paths, search, walk, output)
+    }
+
+    /// A search among files of at least `least` bytes, where the user names no other size.
+    pub fn from_size(
+        least: u64,
+        session: &Session,
+        paths: &[OsString],
+        search: &SearchArgs,
+        walk: &'a WalkArgs,
+        output: Option<&Path>,
+    ) -> Outcome<SearchPlan<'a>> {
         if walk.files_from.is_some() && !search.reference.is_empty() {
             let text = "--reference needs PATHs; it does not go with --files-from";
             return Err(session.fatal(text));
@@ -63,7 +76,7 @@ impl<'a> SearchPlan<'a> {
         let cache = CacheFile::new(session, search)?;
         let leave_out = crate::output::replaced(output);
         let mut walk_options = session.walk_options(walk, Metadata::Basic, leave_out)?;
-        (walk_options.min_size, _) = session.sizes(walk, LEAST.0)?;
+        (walk_options.min_size, _) = session.sizes(walk, least)?;
         let scan = ScanOptions {
             algorithm: search.algorithm,
             min_size: walk_options.min_size,

@@ -39,7 +39,7 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
         return Err(session.fatal(text));
     }
     let found = search(&session, plan)?;
-    let closing = terminal::closing(&found, &args.paths);
+    let closing = terminal::closing(&found, &args.paths, "");
     let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
         match args.format {
@@ -66,7 +66,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
 }
 
 /// Writes what was found, and says `closing`, unless a signal ended the search.
-fn end_search(
+pub fn end_search(
     session: Session,
     found: &Found,
     mut output: Output,

@@ -29,7 +29,7 @@ pub struct Found {
     pub references: Arc<Subtrees>,
     /// What manifests know, if any were asked.
     pub drawer: Option<Drawer>,
-    algorithm: Algorithm,
+    pub algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
     started_at: String,

@@ -39,29 +39,33 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
     Ok(())
 }
 
-/// A line for a terminal: what there is to gain, and how. Two where one is too wide for it.
-pub fn closing(found: &Found, paths: &[OsString]) -> Vec<String> {
+/// A line for a terminal: what there is to gain, and how, after `before`. Two where one is too wide
+/// for it.
+pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
     if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {
         return Vec::new();
     }
+    let text = format!("{before}{}", text(found));
     let Some(command) = command(found, paths) else {
-        return vec![text(found)];
+        return vec![text];
     };
-    let line = format!("{}; {command}", text(found));
+    let line = format!("{text}; {command}");
     let width = PREFIX.len() + line.chars().count();
     match width > crate::progress::width() {
-        true => vec![text(found), command],
+        true => vec![text, command],
         false => vec![line],
     }
 }
 
+/// A number with its noun.
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", thousands(number))
+}
+
 fn text(found: &Found) -> String {
     let scan = &found.scan;
-    let count = |number: u64, one: &str, many: &str| {
-        let noun = if number == 1 { one } else { many };
-        format!("{} {noun}", thousands(number))
-    };
     let groups = scan.groups().len() as u64;
     if groups == 0 {
         let files = count(scan.stats.files, "file", "files");

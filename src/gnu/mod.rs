@@ -113,6 +113,8 @@ fn coreutils(program: &Program, family: Option<Family>, argv: &[OsString]) -> Ex
         out.say_of(b"standard input", &error);
         return FAILURE;
     }
+    // The operands: the end of the process frees them at once.
+    std::mem::forget(args);
     ended(done, out)
 }
 

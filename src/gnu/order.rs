@@ -70,6 +70,8 @@ pub fn run(jobs: &[Job], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop
         }
         from = end + 1;
     }
+    // The end of the process frees tens of thousands of names at once.
+    std::mem::forget(files);
     Ok(())
 }
 
@@ -95,6 +97,8 @@ enum Kind {
 /// The files of all jobs as they were found.
 struct Files {
     listing: Listing,
+    /// The jobs whose paths the listing was given.
+    named: Vec<usize>,
     of_jobs: Vec<Kind>,
 }
 
@@ -108,7 +112,7 @@ impl Files {
             .collect();
         let options = bc_walk::WalkOptions {
             metadata: bc_walk::Metadata::Basic,
-            spellings: bc_walk::Spellings::Each,
+            spellings: bc_walk::Spellings::AsNamed,
             ..bc_walk::WalkOptions::default()
         };
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
@@ -121,9 +125,18 @@ impl Files {
             of_jobs[named[listing.root(entry)]] = Kind::Regular(entry);
         }
         let left = |index: &usize| of_jobs[*index] == Kind::Failing;
-        let left: Vec<usize> = named.into_iter().filter(left).collect();
-        repeated_or_special(jobs, &listing, &left, &mut of_jobs);
-        Ok(Files { listing, of_jobs })
+        let left: Vec<usize> = named.iter().copied().filter(left).collect();
+        find_special(jobs, &listing, &left, &mut of_jobs);
+        Ok(Files {
+            listing,
+            named,
+            of_jobs,
+        })
+    }
+
+    /// The job that named a listed file: each is listed for itself.
+    fn job(&self, entry: EntryId) -> usize {
+        self.named[self.listing.root(entry)]
     }
 
     /// Whether several threads may be set to work on the job's file alone.
@@ -135,9 +148,8 @@ impl Files {
     }
 }
 
-/// Finds out about those that are `left`: what is listed under the first job that names it, and what
-/// is not listed because it is no regular file.
-fn repeated_or_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
+/// Finds those among what is `left` that are not listed because they are no regular files.
+fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
     if left.is_empty() {
         return;
     }
@@ -148,13 +160,6 @@ fn repeated_or_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs:
             && let Some(kind) = kinds.get_mut(error.path())
         {
             *kind = Kind::Special;
-        }
-    }
-    for (job, found) in jobs.iter().zip(of_jobs.iter()) {
-        if let Kind::Regular(_) = found
-            && let Some(kind) = kinds.get_mut(job.path.as_slice())
-        {
-            *kind = *found;
         }
     }
     for index in left {
@@ -234,32 +239,18 @@ fn in_lanes(
     setup: &Setup,
     board: &Board<'_>,
 ) -> Result<(), Stop> {
-    let mut jobs_of = JobsOf {
-        first: vec![None; files.listing.len()],
-        others: HashMap::new(),
+    let entry_of = |index: usize| match files.of_jobs[index] {
+        Kind::Regular(entry) => Some(entry),
+        Kind::Failing | Kind::Special => None,
     };
-    let mut order = Vec::with_capacity(indices.len());
-    for index in indices {
-        if let Kind::Regular(entry) = files.of_jobs[index] {
-            match &mut jobs_of.first[entry.0 as usize] {
-                Some(_) => jobs_of.others.entry(entry).or_default().push(index),
-                none => {
-                    *none = Some(index as u32);
-                    order.push(entry);
-                }
-            }
-        }
-    }
+    let order: Vec<EntryId> = indices.into_iter().filter_map(entry_of).collect();
     if order.is_empty() {
         return Ok(());
     }
     let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);
-    let sink = |_| Collector {
-        board,
-        jobs_of: &jobs_of,
-    };
+    let sink = |_| Collector { board, files };
     let progress = HashProgress::default();
     bc_hash::hash_with(
         &files.listing,
@@ -273,17 +264,10 @@ fn in_lanes(
     Ok(())
 }
 
-/// The jobs in hand that want a file's digest: nearly always there is one.
-struct JobsOf {
-    /// By entry, of which there are fewer than 2^32, and of jobs too.
-    first: Vec<Option<u32>>,
-    others: HashMap<EntryId, Vec<usize>>,
-}
-
 /// A worker's way to the board.
 struct Collector<'c, 'b> {
     board: &'c Board<'b>,
-    jobs_of: &'c JobsOf,
+    files: &'c Files,
 }
 
 impl DigestSink for Collector<'_, '_> {
@@ -295,11 +279,7 @@ impl DigestSink for Collector<'_, '_> {
             }),
             Err(_) => None,
         };
-        let first = self.jobs_of.first[entry.0 as usize].map(|index| index as usize);
-        let others = self.jobs_of.others.get(&entry).into_iter().flatten();
-        for index in first.into_iter().chain(others.copied()) {
-            self.board.put(index, hashed);
-        }
+        self.board.put(self.files.job(entry), hashed);
         self.board.advance();
     }
 }

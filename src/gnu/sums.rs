@@ -35,7 +35,10 @@ pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
         all_read: true,
     };
     order::run(&jobs, setup, &mut printer)?;
-    Ok(printer.all_read)
+    let all_read = printer.all_read;
+    // The end of the process is near, and frees all at once.
+    std::mem::forget(jobs);
+    Ok(all_read)
 }
 
 struct Printer<'a> {

@@ -26,6 +26,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("copy", "--dry-run r to"),
     sample("dup scan", "r"),
     sample("dup summary", "r"),
+    sample("dup dirs", "r"),
     sample("dup unique", "r"),
     sample("dup prune", "--action=hardlink --dry-run r"),
     sample("dup prune", "--action=delete --yes --dry-run -v r"),

@@ -129,9 +129,10 @@ fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
     }
     let found = acting(&text);
     assert!(found.is_empty(), "{what:?}: {found:?} in {text:?}");
+    // A path with which a line of the program begins still has its newline, escaped.
     let owned: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("OWNED"))
+        .filter(|line| line.starts_with("OWNED") && !line.starts_with("OWNED\\n"))
         .collect();
     assert!(owned.is_empty(), "{what:?}: {owned:?} in {text:?}");
 }
@@ -144,6 +145,8 @@ fn without_status(bytes: &[u8]) -> Vec<u8> {
     for piece in pieces {
         rest += match piece.split_once('\r') {
             Some((status, rest)) if status.contains(" files  ") => rest,
+            // Of a phase in which nothing was to be read.
+            Some(("directories", rest)) => rest,
             _ => piece,
         };
     }

@@ -2,7 +2,7 @@
 
 use bc_testkit::TestTree;
 
-use crate::common::{ABC, Bc};
+use crate::common::{ABC, BC, Bc};
 
 #[test]
 fn the_program_name_chooses_the_applet() {
@@ -76,6 +76,7 @@ fn list_version_help() {
     t.bc_line("--version")
         .go()
         .code(0)
+        .stdout_has("bc (bit-crafts) ")
         .stdout_has("CPU features: ")
         .stdout_has("readers: sync");
     t.bc_line("--help").go().code(0).stdout_has("calculator");
@@ -88,6 +89,13 @@ fn list_version_help() {
         .code(0)
         .stdout_has("Examples:");
     t.bc_line("help hash").go().code(0).stdout_has("Examples:");
+    // Who called it by another name is told of that one.
+    for name in ["bitcrafts", "odd name"] {
+        let called = t.run("bash").env("BC", BC).env("NAME", name);
+        let called = called.args(["-c", "exec -a \"/x/$NAME\" \"$BC\" --version"]);
+        let first = format!("{name} (bit-crafts) ");
+        assert!(called.go().code(0).text().starts_with(&first), "{name}");
+    }
 }
 
 #[test]

@@ -310,3 +310,22 @@ fn a_named_file_is_looked_at_before_and_after_it_is_opened() {
         }
     }
 }
+
+/// One small file costs a few milliseconds at most, so that what the start reads counts: the map of
+/// its memory, by Rust's runtime, and no other file than the one that was asked for.
+#[test]
+fn a_start_reads_little() {
+    let Some(strace) = tool("strace") else {
+        return left_out("strace is not installed");
+    };
+    let place = TestTree::new();
+    place.write("file", "abc");
+    for job in ["hash", "hash --type=xxh3"] {
+        let Some(calls) = count(&strace, job, &[place.join("file")]) else {
+            return;
+        };
+        // A file that was written to a moment ago may be read until it is at rest.
+        let (reads, opens) = (calls.of(READS), calls.of(OPENS));
+        assert!(reads <= 5 && opens <= 5, "{job}: {calls:?}");
+    }
+}

@@ -78,15 +78,8 @@ fn fits(pattern: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-#[test]
-fn the_tour_prints_what_it_shows() {
-    let blocks = blocks("console");
-    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
-    assert!(steps.len() >= 15, "{} commands", steps.len());
-    let varying = steps.iter().flat_map(|step| &step.printed);
-    let varying = varying.filter(|line| line.contains('…')).count();
-    assert!(varying <= 8, "{varying} lines that vary are too many");
-
+/// Runs the commands in one new directory and compares what they print.
+fn walk_through(page: &str, steps: Vec<Step>) {
     let t = TestTree::new();
     std::fs::create_dir(t.scratch("path")).unwrap();
     std::os::unix::fs::symlink(BC, t.scratch("path/bc")).unwrap();
@@ -109,12 +102,32 @@ fn the_tour_prints_what_it_shows() {
             && step.printed.iter().zip(&printed).all(|(p, l)| fits(p, l));
         assert!(
             same,
-            "$ {}\nREADME shows:\n{}\n\nit prints:\n{}",
+            "$ {}\n{page} shows:\n{}\n\nit prints:\n{}",
             step.command,
             step.printed.join("\n"),
             printed.join("\n")
         );
     }
+}
+
+#[test]
+fn the_tour_prints_what_it_shows() {
+    let blocks = blocks("console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 15, "{} commands", steps.len());
+    let varying = steps.iter().flat_map(|step| &step.printed);
+    let varying = varying.filter(|line| line.contains('…')).count();
+    assert!(varying <= 8, "{varying} lines that vary are too many");
+    walk_through("README", steps);
+}
+
+/// "Tidy five backup disks", from end to end.
+#[test]
+fn five_disks_are_tidied_as_the_guide_shows() {
+    let blocks = blocks_of(include_str!("../../src/guide/disks.md"), "console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 15, "{} commands", steps.len());
+    walk_through("The guide", steps);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]) and
-//! giving the space back ([`prune`]); what has no duplicate ([`unique`](mod@unique)); and disks in
-//! drawers, which answer by their manifests ([`manifests`]). Nothing here prints or asks; a front end
-//! gets data, events and words.
+//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]), what they make of whole
+//! directories ([`dirs`]) and giving the space back ([`prune`]); what has no duplicate
+//! ([`unique`](mod@unique)); and disks in drawers, which answer by their manifests ([`manifests`]).
+//! Nothing here prints or asks; a front end gets data, events and words.
 //!
 //! # Invariants
 //! - Two files are duplicates only by digests of all their bytes. A file that
@@ -74,6 +74,7 @@
 
 mod cache;
 mod clock;
+pub mod dirs;
 mod json;
 pub mod manifests;
 mod path;

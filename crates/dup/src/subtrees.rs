@@ -277,10 +277,14 @@ impl Marks {
         self.dirs.is_empty()
     }
 
+    /// Whether the directory is one of them.
+    pub(crate) fn contains_dir(&self, dir: bc_walk::DirId) -> bool {
+        self.dirs.get(dir.0 as usize).is_some_and(|marked| *marked)
+    }
+
     /// Whether the entry's directory is one of them, or the entry itself.
     pub(crate) fn contains(&self, listing: &Listing, entry: EntryId) -> bool {
-        let in_dir = self.dirs.get(listing.dir(entry).0 as usize);
-        in_dir.is_some_and(|marked| *marked)
+        self.contains_dir(listing.dir(entry))
             || !self.files.is_empty()
                 && listing
                     .identity(entry)

@@ -8,7 +8,8 @@
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
 //! - [`spill`] keeps what a memory budget has no room for in files.
-//! - [`streams`] opens the standard streams and knows which were closed.
+//! - [`streams`] opens the standard streams and knows which were closed; [`signal`] which signals
+//!   are ignored.
 //! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
 //! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on; [`may_be_one_file_system`] tells
 //!   when two devices show one.
@@ -16,8 +17,8 @@
 //!
 //! Invariants:
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], [`spill`], `uuid`, `inode_flags` and where
-//!   [`mount`] asks one file system alone.
+//! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
+//!   where [`mount`] asks one file system alone.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -34,6 +35,7 @@ pub mod lease;
 pub mod mount;
 pub mod place;
 pub mod safe;
+pub mod signal;
 mod size;
 pub mod spill;
 pub mod streams;

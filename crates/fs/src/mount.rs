@@ -141,6 +141,10 @@ pub struct Traits {
     /// Whether each open of a file asks a server, whatever the kernel remembers of its name
     /// (`RESOLVE_CACHED` is about the name alone).
     pub asks_at_open: Answer,
+    /// Whether the kernel decompresses what is read of its files, so that a read waits for a
+    /// processor more than for a disk, and a part costs what a whole block does. `false` where
+    /// only some files are compressed.
+    pub decompresses: bool,
     /// Whether nothing can ever be changed in it, however it is mounted.
     pub immutable: bool,
     /// Whether nothing can be changed through this mount.

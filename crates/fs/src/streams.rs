@@ -12,12 +12,13 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
+
+use crate::signal;
 
 /// One of the three standard streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,14 +53,7 @@ extern "C" fn look() {
         }
     }
     CLOSED.store(closed, Ordering::Relaxed);
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is changed without a new action, and there is room for the present one.
-    let asked = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: its fields are numbers and a function that may be missing, for all of which zeros
-    // will do, whatever was stored over them.
-    let action = unsafe { action.assume_init() };
-    let ignored = asked == 0 && action.sa_sigaction == libc::SIG_IGN;
-    IGNORES_PIPE.store(ignored, Ordering::Relaxed);
+    IGNORES_PIPE.store(signal::is_ignored(libc::SIGPIPE), Ordering::Relaxed);
 }
 
 fn descriptor(stream: Stream) -> BorrowedFd<'static> {

@@ -101,6 +101,7 @@ impl TreeOptions {
             entries: self.entries,
             leave_out: Vec::new(),
             spellings: bc_walk::Spellings::Once,
+            repeats: bc_walk::Repeats::Skip,
             skipped: bc_walk::SkippedDetail::Counts,
         })
     }

@@ -17,8 +17,8 @@
 //! decided beforehand, and a tree that is half resident is read both ways at
 //! once. File systems that cannot say what is resident, or whose server is asked
 //! at each open, are timed: while their plain calls wait, most are queued, and
-//! every sixteenth shows whether that is still so. Where the kernel refuses a
-//! ring, plain calls do all of it.
+//! every sixteenth shows whether that is still so. Where the kernel decompresses
+//! what is read, or refuses a ring, plain calls do all of it.
 //!
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the

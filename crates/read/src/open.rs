@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Inodes, basic_traits, traits_or_unknown};
+use bc_fs::mount::{Answer, Inodes, Traits, basic_traits, traits_or_unknown};
 use bc_walk::{
     BasicStat, DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, FileStat, Listing,
 };
@@ -52,17 +52,28 @@ pub struct Opener<'a> {
     last: Option<(DirId, Place)>,
     noatime: OFlags,
     cached: Lookup,
-    /// Devices whose servers are asked at each open.
-    served: Vec<u64>,
+    /// Devices that wait for something else than a disk, as far as that was asked.
+    known: Vec<(u64, Waits)>,
 }
 
 /// A directory that files are opened in.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) dir: Rc<OwnedFd>,
-    /// Whether a server is asked at each open, so that a name that is known says nothing about
-    /// how long that takes.
-    pub(crate) is_served: bool,
+    pub(crate) waits: Waits,
+}
+
+/// What opening and reading the files of a place waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Waits {
+    /// A disk, unless the kernel remembers what it is asked for.
+    Disk,
+    /// A server, which is asked at each open, so that a name that is known says nothing about how
+    /// long that takes.
+    Server,
+    /// A processor, which decompresses. The ring would hand all of it to threads of the kernel,
+    /// which get no more processors than plain calls do, and want to be woken for each call.
+    Processor,
 }
 
 /// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
@@ -88,7 +99,7 @@ impl<'a> Opener<'a> {
             last: None,
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
-            served: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -139,36 +150,51 @@ impl<'a> Opener<'a> {
         }
         let opened = self.dirs.open(id);
         let dir = opened.map_err(|error| self.rename(&error, entry))?;
-        let is_served = self.is_served(&dir);
-        let place = Place { dir, is_served };
+        let waits = match self.listing.decompresses(id) {
+            true => Waits::Processor,
+            false => self.known_waits(&dir),
+        };
+        let place = Place { dir, waits };
         self.last = Some((id, place.clone()));
         Ok(place)
     }
 
-    /// Whether a directory that was just opened is on a device known for its server.
-    fn is_served(&self, dir: &OwnedFd) -> bool {
-        !self.served.is_empty()
-            && retry_on_intr(|| rustix::fs::fstat(dir))
-                .is_ok_and(|stat| self.served.contains(&stat.st_dev))
+    /// What is known of the device of a directory that was just opened.
+    fn known_waits(&self, dir: &OwnedFd) -> Waits {
+        if self.known.is_empty() {
+            return Waits::Disk;
+        }
+        let dev = retry_on_intr(|| rustix::fs::fstat(dir)).map(|stat| stat.st_dev);
+        let known = self.known.iter().find(|(known, _)| dev == Ok(*known));
+        known.map_or(Waits::Disk, |(_, waits)| *waits)
     }
 
-    /// Asks whether the directory used last is on a server, and remembers that of its device.
+    /// Asks what the directory used last waits for, and remembers that of its device.
     /// Not asked for each directory: those of a disk would pay for it.
-    pub(crate) fn find_server(&mut self) -> bool {
+    pub(crate) fn find_waits(&mut self) -> Waits {
         let Some((_, place)) = &mut self.last else {
-            return false;
+            return Waits::Disk;
         };
-        let traits = basic_traits(&*place.dir);
-        if traits.is_ok_and(|traits| traits.asks_at_open == Answer::No) {
-            return false;
-        }
-        place.is_served = true;
+        let waits = match basic_traits(&*place.dir) {
+            Ok(traits) if decompresses(&traits) => Waits::Processor,
+            Ok(traits) if traits.asks_at_open == Answer::No => return Waits::Disk,
+            _ => Waits::Server,
+        };
+        place.waits = waits;
         if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir))
-            && !self.served.contains(&stat.st_dev)
+            && !self.known.contains(&(stat.st_dev, waits))
         {
-            self.served.push(stat.st_dev);
+            self.known.push((stat.st_dev, waits));
         }
-        true
+        waits
+    }
+
+    /// What is known of the place of an entry that was just opened.
+    pub(crate) fn waits(&self, entry: EntryId) -> Waits {
+        match &self.last {
+            Some((last, place)) if *last == self.listing.dir(entry) => place.waits,
+            _ => Waits::Disk,
+        }
     }
 
     /// Closes the kept directories, whose descriptors are needed; returns whether there were any.
@@ -239,6 +265,14 @@ impl<'a> Opener<'a> {
     fn rename(&self, error: &Error, entry: EntryId) -> Error {
         Error::of_kind(self.listing.path(entry), "open", error.kind())
     }
+}
+
+fn decompresses(traits: &Traits) -> bool {
+    #[cfg(test)]
+    if crate::tests::pretends_decompression() {
+        return true;
+    }
+    traits.decompresses
 }
 
 /// What the listing knows of a regular file; `None` without metadata.

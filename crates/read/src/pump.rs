@@ -123,8 +123,8 @@ struct Pump<'a, C> {
     latency: Latency,
     /// Of opens where a server is asked.
     open_latency: Latency,
-    /// Whether the first file's file system was asked for its server.
-    knows_server: bool,
+    /// Whether the first file's file system was asked what it waits for.
+    knows_waits: bool,
     silent: Silent,
     chunk: usize,
     stats: ReadStats,
@@ -184,7 +184,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             queue: Queue::new(options.backend, slots, &options.residency),
             latency: Latency::default(),
             open_latency: Latency::default(),
-            knows_server: false,
+            knows_waits: false,
             silent: Silent::new(&options.residency),
             chunk,
             stats: ReadStats::default(),

@@ -66,6 +66,11 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Whether the way is chosen by what calls wait for.
+    pub(crate) fn chooses(&self) -> bool {
+        self.choice == Choice::Auto
+    }
+
     /// How to read a file for which the ring need not be thought of: plain
     /// calls are all there is, or the read before found its data resident.
     pub(crate) fn direct(&self) -> Option<Way> {

@@ -33,6 +33,8 @@ pub(crate) struct Active {
     pub(crate) opened: Opened,
     /// Whether an `fstat` has shown what `file` is.
     pub(crate) verified: bool,
+    /// Whether it is read by plain calls, whatever they wait for.
+    pub(crate) plain: bool,
     /// Whether it takes one more at the end; see [`VerifyWhen::AtEnd`](crate::VerifyWhen::AtEnd).
     pub(crate) confirm: bool,
     pub(crate) cursor: ReadCursor,
@@ -82,6 +84,7 @@ impl Active {
         Active {
             opened,
             verified,
+            plain: false,
             confirm: false,
             want,
             watch: Watch::Off,

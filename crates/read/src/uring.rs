@@ -22,7 +22,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::buffer::Buffer;
-use crate::open::Place;
+use crate::open::{Place, Waits};
 
 /// Kernel threads a ring may use for opens that have to wait for the disk. The
 /// kernel's own limit is four for each CPU, too few to keep a disk busy on a
@@ -145,11 +145,11 @@ impl<'a> Ring<'a> {
         name: &'a CStr,
         flags: OFlags,
     ) -> Result<(), Errno> {
-        let Place { dir, is_served } = place;
+        let Place { dir, waits } = place;
         let mut entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
             .flags(flags.bits() as i32)
             .build();
-        if is_served {
+        if waits == Waits::Server {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
         self.push(slot, entry, Op::Open { _dir: dir })

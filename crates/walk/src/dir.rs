@@ -21,7 +21,7 @@ use crate::worker_output::{
     Found, Item, NO_CHILD, Pending, RawDir as Record, Role, WorkerOutput, sort,
 };
 use crate::{
-    Entries, Error, ErrorKind, FileKind, FileStat, IgnoreFiles, Metadata, SkipReason,
+    Entries, Error, ErrorKind, FileKind, FileStat, Gap, IgnoreFiles, Metadata, SkipReason,
     SkippedDetail, SkippedPath, Symlinks,
 };
 
@@ -235,6 +235,7 @@ impl<'w> Worker<'w> {
             }),
             ignores: task.ignores.clone(),
         };
+        let (filtered, failures) = (self.output.skipped.filtered(), self.output.errors.len());
         if options.ignore_files == IgnoreFiles::Honour {
             let (ignores, failure) = Ignores::load(reading.ignores, reading.fd, reading.prefix);
             reading.ignores = Some(ignores);
@@ -248,6 +249,13 @@ impl<'w> Worker<'w> {
         }
         if !self.skips(task, None, options.filter_depth(task.depth)) {
             self.read_entries(task, &reading);
+        }
+        let gap = Gap {
+            filtered: self.output.skipped.filtered() - filtered,
+            failed: self.output.errors.len() > failures,
+        };
+        if gap != Gap::default() {
+            self.output.gaps.push((task.ticket, gap));
         }
         sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();

@@ -79,6 +79,16 @@ pub struct SkippedPath {
     pub reason: SkipReason,
 }
 
+/// What is missing in the listing of one directory.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Gap {
+    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because they
+    /// are what the options leave out. A directory counts as one.
+    pub filtered: u64,
+    /// Whether reading it, or asking for one of its entries, failed.
+    pub failed: bool,
+}
+
 impl Skipped {
     /// Counts what is left out, if there is a reason; returns whether there is.
     #[inline]
@@ -87,6 +97,18 @@ impl Skipped {
             *self.counter(reason) += 1;
         }
         reason.is_some()
+    }
+
+    /// What filters left out that the user asked for.
+    pub(crate) fn filtered(&self) -> u64 {
+        self.hidden
+            + self.excluded
+            + self.not_included
+            + self.too_small
+            + self.too_large
+            + self.ignored
+            + self.left_out
+            + self.too_deep
     }
 
     pub(crate) fn counter(&mut self, reason: SkipReason) -> &mut u64 {

@@ -1,14 +1,14 @@
 //! Two listings as one, for work that tells files of one walk from those of another and reads both.
 
-use crate::listing::{Dir, EntryId, NO_PARENT, NO_WALK_ROOT, PathPrefix};
+use crate::listing::{Dir, DirId, EntryId, NO_PARENT, NO_WALK_ROOT, PathPrefix};
 use crate::{Listing, Skipped};
 
 impl Listing {
     /// Appends the entries of `other`, which keep their order and follow all that are here: the whole
     /// is in path order within each of the two alone. What both have found is listed twice.
     /// Directories have ids of their own, and the roots of `other` are counted on from `roots`, as
-    /// many as this listing was made of. Errors stay in order by walk, and what was left out is added
-    /// up.
+    /// many as this listing was made of. Errors, gaps and what was passed over stay in order by walk,
+    /// and what was left out is added up.
     ///
     /// Both have to come from walks with the same [`Metadata`](crate::Metadata) and the same
     /// [`Symlinks`](crate::Symlinks).
@@ -31,7 +31,7 @@ impl Listing {
             dirs,
             prefixes: self.prefixes.len() as u32,
             arenas: self.arenas.len() as u16,
-            walk_roots: self.walk_root_devs.len() as u32,
+            walk_roots: self.began.len() as u32,
             roots: roots as u32,
         };
         self.entries
@@ -43,7 +43,7 @@ impl Listing {
         self.classes.extend(other.classes);
         self.dirs
             .extend(other.dirs.into_iter().map(|dir| shift.dir(dir)));
-        self.walk_root_devs.extend(other.walk_root_devs);
+        self.began.extend(other.began);
         self.arenas.extend(other.arenas);
         let prefixes = other.prefixes.into_iter();
         self.prefixes
@@ -58,6 +58,10 @@ impl Listing {
         self.errors.extend(other.errors);
         let skipped: &Skipped = &other.skipped;
         self.skipped.add(skipped);
+        self.skipped_paths.extend(other.skipped_paths);
+        let gaps = other.gaps.into_iter();
+        self.gaps
+            .extend(gaps.map(|(DirId(dir), gap)| (DirId(dir + dirs), gap)));
         self.directories += other.directories;
     }
 }
@@ -98,7 +102,7 @@ mod tests {
 
     use bc_pool::Cancel;
 
-    use crate::{Entries, Listing, Metadata, WalkOptions, walk};
+    use crate::{Entries, Listing, Metadata, SkippedDetail, WalkOptions, walk};
 
     fn list(tree: &Path, roots: &[&str], entries: Entries) -> Listing {
         let roots: Vec<_> = roots
@@ -160,5 +164,42 @@ mod tests {
                 first.directories() + second.directories()
             );
         }
+    }
+
+    /// What a listing lacks, it lacks still when it is a part of another.
+    #[test]
+    fn what_is_missing_is_told_of_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path();
+        for made in ["a/in", "b/in"] {
+            fs::create_dir_all(tree.join(made)).unwrap();
+            fs::write(tree.join(made).join("kept"), "x").unwrap();
+            fs::write(tree.join(made).join("large"), "a lot of text").unwrap();
+        }
+        let list = |name: &str| {
+            let options = WalkOptions {
+                metadata: Metadata::Basic,
+                max_size: Some(3),
+                skipped: SkippedDetail::Paths,
+                ..WalkOptions::default()
+            };
+            walk(&[tree.join(name).into()], &options, 2, &Cancel::new()).unwrap()
+        };
+        let gaps = |listing: &Listing| -> Vec<_> {
+            let gaps = listing.gaps().iter();
+            gaps.map(|(dir, gap)| (listing.dir_path(*dir), *gap))
+                .collect()
+        };
+        let passed_over = |listing: &Listing| -> Vec<_> {
+            let paths = listing.skipped_paths().iter();
+            paths.map(|passed| passed.path.clone()).collect()
+        };
+        let mut joined = list("a");
+        joined.append(list("b"), 1);
+        assert_eq!(gaps(&joined), [gaps(&list("a")), gaps(&list("b"))].concat());
+        assert_eq!(gaps(&joined).len(), 2);
+        let both = [passed_over(&list("a")), passed_over(&list("b"))].concat();
+        assert_eq!(passed_over(&joined), both);
+        assert_eq!(both.len(), 2);
     }
 }

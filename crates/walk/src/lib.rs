@@ -60,12 +60,12 @@ mod workers;
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use fd::raise_nofile_limit;
-pub use filter::{SkipReason, Skipped, SkippedPath};
+pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};
 pub use listing::{DirId, EntryId, Listing};
 pub use options::{
-    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, SkippedDetail, Spellings,
-    Symlinks, WalkOptions,
+    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats, SkippedDetail,
+    Spellings, Symlinks, WalkOptions,
 };
 pub use places::OwnFile;
 pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{
-    BasicStat, Error, ErrorKind, FileKind, FileStat, Identity, Skipped, SkippedPath, Symlinks,
+    BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, SkippedPath, Symlinks,
 };
 
 /// A directory of a [`Listing`].
@@ -21,7 +21,8 @@ pub struct DirId(pub u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct EntryId(pub u32);
 
-/// Entries in bytewise path order, over all roots; errors; and what was left out.
+/// Entries in bytewise path order, over all roots, unless another was asked for
+/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and what was left out.
 ///
 /// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
@@ -32,8 +33,8 @@ pub struct Listing {
     /// What the columns refer to, by number.
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
-    /// Devices of the places where walks began.
-    pub(crate) walk_root_devs: Vec<u64>,
+    /// The places where walks began.
+    pub(crate) began: Vec<Began>,
     /// Names, each preceded by its tag and followed by a NUL.
     pub(crate) arenas: Vec<Vec<u8>>,
     pub(crate) prefixes: Vec<PathPrefix>,
@@ -44,9 +45,19 @@ pub struct Listing {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    /// In order.
+    pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
+}
+
+/// What is kept of a place where a walk began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    pub(crate) dev: u64,
+    /// See [`Traits::decompresses`](bc_fs::mount::Traits::decompresses).
+    pub(crate) decompresses: bool,
 }
 
 /// 16 bytes. The kind is in the tag before the name.
@@ -95,12 +106,14 @@ pub(crate) struct PathPrefix {
     pub(crate) id: Option<Identity>,
 }
 
-/// The byte before a name: its kind, and whether to follow a link of that name.
+/// The byte before a name: its kind, whether to follow a link of that name, and whether the options
+/// leave a directory of that name unread.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag(pub(crate) u8);
 
 impl Tag {
     const FOLLOW: u8 = 0x80;
+    const CLOSED: u8 = 0x40;
 
     pub(crate) fn new(kind: FileKind) -> Tag {
         Tag(kind as u8)
@@ -110,8 +123,16 @@ impl Tag {
         Tag(kind as u8 | Tag::FOLLOW)
     }
 
+    pub(crate) fn closed(self) -> Tag {
+        Tag(self.0 | Tag::CLOSED)
+    }
+
     fn kind(self) -> FileKind {
-        FileKind::from_code(self.0 & !Tag::FOLLOW)
+        FileKind::from_code(self.0 & !(Tag::FOLLOW | Tag::CLOSED))
+    }
+
+    fn is_closed(self) -> bool {
+        self.0 & Tag::CLOSED != 0
     }
 
     fn follow(self) -> bool {
@@ -203,20 +224,29 @@ impl Listing {
 
     /// Which of the roots the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
-        let found = self
-            .listed
-            .binary_search_by_key(&entry, |(entry, _)| *entry);
-        let root = match found {
-            Ok(index) => self.listed[index].1,
-            Err(_) => self.prefix(self.entry(entry).dir).root,
-        };
-        root as usize
+        let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
+        // Where all entries are roots themselves, each stands at its own number.
+        let listed = self.listed.get(entry.0 as usize).filter(is_it);
+        let root = listed.copied().or_else(|| {
+            let at = self
+                .listed
+                .binary_search_by_key(&entry, |(entry, _)| *entry);
+            at.ok().map(|at| self.listed[at])
+        });
+        root.map_or_else(|| self.prefix(self.entry(entry).dir).root, |(_, root)| root) as usize
     }
 
     /// Whether to follow a link when opening the entry: it is a root, or links are followed.
     pub fn follow(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).follow()
+    }
+
+    /// Whether the entry is a directory that the options leave unread: it is too deep, or all that
+    /// could be in it is excluded.
+    pub fn is_closed(&self, entry: EntryId) -> bool {
+        let (arena, tag) = self.tag_at(entry);
+        Tag(arena[tag]).is_closed()
     }
 
     /// Appends the path as it is printed: the root as given, a slash unless it ends in one,
@@ -256,8 +286,34 @@ impl Listing {
     /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
-        let dev = *self.walk_root_devs.get(dir.walk_root as usize)?;
+        let dev = self.began.get(dir.walk_root as usize)?.dev;
         Some(Identity { dev, ino: dir.ino })
+    }
+
+    /// Whether a mount, or a link that was followed, leads from the directory above to this one.
+    pub fn is_mounted(&self, dir: DirId) -> bool {
+        let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
+        self.parent(dir)
+            .is_some_and(|parent| walk_root(parent) != walk_root(dir))
+    }
+
+    /// The directories of which not all is listed, in order: what filters left out, and what could
+    /// not be read. Neither directories that were not entered at all, which are entries without a
+    /// [`DirId`], nor kinds that were not to be listed make a gap.
+    pub fn gaps(&self) -> &[(DirId, Gap)] {
+        &self.gaps
+    }
+
+    /// Whether the kernel decompresses what is read of the files in this directory. `false` also
+    /// where nobody asked: of a directory that only the paths of roots that are files lead to.
+    pub fn decompresses(&self, dir: DirId) -> bool {
+        let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
+        began.is_some_and(|began| began.decompresses)
+    }
+
+    /// Whether it does so wherever the walk went.
+    pub fn is_decompressed(&self) -> bool {
+        !self.began.is_empty() && self.began.iter().all(|began| began.decompresses)
     }
 
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
@@ -309,14 +365,16 @@ impl Listing {
             .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
     }
 
-    /// The directory that a directory is in; `None` for the directory of a prefix.
-    pub(crate) fn parent(&self, dir: DirId) -> Option<DirId> {
+    /// The directory that a directory is in; `None` for a root, and for the directory that roots
+    /// are in which are files. It comes first: ids are in the order in which a walk from the root
+    /// down meets directories, each with all below it before the next one.
+    pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
     }
 
-    /// A directory's name in the one that it is in.
-    pub(crate) fn dir_name(&self, dir: DirId) -> &[u8] {
+    /// A directory's name in the one that it is in; empty where that is not known.
+    pub fn dir_name(&self, dir: DirId) -> &[u8] {
         let dir = &self.dirs[dir.0 as usize];
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
     }

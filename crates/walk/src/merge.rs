@@ -6,11 +6,13 @@ use std::ops::Range;
 
 use crate::columns::{Class, Columns, Run};
 use crate::fd::Opener;
-use crate::listing::{Dir, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag};
+use crate::listing::{
+    Began, Dir, DirId, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
+};
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Metadata, Skipped, SkippedPath, Symlinks};
+use crate::{Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -57,6 +59,9 @@ struct Builder<'p> {
     entries: Vec<Entry>,
     runs: Vec<Run>,
     dirs: Vec<Dir>,
+    /// By ticket.
+    gaps: HashMap<u32, Gap>,
+    found_gaps: Vec<(DirId, Gap)>,
 }
 
 /// What sorts as one piece: the tree of a root, or a file that is a root.
@@ -92,9 +97,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
+    let gaps: HashMap<u32, Gap> = outputs
+        .iter_mut()
+        .flat_map(|output| output.gaps.drain(..))
+        .collect();
 
-    let mut units = units(&prefixes, &walk_roots, files, parts.entries);
-    units.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let units = units(&prefixes, &walk_roots, files, parts.entries);
     let mut own = WorkerOutput::default();
     let mut listed = Vec::new();
     let mut pieces: Vec<Range<usize>> = Vec::new();
@@ -103,10 +111,13 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         entries: Vec::with_capacity(items),
         runs: Vec::new(),
         dirs: Vec::with_capacity(outputs.iter().map(|output| output.dirs.len()).sum()),
+        gaps,
+        found_gaps: Vec::new(),
         outputs: &outputs,
     };
     let mut files_dir = None;
-    for (_, unit) in units {
+    let mut dirs_of_files = HashMap::new();
+    for unit in units {
         let start = builder.entries.len();
         let follows_file = files_dir.is_some();
         match unit {
@@ -120,6 +131,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
                     prefixes: &mut prefixes,
                     metadata: parts.metadata,
                     shared: &shared,
+                    dirs: &mut dirs_of_files,
                 };
                 files_dir = Some(builder.emit_file(&file, place, files_dir));
                 listed.push((EntryId(start as u32), file.root));
@@ -137,6 +149,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         entries,
         runs,
         dirs,
+        found_gaps,
         ..
     } = builder;
 
@@ -156,9 +169,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         columns: Columns::gather(columns, &runs),
         classes: shared.into_classes(),
         dirs,
-        walk_root_devs: walk_roots
+        began: walk_roots
             .iter()
-            .map(|walk_root| walk_root.id.dev)
+            .map(|walk_root| Began {
+                dev: walk_root.id.dev,
+                decompresses: walk_root.traits.decompresses,
+            })
             .collect(),
         arenas,
         prefixes,
@@ -167,6 +183,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         errors,
         skipped,
         skipped_paths,
+        gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,
         opener: parts.opener,
@@ -184,7 +201,11 @@ fn units(
     walk_roots: &[WalkRoot],
     files: Vec<ListedFile>,
     entries: Entries,
-) -> Vec<(Vec<u8>, Unit)> {
+) -> Vec<Unit> {
+    // Nothing comes between files: they have an order already.
+    if walk_roots.is_empty() {
+        return files.into_iter().map(Unit::File).collect();
+    }
     let mut units = Vec::with_capacity(prefixes.len() + files.len());
     for walk_root in walk_roots
         .iter()
@@ -204,7 +225,8 @@ fn units(
     for file in files {
         units.push((file.path.clone(), Unit::File(file)));
     }
-    units
+    units.sort_by(|(a, _), (b, _)| a.cmp(b));
+    units.into_iter().map(|(_, unit)| unit).collect()
 }
 
 /// Where each ticket's directory is.
@@ -227,6 +249,9 @@ struct FilePlace<'p> {
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
     shared: &'p Shared,
+    /// Directories of files up to now, by what precedes the names: a subdirectory may come between
+    /// two files of one.
+    dirs: &'p mut HashMap<Vec<u8>, u32>,
 }
 
 impl Builder<'_> {
@@ -302,6 +327,9 @@ impl Builder<'_> {
         dir.ino = record.ino;
         let id = self.dirs.len() as u32;
         self.dirs.push(dir);
+        if let Some(gap) = self.gaps.get(&ticket) {
+            self.found_gaps.push((DirId(id), *gap));
+        }
         Some(Frame {
             dir: id,
             output: place.output,
@@ -311,14 +339,15 @@ impl Builder<'_> {
         })
     }
 
-    /// Puts out a root that is a file, in the same directory as the one before if that has the
-    /// same path; returns the directory.
+    /// Puts out a root that is a file, in the same directory as the one before or another earlier
+    /// one if that has the same path; returns the directory.
     fn emit_file(&mut self, file: &ListedFile, place: FilePlace<'_>, before: Option<u32>) -> u32 {
         let FilePlace {
             own,
             prefixes,
             metadata,
             shared,
+            dirs: known_dirs,
         } = place;
         let (prefix, name) = file.path.split_at(file.prefix);
         let kind = file.stat.kind();
@@ -330,11 +359,14 @@ impl Builder<'_> {
         };
         let at = own.names.len() as u64;
         let arena = self.outputs.len() as u16;
-        let reusable = before.filter(|&dir| {
-            let dir = &self.dirs[dir as usize];
+        let is_same = |dir: &u32| {
+            let dir = &self.dirs[*dir as usize];
             let known = &prefixes[dir.prefix as usize];
             known.printed == prefix && known.path == path && at - dir.names < 1 << 31
-        });
+        };
+        let reusable = before
+            .filter(is_same)
+            .or_else(|| known_dirs.get(prefix).copied().filter(is_same));
         let dir = reusable.unwrap_or(self.dirs.len() as u32);
         if reusable.is_none() {
             self.dirs.push(Dir {
@@ -349,6 +381,7 @@ impl Builder<'_> {
                 names: at,
                 ino: 0,
             });
+            known_dirs.insert(prefix.to_vec(), dir);
             prefixes.push(PathPrefix {
                 printed: prefix.to_vec(),
                 path: path.to_vec(),

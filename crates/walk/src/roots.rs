@@ -84,12 +84,12 @@ pub(crate) fn resolve(
     let probes = probe_all(given, &paths, options, workers, cancel, tuning)?;
     let mut roots = Roots::default();
     let mut seen = Places::default();
-    for (root, (path, probe)) in paths.into_iter().zip(probes).enumerate() {
+    for (root, (mut path, probe)) in paths.into_iter().zip(probes).enumerate() {
         let result = match probe {
             Some(Ok(probe)) if probe.stat.kind() == FileKind::Dir && given == Given::Roots => {
                 roots.add_directory(root as u32, &path, shared, &mut seen, options)
             }
-            Some(Ok(probe)) => roots.add_file(root as u32, &path, probe, given, options),
+            Some(Ok(probe)) => roots.add_file(root as u32, &mut path, probe, given, options),
             Some(Err(errno)) => Err(("stat", ErrorKind::System(errno.raw_os_error()))),
             // Cancelled.
             None => break,
@@ -98,28 +98,33 @@ pub(crate) fn resolve(
             roots.errors.push(Error::of_kind(path, op, kind));
         }
     }
-    let named = roots.files.len();
-    roots
-        .files
-        .sort_unstable_by(|a, b| a.path.cmp(&b.path).then(a.root.cmp(&b.root)));
-    let mut repeated = Vec::new();
-    roots.files.dedup_by(|again, first| {
-        let same = again.path == first.path;
-        if same && options.skipped == SkippedDetail::Paths {
-            repeated.push(again.path.clone());
-        }
-        same
-    });
-    let reason = SkipReason::Repeated;
-    let paths = repeated.into_iter();
-    roots
-        .skipped_paths
-        .extend(paths.map(|path| SkippedPath { path, reason }));
-    roots.skipped.repeated += (named - roots.files.len()) as u64;
+    if given == Given::Roots || options.spellings != Spellings::AsNamed {
+        roots.sort_files(options);
+    }
     Ok(roots)
 }
 
 impl Roots {
+    /// Puts the files in order by path, each once.
+    fn sort_files(&mut self, options: &WalkOptions) {
+        let named = self.files.len();
+        self.files
+            .sort_unstable_by(|a, b| a.path.cmp(&b.path).then(a.root.cmp(&b.root)));
+        let mut repeated = Vec::new();
+        self.files.dedup_by(|again, first| {
+            let same = again.path == first.path;
+            if same && options.skipped == SkippedDetail::Paths {
+                repeated.push(again.path.clone());
+            }
+            same
+        });
+        let reason = SkipReason::Repeated;
+        let paths = repeated.into_iter();
+        self.skipped_paths
+            .extend(paths.map(|path| SkippedPath { path, reason }));
+        self.skipped.repeated += (named - self.files.len()) as u64;
+    }
+
     /// Counts that a root is left out, if there is a reason; returns whether there is.
     fn skips(&mut self, path: &[u8], reason: Option<SkipReason>, options: &WalkOptions) -> bool {
         let paths = reason.filter(|_| options.skipped == SkippedDetail::Paths);
@@ -171,10 +176,11 @@ impl Roots {
         Ok(())
     }
 
+    /// Adds a file that was named, and takes its path unless there is something to say of it.
     fn add_file(
         &mut self,
         root: u32,
-        path: &[u8],
+        path: &mut Vec<u8>,
         probe: Probe,
         given: Given,
         options: &WalkOptions,
@@ -205,7 +211,7 @@ impl Roots {
         }
         self.files.push(ListedFile {
             root,
-            path: path.to_vec(),
+            path: std::mem::take(path),
             prefix,
             stat: probe.stat,
         });
@@ -231,7 +237,8 @@ fn filter(
         Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
     };
     let state = || {
-        let probe = probe(path, None, Metadata::Basic, &mut AncestorFds::default());
+        let way = &mut AncestorFds::default();
+        let probe = probe(path, None, &Near::default(), Metadata::Basic, way);
         Some(probe.ok()?.stat.meta())
     };
     options
@@ -264,6 +271,7 @@ fn probe_all(
         let mut part = Vec::new();
         let mut parents = HashMap::new();
         let mut way = AncestorFds::default();
+        let mut near = Near::default();
         let spawn = || spawner.spawn();
         let mut watch = adaptive.watch(&spawn);
         while let Some(batch) = cursor.next() {
@@ -279,7 +287,8 @@ fn probe_all(
                         .or_insert_with(|| parent(directory, &mut way))
                         .clone()
                 });
-                let probe = probe(path, parent.flatten(), options.metadata, &mut way);
+                near.move_on(path, paths.get(index + 1), &mut way);
+                let probe = probe(path, parent.flatten(), &near, options.metadata, &mut way);
                 part.push((index, probe));
                 if index.is_multiple_of(WORTH_A_WORKER)
                     && let Some(watch) = &mut watch
@@ -297,10 +306,34 @@ fn probe_all(
     Ok(probes)
 }
 
+/// The directory of the path at hand, open where the next path has the same: names are looked up
+/// from there, and not from the root of all each time.
+#[derive(Default)]
+struct Near<'p> {
+    path: &'p [u8],
+    fd: Option<Arc<OwnedFd>>,
+}
+
+impl<'p> Near<'p> {
+    fn move_on(&mut self, path: &'p [u8], next: Option<&Vec<u8>>, way: &mut Way) {
+        let directory = &path[..split(path)];
+        if directory == self.path {
+            return;
+        }
+        let again = next.is_some_and(|next| next[..split(next)] == *directory);
+        *self = Near {
+            path: directory,
+            // Whatever is wrong with it, the whole path will tell.
+            fd: again.then(|| open_directory(directory, way).ok()).flatten(),
+        };
+    }
+}
+
 /// Looks at a path, following links.
 fn probe(
     path: &[u8],
     parent: Option<Parent>,
+    near: &Near<'_>,
     level: Metadata,
     way: &mut Way,
 ) -> Result<Probe, Errno> {
@@ -309,6 +342,8 @@ fn probe(
     let name = CString::new(&path[prefix..]).map_err(|_| Errno::INVAL)?;
     let stat = if path.is_empty() {
         return Err(Errno::NOENT);
+    } else if let Some(directory) = near.fd.as_ref().filter(|_| !name.is_empty()) {
+        stat_at(directory.as_fd(), &name, Symlinks::Follow, level)?
     } else if name.is_empty() || path.len() >= 4096 || is_long(path) {
         let directory = open_directory(&path[..prefix], way)?;
         match name.is_empty() {

@@ -23,8 +23,8 @@ use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
 use crate::worker_output::{Pending, WorkerOutput};
 use crate::{
-    Entries, Error, FileStat, Identity, Listing, SkipReason, Skipped, SkippedDetail, SkippedPath,
-    WalkOptions, Workers,
+    Entries, Error, FileStat, Identity, Listing, Repeats, SkipReason, Skipped, SkippedDetail,
+    SkippedPath, WalkOptions, Workers,
 };
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
@@ -173,7 +173,8 @@ pub(crate) fn list_with(
         skipped_paths,
     } = roots;
     let mut inner_roots = Places::default();
-    if options.entries == Entries::All && walk_roots.len() > 1 {
+    let skips = options.entries == Entries::All && options.repeats == Repeats::Skip;
+    if skips && walk_roots.len() > 1 {
         for walk_root in &walk_roots {
             inner_roots.entry(walk_root.id, walk_root.way.as_deref());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::{Error, Skipped, SkippedPath};
+use crate::{Error, Gap, Skipped, SkippedPath};
 
 /// One worker's findings. They are put in path order only when all are known.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct WorkerOutput {
     pub(crate) skipped: Skipped,
     /// The paths of these, if they are asked for.
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    /// By ticket.
+    pub(crate) gaps: Vec<(u32, Gap)>,
 }
 
 /// An entry, or the place where the contents of a subdirectory belong.

@@ -63,6 +63,10 @@ pub const COMMANDS: &[Command] = &[
         "dup summary --cache=plain/cache d",
     ),
     chatty(
+        reading(command("dup dirs", "dup dirs d", "dup dirs none")),
+        "dup dirs --cache=plain/cache d",
+    ),
+    chatty(
         reading(command(
             "dup unique",
             "dup unique outside --reference=d",

@@ -101,6 +101,62 @@ pub const CASES: &[Case] = &[
         assert_eq!(g.metric("dup summary --across-roots d", "groups"), 0);
     }),
     ("dup summary", "cache", |g| cache(g, "dup summary")),
+    ("dup dirs", "algorithm", |g| {
+        let report = json(&g.bc("dup dirs --algorithm=sha256 --format=json d"));
+        assert_eq!(report["digest_algorithm"], "sha256");
+    }),
+    ("dup dirs", "verify-bytes", |g| {
+        let read = |options| g.metric(&format!("dup dirs {options} d"), "read_bytes");
+        assert!(read("--verify-bytes") > read(""));
+    }),
+    ("dup dirs", "match-hardlinks", |g| {
+        g.t.hard_link("d/a.c", "links/one")
+            .hard_link("d/a.c", "links/two");
+        g.bc("dup dirs links").code(0).stdout_is("");
+        g.bc("dup dirs --match-hardlinks links")
+            .code(0)
+            .stdout_is("links/one\nlinks/two\n");
+    }),
+    ("dup dirs", "reference", |g| {
+        copies(g);
+        let first = |line| g.bc(line).code(0).lines()[0].to_vec();
+        assert_eq!(first("dup dirs one two"), b"one/");
+        assert_eq!(first("dup dirs --reference=two one"), b"two/");
+    }),
+    ("dup dirs", "across-roots", |g| {
+        copies(g);
+        g.bc("dup dirs --across-roots .").code(0).stdout_is("");
+        g.bc("dup dirs --across-roots one two")
+            .code(0)
+            .stdout_is("one/\ntwo/\n");
+    }),
+    ("dup dirs", "cache", |g| cache(g, "dup dirs")),
+    ("dup dirs", "ignore-names", |g| {
+        copies(g);
+        std::fs::rename(g.t.join("two/f"), g.t.join("two/g")).unwrap();
+        let both = "one/\ntwo/\n";
+        let told = |line| g.bc(line).code(0).text().contains(both);
+        assert!(!told("dup dirs one two") && told("dup dirs --ignore-names one two"));
+    }),
+    ("dup dirs", "similar", |g| {
+        copies(g);
+        g.t.write("one/1", "1").write("two/2", "2");
+        let told = |line| g.bc(line).code(0).text().contains("in common");
+        assert!(!told("dup dirs one two") && told("dup dirs --similar=90 one two"));
+    }),
+    ("dup dirs", "min-files", |g| {
+        copies(g);
+        g.bc("dup dirs --min-files=1 one two")
+            .stdout_is("one/\ntwo/\n");
+        g.bc("dup dirs --min-files=2 one two")
+            .stdout_is("one/f\ntwo/f\n");
+    }),
+    ("dup dirs", "format", |g| {
+        copies(g);
+        let report = json(&g.bc("dup dirs --format=json one two"));
+        assert_eq!(report["directories"][0]["bytes"], 1000);
+    }),
+    ("dup dirs", "output", |g| output(g, "dup dirs d")),
     ("dup prune", "algorithm", |g| {
         g.bc("dup prune --algorithm=md5 --action=hardlink d")
             .code(2);
@@ -241,4 +297,11 @@ fn cache(g: &Ground, command: &str) {
     assert!(g.t.join("digests").exists());
     g.bc(&format!("{command} --cache d")).code(0);
     assert!(g.t.scratch("cache/bc/dup.redb").exists());
+}
+
+/// Two equal directories.
+fn copies(g: &Ground) {
+    for copy in ["one", "two"] {
+        g.t.write(format!("{copy}/f"), [7; 1000]);
+    }
 }

@@ -29,6 +29,11 @@ pub const WALKERS: &[Walker] = &[
         count: |g, line| g.metric(line, "files"),
     },
     Walker {
+        name: "dup dirs",
+        line: "dup dirs",
+        count: |g, line| g.metric(line, "files"),
+    },
+    Walker {
         name: "dup unique",
         line: "dup unique",
         count: |g, line| g.metric(line, "files"),
@@ -102,11 +107,13 @@ pub const CASES: &[Case] = &[
     case("one-file-system", "--one-file-system", 8, 5),
 ];
 
-/// A manifest records a tree, not a list, and of a list nobody can say what is missing in it.
+/// A manifest records a tree, not a list; directories are compared whole; and of a list nobody can
+/// say what is missing in it.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    let trees_only = ["integrity manifest", "dup unique", "copy"].contains(&walker.name);
+    let trees_only = ["integrity manifest", "dup dirs", "dup unique", "copy"];
     let as_links = walker.name == "copy" && option == "follow-symlinks";
-    !(as_links || trees_only && matches!(option, "files-from" | "null"))
+    let lists = matches!(option, "files-from" | "null");
+    !(as_links || lists && trees_only.contains(&walker.name))
 }
 
 pub fn check(g: &Ground, walker: &Walker, case: &Case) {

@@ -9,6 +9,7 @@ use crate::sh;
 /// The pages in the order in which one reads them. The promises are for whoever runs the tests.
 const PAGES: &[&str] = &[
     include_str!("../../../src/guide/recipes.md"),
+    include_str!("../../../src/guide/disks.md"),
     include_str!("../../../src/guide/rules.md"),
     include_str!("../../../src/guide/hash.md"),
     include_str!("../../../src/guide/names.md"),

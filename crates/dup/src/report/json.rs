@@ -39,7 +39,7 @@ struct JsonFile {
 }
 
 #[derive(Deserialize, Serialize)]
-struct JsonGroup {
+pub(crate) struct JsonGroup {
     size: u64,
     digest: String,
     algorithm: String,
@@ -48,6 +48,15 @@ struct JsonGroup {
 }
 
 fn group(report: &ScanReport<'_>, group: Group<'_>) -> JsonGroup {
+    of_names(report, group, report.names(group))
+}
+
+/// A group with these of its names.
+pub(crate) fn of_names(
+    report: &ScanReport<'_>,
+    group: Group<'_>,
+    names: Vec<EntryId>,
+) -> JsonGroup {
     let file = |id: EntryId| {
         let meta = report.listing.meta(id).expect("the scan has metadata");
         JsonFile {
@@ -67,11 +76,12 @@ fn group(report: &ScanReport<'_>, group: Group<'_>) -> JsonGroup {
         digest: group.digest.to_string(),
         algorithm: report.algorithm.name().to_owned(),
         wasted_bytes: group.wasted,
-        files: report.names(group).into_iter().map(file).collect(),
+        files: names.into_iter().map(file).collect(),
     }
 }
 
-fn head(report: &ScanReport<'_>) -> Value {
+/// What a document begins with.
+pub(crate) fn head(report: &ScanReport<'_>, command: &str) -> Value {
     let roots: Vec<JsonPath> = report
         .roots
         .iter()
@@ -79,7 +89,7 @@ fn head(report: &ScanReport<'_>) -> Value {
         .collect();
     json!({
         "schema": SCHEMA,
-        "command": "dup scan",
+        "command": command,
         "version": env!("CARGO_PKG_VERSION"),
         "started_at": report.started_at,
         "algorithm": report.algorithm.name(),
@@ -89,7 +99,7 @@ fn head(report: &ScanReport<'_>) -> Value {
 }
 
 /// The figures of the search.
-fn stats(report: &ScanReport<'_>) -> Value {
+pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
     let stats = &report.scan.stats;
     let skipped = report.listing.skipped();
     let seconds = |i: usize| stats.times[i].as_secs_f64();
@@ -117,21 +127,36 @@ fn stats(report: &ScanReport<'_>) -> Value {
 
 /// One document, a line per group.
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let head = head(report).to_string();
+    let head = head(report, "dup scan").to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(out, "{head},\n\"stats\":{},\n\"errors\":[", stats(report))?;
-    let mut text = Vec::new();
-    for (i, error) in report.errors().into_iter().enumerate() {
-        text.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
-        record(error, &error.message()).write(&mut text);
-    }
-    out.write_all(&text)?;
-    out.write_all(b"\n],\n\"groups\":[")?;
+    write!(out, "{head},\n\"stats\":{}", stats(report))?;
+    errors(&report.errors(), out)?;
+    out.write_all(b",\n\"groups\":[")?;
     for (i, one) in report.scan.groups().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &group(report, one))?;
     }
     out.write_all(b"\n]}\n")
+}
+
+/// What failed, as a member of a document.
+pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
+    let mut text = b",\n\"errors\":[".to_vec();
+    for (i, error) in errors.iter().enumerate() {
+        text.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
+        record(error, &error.message()).write(&mut text);
+    }
+    text.extend_from_slice(b"\n]");
+    out.write_all(&text)
+}
+
+/// What failed, a line each.
+pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
+    let mut text = Vec::new();
+    for error in errors {
+        record(error, &error.message()).write_line(&mut text);
+    }
+    out.write_all(&text)
 }
 
 /// A failure as every applet has it in JSON; `reason` is its message.
@@ -147,7 +172,7 @@ fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
 
 /// A header, a line per group, a line per failure, a summary.
 pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut first = head(report);
+    let mut first = head(report, "dup scan");
     first["type"] = json!("header");
     writeln!(out, "{first}")?;
     for one in report.scan.groups() {
@@ -158,11 +183,7 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
             text.strip_prefix('{').unwrap_or(&text)
         )?;
     }
-    let mut text = Vec::new();
-    for error in report.errors() {
-        record(error, &error.message()).write_line(&mut text);
-    }
-    out.write_all(&text)?;
+    error_lines(&report.errors(), out)?;
     let mut last = stats(report);
     last["type"] = json!("summary");
     writeln!(out, "{last}")

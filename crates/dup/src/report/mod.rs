@@ -2,7 +2,7 @@
 //! lines and a shell script; and the way back from JSON to groups that prune
 //! can check again.
 
-mod json;
+pub(crate) mod json;
 mod lines;
 mod script;
 mod table;
@@ -165,12 +165,15 @@ impl ScanReport<'_> {
 
     /// The groups as prune takes them.
     pub fn groups(&self) -> impl Iterator<Item = prune::FileGroup> {
-        self.scan.groups().map(|group| {
-            let names = group.files().flat_map(|file| file.names);
-            prune::FileGroup {
-                files: names.map(|id| self.file_ref(*id)).collect(),
-            }
-        })
+        self.scan.groups().map(|group| self.file_group(group))
+    }
+
+    /// One of them: all names of each file, one file after the other.
+    pub fn file_group(&self, group: scan::Group<'_>) -> prune::FileGroup {
+        let names = group.files().flat_map(|file| file.names);
+        prune::FileGroup {
+            files: names.map(|id| self.file_ref(*id)).collect(),
+        }
     }
 
     fn file_ref(&self, id: EntryId) -> prune::FileRef {

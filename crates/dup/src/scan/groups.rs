@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bc_digest::Digest;
 use bc_pool::{Cursor, WorkerPanic};
-use bc_walk::{EntryId, Error, Listing};
+use bc_walk::{DirId, EntryId, Error, Listing};
 
 use super::candidates::Candidates;
 use super::context::Context;
@@ -184,6 +184,8 @@ pub struct Scan {
     members: Vec<Member>,
     candidates: Candidates,
     references: Marks,
+    /// All names of files that could not be judged, in path order.
+    pub(crate) failed: Vec<EntryId>,
 }
 
 #[derive(Debug)]
@@ -249,6 +251,11 @@ impl Scan {
         self.references.contains(listing, entry)
     }
 
+    /// Whether a directory of that listing is a reference, or lies in one.
+    pub fn is_reference_dir(&self, dir: DirId) -> bool {
+        self.references.contains_dir(dir)
+    }
+
     /// Files that could be given up: all of each group but one. Hard links
     /// count where they were asked for.
     pub fn duplicates(&self) -> u64 {
@@ -281,7 +288,7 @@ impl<'a> Group<'a> {
 pub(crate) fn finish(
     context: &Context<'_>,
     found: &Found,
-    errors: Vec<Error>,
+    failures: Vec<(EntryId, Error)>,
     stats: ScanStats,
 ) -> impl FnOnce(Candidates, Marks) -> Scan + use<> {
     let (listing, candidates) = (context.listing, context.candidates);
@@ -333,6 +340,13 @@ pub(crate) fn finish(
         })
         .collect();
     let hard_links = context.options.hard_links;
+    let mut failed = Vec::new();
+    for (entry, _) in &failures {
+        let candidate = context.table.candidate(context.table.opened_by(*entry));
+        failed.extend_from_slice(candidates.names(candidate));
+    }
+    failed.sort_unstable();
+    let errors = failures.into_iter().map(|(_, error)| error).collect();
     move |candidates, references| Scan {
         references,
         errors,
@@ -342,6 +356,7 @@ pub(crate) fn finish(
         digests,
         members,
         candidates,
+        failed,
     }
 }
 

@@ -237,11 +237,10 @@ pub(crate) fn scan_beside(
     stats.backend = done.read.backend;
     stats.times = [sized - begun, first - sized, first.elapsed()];
     done.failures.sort_by_key(|(entry, _)| *entry);
-    let errors = done.failures.into_iter().map(|(_, error)| error).collect();
     if let (Some(cache), Some(recalled)) = (cache, recalled) {
         recalled.remember(cache, &context);
     }
-    let finish = groups::finish(&context, &found, errors, stats);
+    let finish = groups::finish(&context, &found, done.failures, stats);
     let Context { references, .. } = context;
     Ok(finish(candidates, references))
 }
@@ -284,6 +283,17 @@ fn first_reads(
         .collect();
     let count: usize = groups.iter().map(ExactSizeIterator::len).sum();
     context.progress.planned.fetch_add(count as u64, Relaxed);
+    if context.listing.is_decompressed() {
+        // A start costs the decompression of a block, which is as large as most files and holds
+        // several of them: a sample from everywhere, and coming back, would cost it again.
+        let how = How {
+            limit: pass::MIDDLE,
+            ends,
+            both: false,
+        };
+        let done = read_unknown(context, groups.into_iter(), &[], how)?;
+        return Ok((done, 0));
+    }
     let sample = Sample::draw(groups);
     let how = How {
         limit: Sample::limit(context.options.algorithm).max(least),

@@ -24,7 +24,7 @@ pub(crate) const START: u32 = 2048;
 
 /// Up to this size the fast hash is of the start alone: reading the few whole that it cannot tell
 /// apart costs less than reading the ends of all.
-const MIDDLE: u64 = 128 << 10;
+pub(crate) const MIDDLE: u64 = 128 << 10;
 
 /// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
 /// alike: images of disks, raw photographs, databases.

@@ -28,6 +28,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     frees_later: false,
     network: Unknown,
     asks_at_open: Unknown,
+    decompresses: false,
     immutable: false,
     read_only: false,
 };
@@ -159,16 +160,18 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     // fs/hfsplus/inode.c: catalogue numbers; whole seconds; folding is mkfs.hfsplus's choice.
     (0x0000_482b, Traits { plain: Unknown, mtime_step_ns: SECOND,
         ..named("HFS+", DISK) }),
-    // fs/squashfs/inode.c: one time for all three.
-    (0x7371_7368, Traits { inline: Yes, ..named("SquashFS", IMAGE) }),
-    // fs/erofs/inode.c: one time for all three.
-    (0xe0f5_e1e2, Traits { mtime_step_ns: 1, inline: Yes, ..named("EROFS", IMAGE) }),
+    // fs/squashfs/inode.c: one time for all three; file.c: blocks of 128 KiB by default, and the
+    // ends of files share some.
+    (0x7371_7368, Traits { inline: Yes, decompresses: true, ..named("SquashFS", IMAGE) }),
+    // fs/erofs/inode.c: one time for all three; zdata.c, where its maker had it compress.
+    (0xe0f5_e1e2, Traits { mtime_step_ns: 1, inline: Yes, decompresses: true,
+        ..named("EROFS", IMAGE) }),
     // fs/isofs/inode.c, rock.c: numbers are places in the image.
     (0x0000_9660, named("ISO 9660", IMAGE)),
     // fs/udf/inode.c: numbers are places on the disc, which may be exchanged.
     (0x1501_3346, Traits { plain: Unknown, mtime_step_ns: 1_000, ..named("UDF", IMAGE) }),
-    // fs/cramfs/inode.c: no times at all.
-    (0x28cd_3d45, Traits { plain: Unknown, ..named("cramfs", IMAGE) }),
+    // fs/cramfs/inode.c: no times at all; each page is compressed.
+    (0x28cd_3d45, Traits { plain: Unknown, decompresses: true, ..named("cramfs", IMAGE) }),
     // Documentation/filesystems/overlayfs.rst, "Inode properties" and "Non-directories". Other
     // layers' times are other file systems'.
     (0x794c_7630, Traits { plain: No, inodes: Inodes::Unknown, mtime_step_ns: 2 * SECOND,
@@ -328,6 +331,16 @@ mod tests {
         }
         for magic in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994] {
             assert!(by_magic(magic).identity_proves_content(1));
+        }
+    }
+
+    #[test]
+    fn compressed_images_are_told_from_what_lies_on_a_disk_as_it_is_read() {
+        for magic in [0x7371_7368, 0xe0f5_e1e2, 0x28cd_3d45] {
+            assert!(by_magic(magic).decompresses, "{}", by_magic(magic).name);
+        }
+        for magic in [0xef53, 0x9660, 0x9123_683e, 0x0102_1994, 0x1234_5678] {
+            assert!(!by_magic(magic).decompresses, "{}", by_magic(magic).name);
         }
     }
 

@@ -95,6 +95,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.consumer.begin(slot, &opened);
         let mut active = Active::new(opened, verified, want, cursor, file);
         active.length = length;
+        active.plain = self.is_plain(self.opener.waits(entry));
         active.confirm = !verified && when == VerifyWhen::AtEnd;
         if verified {
             self.watch(&mut active);
@@ -102,7 +103,7 @@ impl<C: Consumer> Pump<'_, C> {
         match self.pool.take(cursor.left()) {
             Ok(Some(buffer)) => {
                 active.buffer = Some(buffer);
-                match self.direct() {
+                match self.direct(active.plain) {
                     Some(way) => self.read_at_once(slot, active, way),
                     None => {
                         self.slots[slot] = Slot::Active(active);
@@ -147,13 +148,17 @@ impl<C: Consumer> Pump<'_, C> {
     }
 
     /// How to read a file that need not be put into its slot: the consumer takes
-    /// one at a time, nothing else waits for it, and what was read last was resident.
-    fn direct(&self) -> Option<Way> {
+    /// one at a time, nothing else waits for it, and what was read last was resident, or plain
+    /// calls are its way.
+    fn direct(&self, plain: bool) -> Option<Way> {
         let one = self.consumer.width() <= 1 || self.slots.len() == 1;
-        if one && self.ready.is_empty() && self.queue.in_flight() == 0 {
-            self.queue.direct()
+        if !one || !self.ready.is_empty() || self.queue.in_flight() > 0 {
+            return None;
+        }
+        if plain {
+            Some(Way::Plain)
         } else {
-            None
+            self.queue.direct()
         }
     }
 
@@ -175,7 +180,9 @@ impl<C: Consumer> Pump<'_, C> {
             self.slots[slot] = Slot::Active(active);
             return self.read(slot);
         };
-        self.queue.hit();
+        if !active.plain {
+            self.queue.hit();
+        }
         self.stats.reads += 1;
         self.stats.bytes += n as u64;
         match active.took(n) {
@@ -223,13 +230,18 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             }
             active.ask(self.chunk);
-            let way = self.queue.way(Call::Read);
+            let way = match active.plain {
+                true => Way::Plain,
+                false => self.queue.way(Call::Read),
+            };
             let plain = match way {
                 Way::Cached => self.silent.read(active),
                 Way::Plain => active.read().map(Plain::Read),
                 Way::Ring => Ok(Plain::Miss),
             };
             match plain {
+                // It tells nothing of other file systems.
+                Ok(Plain::Read(_)) if active.plain => {}
                 Ok(Plain::Read(_)) => self.queue.hit(),
                 Ok(Plain::Miss) if way == Way::Cached => self.queue.miss(Call::Read),
                 Ok(Plain::Miss) => self.queue.passed(Call::Read),

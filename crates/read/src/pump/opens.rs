@@ -7,7 +7,7 @@ use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
 use super::Pump;
-use crate::open::Cached;
+use crate::open::{Cached, Waits};
 use crate::queue::Way;
 use crate::residency::Call;
 use crate::slot::Slot;
@@ -23,11 +23,17 @@ impl<C: Consumer> Pump<'_, C> {
     ) -> Result<Option<OwnedFd>, Error> {
         let mut place = self.opener.place(entry)?;
         let way = self.queue.way(Call::Open);
-        if way == Way::Cached && !std::mem::replace(&mut self.knows_server, true) {
-            place.is_served = self.opener.find_server();
+        if way == Way::Cached
+            && !std::mem::replace(&mut self.knows_waits, true)
+            && place.waits == Waits::Disk
+        {
+            place.waits = self.opener.find_waits();
+        }
+        if self.is_plain(place.waits) {
+            return self.opener.open(&place.dir, entry).map(Some);
         }
         match way {
-            Way::Cached | Way::Plain if place.is_served => {
+            Way::Cached | Way::Plain if place.waits == Waits::Server => {
                 if !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
                     return self.open_latency.timed_call(open, |_| 0).map(Some);
@@ -38,8 +44,13 @@ impl<C: Consumer> Pump<'_, C> {
                     self.queue.found();
                     return Ok(Some(file));
                 }
-                Cached::Miss if self.opener.find_server() => place.is_served = true,
-                Cached::Miss => self.queue.miss(Call::Open),
+                Cached::Miss => match self.opener.find_waits() {
+                    Waits::Disk => self.queue.miss(Call::Open),
+                    waits if self.is_plain(waits) => {
+                        return self.opener.open(&place.dir, entry).map(Some);
+                    }
+                    waits => place.waits = waits,
+                },
             },
             Way::Plain => return self.opener.open(&place.dir, entry).map(Some),
             Way::Ring => self.queue.passed(Call::Open),
@@ -55,6 +66,11 @@ impl<C: Consumer> Pump<'_, C> {
             self.abandon(errno);
         }
         Ok(None)
+    }
+
+    /// Whether what waits for this is left to plain calls.
+    pub(super) fn is_plain(&self, waits: Waits) -> bool {
+        waits == Waits::Processor && self.queue.chooses()
     }
 
     /// The ring has opened a file, or could not.

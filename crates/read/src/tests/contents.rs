@@ -260,6 +260,7 @@ fn auto_goes_by_what_it_is_told() {
         (Pretend::Nothing, 0..=0),
         (Pretend::Unknown, 0..=0),
         (Pretend::UnknownSlow, 150..=199),
+        (Pretend::Decompresses, 0..=0),
         (Pretend::Mixed, 200..=200),
         (Pretend::Cold, 400..=400),
     ] {

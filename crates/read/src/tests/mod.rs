@@ -36,6 +36,8 @@ pub(crate) enum Pretend {
     Unknown,
     /// That the file system cannot say, and is slow.
     UnknownSlow,
+    /// That the file system cannot say, and is slow because it decompresses.
+    Decompresses,
 }
 
 thread_local! {
@@ -49,7 +51,7 @@ pub(crate) fn pretends_miss() -> bool {
     let (pretend, asked) = PRETEND.get();
     PRETEND.set((pretend, asked.wrapping_add(1)));
     match pretend {
-        Pretend::Nothing | Pretend::Unknown | Pretend::UnknownSlow => false,
+        Pretend::Nothing | Pretend::Unknown | Pretend::UnknownSlow | Pretend::Decompresses => false,
         Pretend::Cold => true,
         Pretend::Mixed => asked % 2 == 1,
     }
@@ -57,13 +59,21 @@ pub(crate) fn pretends_miss() -> bool {
 
 /// Asked when a read is tried that would not wait.
 pub(crate) fn pretends_unknown() -> bool {
-    matches!(PRETEND.get().0, Pretend::Unknown | Pretend::UnknownSlow)
+    matches!(
+        PRETEND.get().0,
+        Pretend::Unknown | Pretend::UnknownSlow | Pretend::Decompresses
+    )
+}
+
+/// Asked when a file system is asked what it waits for.
+pub(crate) fn pretends_decompression() -> bool {
+    PRETEND.get().0 == Pretend::Decompresses
 }
 
 /// Added to the time of plain reads.
 pub(crate) fn pretended_latency() -> Duration {
     match PRETEND.get().0 {
-        Pretend::UnknownSlow => Duration::from_millis(5),
+        Pretend::UnknownSlow | Pretend::Decompresses => Duration::from_millis(5),
         _ => Duration::ZERO,
     }
 }
@@ -91,6 +101,7 @@ fn each_backend(mut test: impl FnMut(Choice)) {
         Pretend::Mixed,
         Pretend::Unknown,
         Pretend::UnknownSlow,
+        Pretend::Decompresses,
     ] {
         pretend(what);
         test(Choice::Auto);

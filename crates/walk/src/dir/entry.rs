@@ -10,7 +10,8 @@ use crate::listing::Tag;
 use crate::tree::{Task, WalkRoot};
 use crate::worker_output::{Found, MOST, Role};
 use crate::{
-    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, SkipReason, Symlinks,
+    BasicStat, Entries, ErrorKind, FileKind, FileStat, FileStats, Metadata, Repeats, SkipReason,
+    Symlinks,
 };
 
 /// An entry that may be one of those to leave out.
@@ -54,7 +55,8 @@ impl Worker<'_> {
         if self.skips(task, Some(bytes), options.filter_name(bytes)) {
             return Ok(());
         }
-        if reading.roots.is_some_and(|roots| roots.contains(bytes)) {
+        let is_root = reading.roots.is_some_and(|roots| roots.contains(bytes));
+        if is_root && options.repeats == Repeats::Skip {
             self.skips(task, Some(bytes), Some(SkipReason::Repeated));
             return Ok(());
         }
@@ -127,6 +129,9 @@ impl Worker<'_> {
         let lists = kind == FileKind::File || options.entries == Entries::All;
         if !lists && !descends {
             return Ok(());
+        }
+        if kind == FileKind::Dir && !descends {
+            tag = tag.closed();
         }
         let at = self.output.push_name(tag, bytes) - reading.names;
         let offset = u32::try_from(at)

@@ -2,6 +2,7 @@
 
 mod deep;
 mod filters;
+mod gaps;
 mod joining;
 mod mounts;
 mod roots;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::FileKind;
+use crate::{DirId, FileKind, Gap};
 
 /// A temporary tree; paths are relative to it.
 pub(crate) struct Tree(TempDir);
@@ -69,6 +70,7 @@ struct Seen {
     kind: FileKind,
     root: usize,
     follow: bool,
+    closed: bool,
     hint: u64,
     stat: Option<FileStat>,
 }
@@ -80,6 +82,7 @@ struct Outcome {
     errors: Vec<Error>,
     skipped: Skipped,
     skipped_paths: Vec<SkippedPath>,
+    gaps: Vec<(DirId, Gap)>,
     directories: u64,
 }
 
@@ -93,6 +96,7 @@ fn outcome(listing: &Listing) -> Outcome {
             kind: listing.kind(id),
             root: listing.root(id),
             follow: listing.follow(id),
+            closed: listing.is_closed(id),
             hint: listing.inode_hint(id),
             stat: listing.stat(id),
         }
@@ -102,6 +106,7 @@ fn outcome(listing: &Listing) -> Outcome {
         errors: listing.errors().to_vec(),
         skipped: listing.skipped().clone(),
         skipped_paths: listing.skipped_paths().to_vec(),
+        gaps: listing.gaps().to_vec(),
         directories: listing.directories(),
     }
 }

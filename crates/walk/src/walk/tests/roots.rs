@@ -1,9 +1,9 @@
 //! Roots: how they print, what they may be, and that overlapping ones list each file once.
 
-use rustix::fs::{CWD, Mode, mknodat};
+use rustix::fs::{AtFlags, CWD, Mode, mknodat};
 
 use super::*;
-use crate::{DirId, ErrorKind, Globs, Metadata, Symlinks};
+use crate::{DirId, ErrorKind, Globs, Metadata, Spellings, Symlinks};
 
 fn printed(roots: &[&[u8]], options: &WalkOptions) -> Vec<String> {
     let roots: Vec<_> = roots.iter().map(|root| root.to_vec()).collect();
@@ -232,6 +232,36 @@ fn a_long_list_is_looked_at_in_parallel() {
     }
     // One directory record for each directory, not for each file.
     assert_eq!(listing.dirs(), 7);
+}
+
+#[test]
+fn named_files_stay_in_the_order_of_their_names_as_often_as_they_are_named() {
+    let tree = Tree::with(&["a/x", "a/y", "a/z", "b", "c/d"]);
+    tree.link("a", "way");
+    let names = [
+        "b", "a/y", "a/x", "c/d", "a/z", "a/y", "no/x", "a/../b", "a/", "way/y", "way/z", "a/no",
+    ];
+    let paths = names.map(|path| tree.bytes(path));
+    let options = WalkOptions {
+        spellings: Spellings::AsNamed,
+        metadata: Metadata::Basic,
+        ..WalkOptions::default()
+    };
+    for workers in [1, 8] {
+        let listing = crate::list_files(paths.to_vec(), &options, workers, &Cancel::new()).unwrap();
+        let roots: Vec<usize> = listing.ids().map(|id| listing.root(id)).collect();
+        assert_eq!(roots, [0, 1, 2, 3, 4, 5, 7, 9, 10]);
+        for (id, root) in listing.ids().zip(roots) {
+            assert_eq!(listing.path(id), paths[root]);
+            let is = rustix::fs::stat(paths[root].as_slice()).unwrap();
+            assert_eq!(listing.identity(id), Some(FileStat::from(&is).id));
+            let dir = listing.open_dir(listing.dir(id)).unwrap();
+            assert!(rustix::fs::statat(dir, listing.name(id), AtFlags::empty()).is_ok());
+        }
+        assert_eq!((listing.skipped().repeated, listing.dirs()), (0, 5));
+        let failed: Vec<&[u8]> = listing.errors().iter().map(|error| error.path()).collect();
+        assert_eq!(failed, [&paths[8], &paths[11], &paths[6]]);
+    }
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Directories all of whose contents are in another one, whatever they are called there.
+
+use std::collections::HashSet;
+
+use bc_pool::Cancel;
+use bc_walk::DirId;
+
+use super::places::Places;
+use super::search::Search;
+
+/// A directory, and the smallest other one that has all its contents.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Contained {
+    /// The directory.
+    pub dir: DirId,
+    /// Where its contents are as well.
+    pub within: DirId,
+    /// Whether there is nothing else: the same contents under other names.
+    pub is_mutual: bool,
+    /// Files below the directory.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Entries in there that filters left out.
+    pub filtered: u64,
+}
+
+/// Searches from the largest directories down: what lies below one that was found is not told.
+pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contained> {
+    let mut found: Vec<Contained> = Vec::new();
+    let tree = search.tree;
+    for &dir in tree.order() {
+        if cancel.is_cancelled() {
+            break;
+        }
+        let sum = search.sums.of(dir);
+        if !search.is_subject(dir) || sum.has_alone {
+            continue;
+        }
+        let mut contents = search.places.all_contents(search.tree, dir);
+        contents.dedup();
+        let Some(within) = smallest(search, dir, &mut contents) else {
+            continue;
+        };
+        search.set_done(dir);
+        found.push(Contained {
+            dir,
+            within,
+            is_mutual: has_no_more(search, within, contents.len()),
+            files: sum.files,
+            bytes: sum.bytes,
+            filtered: sum.filtered,
+        });
+    }
+    once(search, &mut found);
+    found
+}
+
+/// Of two lines that say the same of two directories, leaves the one about that which comes later.
+fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
+    let pairs: HashSet<(DirId, DirId)> = found.iter().map(|one| (one.dir, one.within)).collect();
+    let path = |dir| search.tree.listing.dir_path(dir);
+    found.retain(|one| !pairs.contains(&(one.within, one.dir)) || path(one.dir) > path(one.within));
+}
+
+/// The smallest directory that has all these contents and lies neither above nor below `dir`.
+fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option<DirId> {
+    let places = search.places;
+    // What is rare decides first.
+    contents.sort_by_key(|content| places.count(*content));
+    let rarest = *contents.first()?;
+    if places.count(rarest) > search.limits.places {
+        search.too_common += 1;
+        return None;
+    }
+    let mut best: Option<DirId> = None;
+    let mut tried = 0;
+    for start in places.dirs(rarest) {
+        if places.is_below(start, dir) || places.is_below(dir, start) {
+            continue;
+        }
+        if tried == search.limits.candidates {
+            search.ended += 1;
+            break;
+        }
+        tried += 1;
+        let Some(found) = climb(search, start, dir, contents) else {
+            continue;
+        };
+        if best.is_none_or(|best| search.is_smaller(found, best)) {
+            best = Some(found);
+        }
+    }
+    best
+}
+
+/// The first directory from `start` upwards that has all contents.
+fn climb(search: &Search<'_>, start: DirId, dir: DirId, contents: &[u32]) -> Option<DirId> {
+    let places: &Places = search.places;
+    let mut at = start;
+    for content in contents {
+        while !places.is_in(*content, at) {
+            at = search.tree.above(at)?;
+            if places.is_below(dir, at) {
+                return None;
+            }
+        }
+    }
+    search.sums.of(at).is_known.then_some(at)
+}
+
+/// Whether a directory has no more than so many contents, among which are all of another one.
+fn has_no_more(search: &Search<'_>, within: DirId, distinct: usize) -> bool {
+    if search.sums.of(within).has_alone {
+        return false;
+    }
+    let mut contents = search.places.all_contents(search.tree, within);
+    contents.dedup();
+    contents.len() == distinct
+}

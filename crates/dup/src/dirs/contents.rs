@@ -1,0 +1,99 @@
+//! Which files have the same content, by number: those of a group of the search, and the names of
+//! one file. And where symbolic links lead.
+
+use std::collections::HashMap;
+
+use bc_walk::{DirFdCache, EntryId, Error, FileKind, Identity, Listing};
+
+use super::Obstacle;
+use super::tree::Tree;
+use crate::scan::Scan;
+
+/// What the numbers stand for that a [`Tree`] has.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Numbers of groups come first.
+    pub(crate) groups: u32,
+    /// How many contents of files there are.
+    pub(crate) files: u32,
+    /// Where links lead.
+    pub(crate) targets: Vec<Vec<u8>>,
+}
+
+/// Gives numbers to what files hold and to where links lead.
+pub(crate) fn number(tree: &mut Tree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
+    let mut contents = Contents::default();
+    for group in scan.groups() {
+        let names = group.files().flat_map(|file| file.names);
+        names.for_each(|name| tree.set_value(*name, contents.groups));
+        contents.groups += 1;
+    }
+    contents.files = contents.groups;
+    linked(tree, &mut contents);
+    targets(tree, &mut contents, errors);
+    for entry in &scan.failed {
+        tree.obstruct(tree.listing.dir(*entry), Obstacle::Unreadable);
+    }
+    contents
+}
+
+/// Files that are in no group but have several names: a content of their own.
+fn linked(tree: &mut Tree<'_>, contents: &mut Contents) {
+    let listing = tree.listing;
+    // Where two files share their numbers, as on some FUSE file systems, their states differ.
+    type State = (Identity, u64, i64, i64);
+    let mut first: HashMap<State, (EntryId, Option<u32>)> = HashMap::new();
+    for entry in listing.ids() {
+        if !tree.is_alone(entry) {
+            continue;
+        }
+        let meta = listing.meta(entry).filter(|meta| meta.nlink > 1);
+        let Some(meta) = meta.filter(|_| listing.kind(entry) == FileKind::File) else {
+            continue;
+        };
+        let stamp = meta.stamp;
+        let state = (meta.id, stamp.size, stamp.mtime_ns, stamp.ctime_ns);
+        match first.get_mut(&state) {
+            None => {
+                first.insert(state, (entry, None));
+            }
+            Some((other, number)) => {
+                let number = *number.get_or_insert_with(|| {
+                    contents.files += 1;
+                    tree.set_value(*other, contents.files - 1);
+                    contents.files - 1
+                });
+                tree.set_value(entry, number);
+            }
+        }
+    }
+}
+
+fn targets(tree: &mut Tree<'_>, contents: &mut Contents, errors: &mut Vec<Error>) {
+    let listing = tree.listing;
+    let mut dirs = DirFdCache::new(listing);
+    let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+    for entry in tree.links().to_vec() {
+        match target(listing, &mut dirs, entry) {
+            Ok(target) => {
+                let next = contents.targets.len() as u32;
+                let number = *numbers.entry(target).or_insert_with_key(|target| {
+                    contents.targets.push(target.clone());
+                    next
+                });
+                tree.set_value(entry, number);
+            }
+            Err(error) => {
+                tree.obstruct(listing.dir(entry), Obstacle::Unreadable);
+                errors.push(error);
+            }
+        }
+    }
+}
+
+fn target(listing: &Listing, dirs: &mut DirFdCache<'_>, entry: EntryId) -> Result<Vec<u8>, Error> {
+    let dir = dirs.open_waiting(listing.dir(entry))?;
+    let found = rustix::fs::readlinkat(&dir, listing.name(entry), Vec::new());
+    let found = found.map_err(|errno| Error::new(listing.path(entry), "readlink", errno))?;
+    Ok(found.into_bytes())
+}

@@ -1,0 +1,181 @@
+//! The way from a search to what is told of directories.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use bc_hash::HashProgress;
+use bc_pool::{Cancel, WorkerPanic};
+use bc_walk::{DirId, Listing};
+
+use super::check::Check;
+use super::classes::Classes;
+use super::contents::{self, Contents};
+use super::digest::Digests;
+use super::groups::{self, Groups};
+use super::places::Places;
+use super::search::Search;
+use super::space::Space;
+use super::sums::Sums;
+use super::tree::Tree;
+use super::{DirGroup, Directories, DirsOptions, Names, Obstacle, contained, repeated, similar};
+use crate::scan::Scan;
+
+/// Finds equal, contained and similar directories.
+///
+/// The listing has to be of all [`Entries`](bc_walk::Entries), with [`Metadata`](bc_walk::Metadata)
+/// and with what roots [repeat](bc_walk::Repeats::List); empty files count, so the search's smallest
+/// size should be 0, or what the listing's is. After a cancellation the result is incomplete.
+///
+/// # Errors
+/// A worker that panicked. What cannot be read is in [`Directories::errors`].
+pub fn find(
+    listing: &Listing,
+    scan: &Scan,
+    options: &DirsOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
+) -> Result<Directories, WorkerPanic> {
+    let mut errors = Vec::new();
+    let mut tree = Tree::new(listing);
+    let contents = contents::number(&mut tree, scan, &mut errors);
+    let mut check = Check::new(&tree);
+    let mut digests = Digests::new(options.algorithm, scan);
+    loop {
+        let sums = Sums::new(&tree);
+        let classes = Classes::new(&tree, &sums, options.names);
+        let mut found = look(&tree, (&sums, &classes), &contents, scan, options, cancel);
+        let told = told(&found);
+        let mut is_stale = false;
+        for dir in &told {
+            is_stale |= check.below(&mut tree, *dir, &mut errors);
+        }
+        if is_stale && !cancel.is_cancelled() {
+            continue;
+        }
+        if let Some(reading) = &options.digests {
+            let firsts: Vec<DirId> = found.groups.iter().map(|group| group.dirs[0]).collect();
+            let failures = digests.read(&tree, &firsts, reading, (cancel, progress))?;
+            if !failures.is_empty() && !cancel.is_cancelled() {
+                for (entry, error) in failures {
+                    tree.obstruct(listing.dir(entry), Obstacle::Unreadable);
+                    errors.push(error);
+                }
+                continue;
+            }
+            let names = options.names;
+            set_digests(
+                &mut found.groups,
+                &tree,
+                &contents,
+                &classes,
+                (&digests, names),
+            );
+        }
+        found.errors = errors;
+        return Ok(found);
+    }
+}
+
+/// Every directory that is told.
+fn told(found: &Directories) -> Vec<DirId> {
+    let groups = found
+        .groups
+        .iter()
+        .flat_map(|group| group.dirs.iter().copied());
+    let contained = found.contained.iter().flat_map(|one| [one.dir, one.within]);
+    let similar = found.similar.iter().flat_map(|one| one.dirs);
+    groups.chain(contained).chain(similar).collect()
+}
+
+/// What there is to tell by what is known.
+fn look(
+    tree: &Tree<'_>,
+    (sums, classes): (&Sums, &Classes),
+    contents: &Contents,
+    scan: &Scan,
+    options: &DirsOptions,
+    cancel: &Cancel,
+) -> Directories {
+    let groups = Groups::new(tree, sums, classes, options);
+    let repeated = repeated::repeated(tree);
+    let told = groups::largest(tree, classes, &groups, scan, options, &repeated);
+    let mut found = Directories {
+        files: told.files,
+        repeated,
+        ..Directories::default()
+    };
+    let space = Space::new(tree, scan);
+    let group = |class: u32| group(tree, sums, &space, scan, groups.members(class));
+    found.groups = told.dirs.into_iter().map(group).collect();
+    let path = |dir: DirId| tree.listing.dir_path(dir);
+    found.groups.sort_by_cached_key(|group| {
+        let sizes = [group.wasted, group.bytes, group.files].map(Reverse);
+        (sizes, path(group.dirs[0]))
+    });
+    let all = || tree.dirs().map(|dir| (dir, sums.of(dir)));
+    let obstacle = |dir: DirId| Some((dir, tree.obstacle(dir)?));
+    found.obstacles = tree.dirs().filter_map(obstacle).collect();
+    found.obstacles.sort_by_cached_key(|(dir, _)| path(*dir));
+    found.not_comparable = all().filter(|(_, sum)| !sum.is_known).count() as u64;
+    let least = options.min_files.max(1);
+    let is_sought = |dir: DirId| {
+        let sum = sums.of(dir);
+        let is_equal = || classes.of(dir).is_some_and(|class| groups.is_group(class));
+        sum.is_known
+            && sum.files >= least
+            && !is_equal()
+            && (options.similar.is_some() || !sum.has_alone)
+    };
+    if !tree.dirs().any(is_sought) {
+        return found;
+    }
+    let places = Places::new(tree, contents);
+    let limits = (options.limits, least);
+    let mut search = Search::new(tree, sums, &places, (classes, &groups), limits);
+    found.contained = contained::contained(&mut search, cancel);
+    if let Some(percent) = options.similar {
+        found.similar = similar::similar(&mut search, percent, &found.contained, cancel);
+    }
+    (found.too_common, found.ended) = (search.too_common, search.ended);
+    found.contained.sort_by_cached_key(|one| {
+        let sizes = [one.bytes, one.files].map(Reverse);
+        (sizes, path(one.dir))
+    });
+    found
+        .similar
+        .sort_by_cached_key(|one| (Reverse(one.shared), one.dirs.map(path)));
+    found
+}
+
+fn group(tree: &Tree<'_>, sums: &Sums, space: &Space, scan: &Scan, members: &[DirId]) -> DirGroup {
+    let mut dirs = members.to_vec();
+    dirs.sort_by_cached_key(|dir| (!scan.is_reference_dir(*dir), tree.listing.dir_path(*dir)));
+    let sum = sums.of(dirs[0]);
+    DirGroup {
+        files: sum.files,
+        bytes: sum.bytes,
+        filtered: dirs.iter().map(|dir| sums.of(*dir).filtered).sum(),
+        wasted: space.freed(tree, &dirs[1..]),
+        digest: None,
+        dirs,
+    }
+}
+
+fn set_digests(
+    groups: &mut [DirGroup],
+    tree: &Tree<'_>,
+    contents: &Contents,
+    classes: &Classes,
+    (digests, names): (&Digests, Names),
+) {
+    let mut known = HashMap::new();
+    for group in groups {
+        let dir = group.dirs[0];
+        group.digest = match names {
+            Names::Compare => classes
+                .of(dir)
+                .and_then(|class| digests.with_names(tree, contents, classes, &mut known, class)),
+            Names::Ignore => digests.without_names(tree, contents, dir),
+        };
+    }
+}

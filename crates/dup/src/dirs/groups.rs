@@ -1,0 +1,152 @@
+//! From contents of directories to groups, and which of them are told: only the largest.
+
+use std::collections::HashSet;
+
+use bc_walk::{DirId, EntryId};
+
+use super::classes::Classes;
+use super::sums::Sums;
+use super::tree::Tree;
+use super::{DirsOptions, Names};
+use crate::scan::{Scan, Span};
+
+/// Directories with equal contents, by the number of the content.
+pub(crate) struct Groups {
+    /// Where the members of each class start; one more at the end. Fewer than two are no group.
+    starts: Vec<u32>,
+    members: Vec<DirId>,
+}
+
+impl Groups {
+    pub(crate) fn new(
+        tree: &Tree<'_>,
+        sums: &Sums,
+        classes: &Classes,
+        options: &DirsOptions,
+    ) -> Groups {
+        // Without a file there is nothing that could be freed.
+        let least = options.min_files.max(1);
+        let class = |dir: DirId| {
+            let class = classes.of(dir).filter(|_| sums.of(dir).files >= least)?;
+            // Where names do not count, what holds nothing but one directory equals that one.
+            let above = tree.above(dir).and_then(|above| classes.of(above));
+            (above != Some(class)).then_some(class as usize)
+        };
+        let mut starts = vec![0_u32; classes.len() + 1];
+        for at in tree.dirs().filter_map(class) {
+            starts[at + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut members = vec![DirId(0); starts[classes.len()] as usize];
+        for dir in tree.dirs() {
+            if let Some(class) = class(dir) {
+                members[next[class] as usize] = dir;
+                next[class] += 1;
+            }
+        }
+        Groups { starts, members }
+    }
+
+    /// The members of a class that is a group; else none.
+    pub(crate) fn members(&self, class: u32) -> &[DirId] {
+        let at = class as usize;
+        let members = &self.members[self.starts[at] as usize..self.starts[at + 1] as usize];
+        if members.len() < 2 { &[] } else { members }
+    }
+
+    /// Whether a directory of this class has an equal.
+    pub(crate) fn is_group(&self, class: u32) -> bool {
+        !self.members(class).is_empty()
+    }
+}
+
+/// Which groups are told.
+pub(crate) struct Told {
+    /// Classes.
+    pub(crate) dirs: Vec<u32>,
+    /// Groups of the search.
+    pub(crate) files: Vec<u32>,
+}
+
+/// Leaves out what follows from the equality of larger directories: a group whose members' parents
+/// are all equal, each of them with one member, under one name.
+pub(crate) fn largest(
+    tree: &Tree<'_>,
+    classes: &Classes,
+    groups: &Groups,
+    scan: &Scan,
+    options: &DirsOptions,
+    repeated: &HashSet<EntryId>,
+) -> Told {
+    let mut cover = Cover {
+        classes,
+        groups,
+        names: options.names,
+        parents: Vec::new(),
+    };
+    let is_told = |class: &u32| {
+        let members = groups.members(*class);
+        !members.is_empty()
+            && is_wanted(tree, scan, options, members)
+            && !cover.covers(
+                members
+                    .iter()
+                    .map(|dir| (tree.above(*dir), tree.name(*dir))),
+            )
+    };
+    let dirs = (0..classes.len() as u32).filter(is_told).collect();
+    let mut files = Vec::new();
+    for (number, group) in scan.groups().enumerate() {
+        let names = group.files().flat_map(|file| file.names);
+        let place = |entry: &EntryId| {
+            let listing = tree.listing;
+            (Some(listing.dir(*entry)), listing.name(*entry).to_bytes())
+        };
+        let names = names.filter(|name| !repeated.contains(name));
+        if !cover.covers(names.map(place)) {
+            files.push(number as u32);
+        }
+    }
+    Told { dirs, files }
+}
+
+/// As for groups of files: those of nothing but references are none, and those that have to span
+/// roots do.
+fn is_wanted(tree: &Tree<'_>, scan: &Scan, options: &DirsOptions, members: &[DirId]) -> bool {
+    let root = |dir: &DirId| tree.named_by(*dir).map(|entry| tree.listing.root(entry));
+    let spans = || members.iter().any(|dir| root(dir) != root(&members[0]));
+    (options.span == Span::Any || spans()) && !members.iter().all(|dir| scan.is_reference_dir(*dir))
+}
+
+struct Cover<'a> {
+    classes: &'a Classes,
+    groups: &'a Groups,
+    names: Names,
+    /// Kept from one group to the next for its memory.
+    parents: Vec<DirId>,
+}
+
+impl Cover<'_> {
+    /// Whether the equality of the parents says all that these members' equality does.
+    fn covers<'n>(&mut self, members: impl Iterator<Item = (Option<DirId>, &'n [u8])>) -> bool {
+        self.parents.clear();
+        let mut first = None;
+        for (parent, name) in members {
+            let class = parent.and_then(|parent| self.classes.of(parent));
+            let (Some(parent), Some(class)) = (parent, class) else {
+                return false;
+            };
+            let (of_first, name_of_first) = *first.get_or_insert((class, name));
+            let is_alike = self.names == Names::Ignore || name == name_of_first;
+            if class != of_first || !is_alike || !self.groups.is_group(class) {
+                return false;
+            }
+            self.parents.push(parent);
+        }
+        self.parents.sort_unstable();
+        self.parents.windows(2).all(|pair| pair[0] != pair[1])
+    }
+}

@@ -1,0 +1,224 @@
+//! The JSON document and lines.
+//!
+//! As for a search, and `"ignore_names"`, `"digest_algorithm"`, in `"stats"` the counts of
+//! directories, `"errors"` of everything, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
+//! "paths":[{"path","reference"}]}]`, `"contained":[{"path","in","same_contents","files","bytes",
+//! "filtered"}]`, `"similar":[{"path","with","percent","shared_bytes","files","bytes","with_files",
+//! "with_bytes","filtered"}]`, `"groups"` with those groups of files that no group of directories
+//! covers, and `"not_comparable":[{"path","reason"}]`. What is not UTF-8 has its bytes as base64
+//! beside it, in `path_b64`, `in_b64` or `with_b64`.
+
+use std::io::{self, Write};
+
+use bc_walk::{DirId, EntryId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Contained, DirGroup, Directories, DirsOptions, Names, Obstacle, Similar};
+use crate::json::JsonPath;
+use crate::report::{ScanReport, json as report};
+use crate::scan::Group;
+
+const COMMAND: &str = "dup dirs";
+
+/// What a report of directories is made of.
+#[derive(Clone, Copy)]
+pub struct DirsReport<'a> {
+    /// The search.
+    pub scan: ScanReport<'a>,
+    /// What was made of it.
+    pub found: &'a Directories,
+    /// What was asked for.
+    pub options: &'a DirsOptions,
+}
+
+impl DirsReport<'_> {
+    /// Writes one document, with a line for each group, to `out`, which should be buffered.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn document(&self, out: &mut dyn Write) -> io::Result<()> {
+        let head = self.head().to_string();
+        let head = head.strip_suffix('}').unwrap_or(&head);
+        write!(out, "{head},\n\"stats\":{}", self.stats())?;
+        report::errors(&self.errors(), out)?;
+        let found = self.found;
+        array(
+            out,
+            "directories",
+            found.groups.iter().map(|one| self.group(one)),
+        )?;
+        array(
+            out,
+            "contained",
+            found.contained.iter().map(|one| self.contained(one)),
+        )?;
+        array(
+            out,
+            "similar",
+            found.similar.iter().map(|one| self.similar(one)),
+        )?;
+        array(out, "groups", self.json_files())?;
+        array(
+            out,
+            "not_comparable",
+            found.obstacles.iter().map(|one| self.obstacle(one)),
+        )?;
+        out.write_all(b"}\n")
+    }
+
+    /// Writes a header, a line for each group, each with its `type`, and a summary.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
+        let found = self.found;
+        line(out, "header", &self.head())?;
+        for one in &found.groups {
+            line(out, "directories", &self.group(one))?;
+        }
+        for one in &found.contained {
+            line(out, "contained", &self.contained(one))?;
+        }
+        for one in &found.similar {
+            line(out, "similar", &self.similar(one))?;
+        }
+        for one in self.json_files() {
+            line(out, "group", &one)?;
+        }
+        for one in &found.obstacles {
+            line(out, "not_comparable", &self.obstacle(one))?;
+        }
+        report::error_lines(&self.errors(), out)?;
+        line(out, "summary", &self.stats())
+    }
+
+    /// All that failed, in path order: in the walk, in the search, and afterwards.
+    pub fn errors(&self) -> Vec<&bc_walk::Error> {
+        let mut all = self.scan.errors();
+        all.extend(&self.found.errors);
+        all.sort_by_key(|error| (error.path(), error.op()));
+        all
+    }
+
+    fn head(&self) -> Value {
+        let mut head = report::head(&self.scan, COMMAND);
+        head["ignore_names"] = json!(self.options.names == Names::Ignore);
+        let algorithm = super::digest_algorithm(self.scan.algorithm);
+        head["digest_algorithm"] = json!(algorithm.name());
+        head
+    }
+
+    fn stats(&self) -> Value {
+        let mut stats = report::stats(&self.scan);
+        let found = self.found;
+        for (name, value) in [
+            ("directories", self.scan.listing.directories()),
+            ("not_comparable", found.not_comparable),
+            ("too_common", found.too_common),
+            ("ended", found.ended),
+        ] {
+            stats[name] = json!(value);
+        }
+        stats["errors"] = json!(stats["errors"].as_u64().unwrap_or(0) + found.errors.len() as u64);
+        stats
+    }
+
+    fn group(&self, group: &DirGroup) -> Value {
+        let path = |dir: &DirId| {
+            let mut path = json!(self.path(*dir));
+            path["reference"] = json!(self.scan.scan.is_reference_dir(*dir));
+            path
+        };
+        json!({
+            "files": group.files, "bytes": group.bytes, "wasted_bytes": group.wasted,
+            "digest": group.digest.map(|digest| digest.to_string()),
+            "filtered": group.filtered,
+            "paths": group.dirs.iter().map(path).collect::<Vec<_>>(),
+        })
+    }
+
+    fn contained(&self, one: &Contained) -> Value {
+        let mut value = json!(self.path(one.dir));
+        self.other(&mut value, "in", one.within);
+        for (name, figure) in [("files", one.files), ("bytes", one.bytes)] {
+            value[name] = json!(figure);
+        }
+        value["same_contents"] = json!(one.is_mutual);
+        value["filtered"] = json!(one.filtered);
+        value
+    }
+
+    fn similar(&self, one: &Similar) -> Value {
+        let mut value = json!(self.path(one.dirs[0]));
+        self.other(&mut value, "with", one.dirs[1]);
+        value["percent"] = json!((one.percent() * 100.0).floor() / 100.0);
+        for (name, figure) in [
+            ("shared_bytes", one.shared),
+            ("files", one.files[0]),
+            ("bytes", one.bytes[0]),
+            ("with_files", one.files[1]),
+            ("with_bytes", one.bytes[1]),
+            ("filtered", one.filtered),
+        ] {
+            value[name] = json!(figure);
+        }
+        value
+    }
+
+    /// The groups of files that no group of directories covers, each with its names: what was
+    /// named as a root and met below another one as well has one.
+    pub fn files(&self) -> impl Iterator<Item = (Group<'_>, Vec<EntryId>)> {
+        let mut numbers = self.found.files.iter().peekable();
+        let groups = (0_u32..).zip(self.scan.scan.groups());
+        groups.filter_map(move |(number, group)| {
+            numbers.next_if(|next| **next == number)?;
+            let mut names = self.scan.names(group);
+            names.retain(|name| !self.found.repeated.contains(name));
+            Some((group, names))
+        })
+    }
+
+    fn json_files(&self) -> impl Iterator<Item = report::JsonGroup> {
+        let files = self.files();
+        files.map(|(group, names)| report::of_names(&self.scan, group, names))
+    }
+
+    fn obstacle(&self, (dir, obstacle): &(DirId, Obstacle)) -> Value {
+        let mut value = json!(self.path(*dir));
+        value["reason"] = json!(obstacle.text());
+        value
+    }
+
+    fn path(&self, dir: DirId) -> JsonPath {
+        JsonPath::new(&self.scan.listing.dir_path(dir))
+    }
+
+    /// A second path of an object, under a name of its own.
+    fn other(&self, value: &mut Value, name: &str, dir: DirId) {
+        let (path, b64) = self.path(dir).into_parts();
+        value[name] = json!(path);
+        if let Some(b64) = b64 {
+            value[format!("{name}_b64")] = json!(b64);
+        }
+    }
+}
+
+fn array<T: Serialize>(
+    out: &mut dyn Write,
+    name: &str,
+    values: impl Iterator<Item = T>,
+) -> io::Result<()> {
+    write!(out, ",\n\"{name}\":[")?;
+    for (nth, value) in values.enumerate() {
+        out.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, &value)?;
+    }
+    out.write_all(b"]")
+}
+
+fn line(out: &mut dyn Write, kind: &str, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(value)?;
+    let rest = text.strip_prefix('{').unwrap_or(&text);
+    writeln!(out, "{{\"type\":\"{kind}\",{rest}")
+}

@@ -1,0 +1,207 @@
+//! Which directories are copies of each other, which are contained in another one, and which are
+//! similar: answers about the groups of a search.
+//!
+//! A directory's content is the set of what is below it: each file, symbolic link and empty
+//! directory with its path from there, its kind, and its bytes or target. Modes, owners and times
+//! do not count. A file that is in no group of the search has a content of its own, unless it has
+//! several names; nothing of it has to be read for that.
+//!
+//! # Invariants
+//! - What is not known is not compared: where a file or a directory could not be read or changed,
+//!   where a mount, a FIFO, a socket or a device is, or a followed link to what is listed elsewhere,
+//!   neither that directory nor one above it is equal to, contained in or similar to another.
+//!   [`Directories::obstacles`] names them.
+//! - Of directories that are told it is checked afterwards that they are as they were when they
+//!   were listed.
+//! - The result depends neither on threads nor on how a search was made.
+//! - Time and memory grow with the number of entries, but for the search for contained and similar
+//!   ones, which [`Limits`] bounds for each directory. Nothing here is recursive.
+
+mod check;
+mod classes;
+mod contained;
+mod contents;
+mod digest;
+mod find;
+mod groups;
+mod json;
+mod places;
+mod repeated;
+mod search;
+mod similar;
+mod space;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::HashSet;
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::HashOptions;
+use bc_walk::{DirId, EntryId, Error, Listing};
+
+use crate::scan::Span;
+
+pub use contained::Contained;
+pub use digest::algorithm as digest_algorithm;
+pub use find::find;
+pub use json::DirsReport;
+pub use similar::Similar;
+
+/// Whether names count.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Names {
+    /// Equal directories have the same files at the same paths.
+    #[default]
+    Compare,
+    /// They have the same contents, each as often, wherever and under whichever names.
+    Ignore,
+}
+
+/// How far the searches for contained and similar directories go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// A content that is in more places leads nowhere.
+    pub places: usize,
+    /// So many other directories are tried for each.
+    pub candidates: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            places: 1000,
+            candidates: 50,
+        }
+    }
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct DirsOptions {
+    /// Whether names count.
+    pub names: Names,
+    /// How much similar directories have in common at least, in percent of the larger one's bytes:
+    /// 1 to 100. `None`: they are not looked for.
+    pub similar: Option<u8>,
+    /// Directories with fewer files below them are left out.
+    pub min_files: u64,
+    /// Which roots a group has to span: that of the search.
+    pub span: Span,
+    /// The algorithm of the search.
+    pub algorithm: Algorithm,
+    /// How far searches go.
+    pub limits: Limits,
+    /// How to read the files of which directories' digests are made; `None`: there are none.
+    pub digests: Option<HashOptions>,
+}
+
+impl DirsOptions {
+    /// Equal and contained directories, with names and without digests, after a search with the
+    /// default options.
+    pub fn new() -> DirsOptions {
+        DirsOptions {
+            names: Names::default(),
+            similar: None,
+            min_files: 1,
+            span: Span::default(),
+            algorithm: Algorithm::Xxh128,
+            limits: Limits::default(),
+            digests: None,
+        }
+    }
+}
+
+impl Default for DirsOptions {
+    fn default() -> DirsOptions {
+        DirsOptions::new()
+    }
+}
+
+/// Why a directory, and with it each one above it, cannot be compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// It, or something in it, could not be read, or changed while it was.
+    Unreadable,
+    /// It was changed after it had been listed.
+    Changed,
+    /// Something is mounted in it.
+    Mount,
+    /// There is a FIFO, a socket or a device in it.
+    Special,
+    /// A link that was followed leads to what is listed elsewhere.
+    Elsewhere,
+}
+
+impl Obstacle {
+    /// In a few words that fit after the directory's path and a colon.
+    pub fn text(self) -> &'static str {
+        match self {
+            Obstacle::Unreadable => "not all of it could be read",
+            Obstacle::Changed => "changed meanwhile",
+            Obstacle::Mount => "something is mounted in it",
+            Obstacle::Special => "it has a FIFO, a socket or a device",
+            Obstacle::Elsewhere => "it has a link to what is listed elsewhere",
+        }
+    }
+
+    /// Whether the user could know nothing of it before.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Obstacle::Unreadable | Obstacle::Changed)
+    }
+}
+
+/// Directories with equal contents.
+#[derive(Clone, Debug)]
+pub struct DirGroup {
+    /// Those of references first, then in order of paths.
+    pub dirs: Vec<DirId>,
+    /// Files below each of them.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Entries in all of them that filters left out.
+    pub filtered: u64,
+    /// Bytes of disk that are freed if all but the first go.
+    pub wasted: u64,
+    /// The digest of the content, if it was asked for.
+    pub digest: Option<Digest>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Directories {
+    /// Equal directories: what frees most first, then by size, files and paths. What follows from
+    /// the equality of larger ones is left out.
+    pub groups: Vec<DirGroup>,
+    /// The groups of the search, by number, that those of directories do not cover.
+    pub files: Vec<u32>,
+    /// Directories that are wholly in another one: largest first.
+    pub contained: Vec<Contained>,
+    /// Directories with much in common: most shared bytes first.
+    pub similar: Vec<Similar>,
+    /// Directories that cannot be compared for a reason of their own, in order of paths. Nor can
+    /// those above them.
+    pub obstacles: Vec<(DirId, Obstacle)>,
+    /// Names of files that are roots, and were met in a directory as well: told there.
+    pub repeated: HashSet<EntryId>,
+    /// How many directories cannot be compared in all.
+    pub not_comparable: u64,
+    /// Directories of which it was not tried, or not wholly, whether they are contained in or
+    /// similar to another one, as their contents are in too many places.
+    pub too_common: u64,
+    /// Directories for which that search ended after as many others as are tried.
+    pub ended: u64,
+    /// What failed here, and not in the walk or the search.
+    pub errors: Vec<Error>,
+}
+
+/// Bytes of memory that the search and what is made of it take for the listing and the state of its
+/// entries, at most.
+pub fn dirs_memory(listing: &Listing) -> u64 {
+    // Numbers of contents, the order by directories, and the places of contents.
+    const STATE: usize = 20;
+    crate::scan::scan_memory(listing) + (listing.len() * STATE) as u64
+}

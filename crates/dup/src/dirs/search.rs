@@ -1,0 +1,94 @@
+//! What the searches for contained and for similar directories share: how far they go, and what is
+//! told already.
+
+use bc_walk::DirId;
+
+use super::Limits;
+use super::classes::Classes;
+use super::groups::Groups;
+use super::places::Places;
+use super::sums::Sums;
+use super::tree::{Item, Tree};
+
+/// The state of such a search.
+pub(crate) struct Search<'a> {
+    pub(crate) tree: &'a Tree<'a>,
+    pub(crate) sums: &'a Sums,
+    pub(crate) places: &'a Places,
+    pub(crate) limits: Limits,
+    /// Directories with fewer files are not looked at.
+    pub(crate) least: u64,
+    /// Directories that were not tried, or not wholly, as their contents are everywhere.
+    pub(crate) too_common: u64,
+    /// Directories for which there were more candidates than are tried.
+    pub(crate) ended: u64,
+    /// By directory: whether something is told of it, or of one above it.
+    done: Vec<bool>,
+}
+
+impl<'a> Search<'a> {
+    /// Nothing is told yet but the groups of equal directories.
+    pub(crate) fn new(
+        tree: &'a Tree<'a>,
+        sums: &'a Sums,
+        places: &'a Places,
+        (classes, groups): (&Classes, &Groups),
+        (limits, least): (Limits, u64),
+    ) -> Search<'a> {
+        let is_equal = |dir| classes.of(dir).is_some_and(|class| groups.is_group(class));
+        let mut search = Search {
+            tree,
+            sums,
+            places,
+            limits,
+            least,
+            too_common: 0,
+            ended: 0,
+            done: vec![false; tree.listing.dirs()],
+        };
+        tree.dirs()
+            .filter(|dir| is_equal(*dir))
+            .for_each(|dir| search.done[dir.0 as usize] = true);
+        search
+    }
+
+    /// Whether something may be told of a directory, as far as that does not depend on others. Of one
+    /// that holds a directory and nothing else that one tells more.
+    pub(crate) fn is_subject(&mut self, dir: DirId) -> bool {
+        let is_done = self.is_done(dir);
+        let sum = self.sums.of(dir);
+        let is_wrapper = || match self.tree.entries(dir) {
+            [only] => matches!(self.tree.item(*only), Item::Dir(_)),
+            _ => false,
+        };
+        !is_done && sum.is_known && sum.files >= self.least && !is_wrapper()
+    }
+
+    /// Notes that something is told of a directory.
+    pub(crate) fn set_done(&mut self, dir: DirId) {
+        self.done[dir.0 as usize] = true;
+    }
+
+    /// Whether something is told of a directory or of one above it. To be asked of directories
+    /// before those below them.
+    fn is_done(&mut self, dir: DirId) -> bool {
+        let above = self.tree.above(dir);
+        if above.is_some_and(|above| self.done[above.0 as usize]) {
+            self.set_done(dir);
+        }
+        self.done[dir.0 as usize]
+    }
+
+    /// Whether a directory is smaller than another one, or as large and before it.
+    pub(crate) fn is_smaller(&self, one: DirId, other: DirId) -> bool {
+        let size = |dir| {
+            let sum = self.sums.of(dir);
+            (sum.bytes, sum.files)
+        };
+        let path = |dir| self.tree.listing.dir_path(dir);
+        size(one)
+            .cmp(&size(other))
+            .then_with(|| path(one).cmp(&path(other)))
+            .is_lt()
+    }
+}

@@ -1,0 +1,82 @@
+//! What giving up all but one of equal directories frees.
+
+use std::collections::HashMap;
+
+use bc_walk::{DirId, EntryId};
+
+use super::tree::{Item, Tree};
+use crate::scan::Scan;
+
+/// Disk space of the files below directories.
+pub(crate) struct Space {
+    /// By directory, of the files with one name.
+    own: Vec<u64>,
+    /// By directory: whether there are files below it that have several.
+    has_several: Vec<bool>,
+    several: HashMap<EntryId, Several>,
+}
+
+/// One name of a file that has several in the listing.
+#[derive(Clone, Copy)]
+struct Several {
+    first: EntryId,
+    names: u32,
+    /// What removing all of them frees.
+    own: u64,
+}
+
+impl Space {
+    /// Of what the search found equal: what is in a group of directories is in one of files, or has
+    /// a name in the directory that stays.
+    pub(crate) fn new(tree: &Tree<'_>, scan: &Scan) -> Space {
+        let mut space = Space {
+            own: vec![0; tree.listing.dirs()],
+            has_several: vec![false; tree.listing.dirs()],
+            several: HashMap::new(),
+        };
+        for file in scan.groups().flat_map(|group| group.files()) {
+            if let [only] = file.names {
+                space.own[tree.listing.dir(*only).0 as usize] += file.own;
+                continue;
+            }
+            for name in file.names {
+                let several = Several {
+                    first: file.names[0],
+                    names: file.names.len() as u32,
+                    own: file.own,
+                };
+                space.several.insert(*name, several);
+                space.has_several[tree.listing.dir(*name).0 as usize] = true;
+            }
+        }
+        for &dir in tree.order().iter().rev() {
+            if let Some(above) = tree.above(dir) {
+                let (dir, above) = (dir.0 as usize, above.0 as usize);
+                space.own[above] += space.own[dir];
+                space.has_several[above] |= space.has_several[dir];
+            }
+        }
+        space
+    }
+
+    /// Bytes of disk that are freed if these directories go.
+    pub(crate) fn freed(&self, tree: &Tree<'_>, dirs: &[DirId]) -> u64 {
+        let mut freed = dirs.iter().map(|dir| self.own[dir.0 as usize]).sum();
+        let mut seen: HashMap<EntryId, u32> = HashMap::new();
+        let mixed = dirs.iter().filter(|dir| self.has_several[dir.0 as usize]);
+        for dir in mixed.flat_map(|dir| tree.below(*dir)) {
+            for entry in tree.entries(dir) {
+                let is_file = matches!(tree.item(*entry), Item::File(_));
+                let Some(several) = self.several.get(entry).filter(|_| is_file) else {
+                    continue;
+                };
+                let names = seen.entry(several.first).or_default();
+                *names += 1;
+                if *names == several.names {
+                    freed += several.own;
+                }
+            }
+        }
+        freed
+    }
+}

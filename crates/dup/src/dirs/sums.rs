@@ -1,0 +1,82 @@
+//! What directories hold in all, and which of them can be compared.
+
+use bc_walk::{DirId, EntryId};
+
+use super::tree::{Item, Tree};
+
+/// What is below a directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    pub(crate) files: u64,
+    /// Their sizes together.
+    pub(crate) bytes: u64,
+    /// Those of files whose content no other has.
+    pub(crate) alone: u64,
+    /// Entries that filters left out.
+    pub(crate) filtered: u64,
+    /// All of it is known.
+    pub(crate) is_known: bool,
+    /// There is a file whose content no other has.
+    pub(crate) has_alone: bool,
+}
+
+/// By directory.
+pub(crate) struct Sums(Vec<Sum>);
+
+impl Sums {
+    pub(crate) fn new(tree: &Tree<'_>) -> Sums {
+        let mut sums = vec![Sum::default(); tree.listing.dirs()];
+        for (dir, gap) in tree.listing.gaps() {
+            sums[dir.0 as usize].filtered = gap.filtered;
+        }
+        for &dir in tree.order().iter().rev() {
+            let mut sum = sums[dir.0 as usize];
+            sum.is_known = tree.obstacle(dir).is_none();
+            for &entry in tree.entries(dir) {
+                match tree.item(entry) {
+                    Item::File(_) => sum.add_file(size(tree, entry)),
+                    Item::Alone => {
+                        let size = size(tree, entry);
+                        sum.add_file(size);
+                        sum.alone = sum.alone.saturating_add(size);
+                        sum.has_alone = true;
+                    }
+                    Item::Dir(inner) => sum.add(&sums[inner.0 as usize]),
+                    Item::Link(_) | Item::Closed => {}
+                    Item::Unknown => sum.is_known = false,
+                }
+            }
+            sums[dir.0 as usize] = sum;
+        }
+        Sums(sums)
+    }
+
+    pub(crate) fn of(&self, dir: DirId) -> &Sum {
+        &self.0[dir.0 as usize]
+    }
+}
+
+fn size(tree: &Tree<'_>, entry: EntryId) -> u64 {
+    tree.listing.size(entry).unwrap_or(0)
+}
+
+impl Sum {
+    /// Whether it can be equal to another directory, or contained in one.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_known && !self.has_alone
+    }
+
+    fn add_file(&mut self, size: u64) {
+        self.files += 1;
+        self.bytes = self.bytes.saturating_add(size);
+    }
+
+    fn add(&mut self, inner: &Sum) {
+        self.files += inner.files;
+        self.bytes = self.bytes.saturating_add(inner.bytes);
+        self.alone = self.alone.saturating_add(inner.alone);
+        self.filtered += inner.filtered;
+        self.is_known &= inner.is_known;
+        self.has_alone |= inner.has_alone;
+    }
+}

@@ -1,0 +1,87 @@
+//! The command line of `bc dup dirs`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::args::{Common, Configurable, WalkArgs, one_of};
+use crate::dup::args::search::SearchArgs;
+
+/// Report formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Paths and sentences.
+    Text,
+    /// One document.
+    Json,
+    /// A header, a line per group, a summary.
+    Jsonl,
+    /// A page to read in a browser.
+    Html,
+}
+
+impl Format {
+    pub const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Html];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+            Format::Html => "html",
+        }
+    }
+}
+
+/// Arguments of `bc dup dirs`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc dup dirs /mnt/disk1 /mnt/disk2 /mnt/disk3
+  bc dup dirs --similar=90 --min-files=10 ~/Pictures
+  bc dup dirs --ignore-names --format=json ~/Music
+  bc dup dirs --format=html --output=dirs.html /srv
+
+Equal directories have the same files, links and empty directories at the same paths; owners, modes and
+times do not count, and empty files do. Only the largest are told: what follows from their equality is
+left out. Then come directories all of whose contents are in another one, then those groups of files that
+no group of directories covers. A directory that could not be read whole, was changed meanwhile, or in
+which something is mounted is not compared, nor is one above it, and that is said.")]
+pub struct DirsArgs {
+    /// Compare what directories hold, wherever in them it is and whatever it is called
+    #[arg(add = Configurable, long)]
+    pub ignore_names: bool,
+    /// Print directories too that have at least PERCENT of the larger one's bytes in common
+    #[arg(
+        add = Configurable,
+        long,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(1..=100)
+    )]
+    pub similar: Option<u8>,
+    /// Only directories with at least N files below them
+    #[arg(add = Configurable, long, value_name = "N", default_value_t = 1)]
+    pub min_files: u64,
+    /// text, json, jsonl or html
+    #[arg(
+        long,
+        value_parser = one_of(Format::ALL, Format::name),
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub format: Format,
+    /// Write to FILE, which appears whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Files and directories
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub search: SearchArgs,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}

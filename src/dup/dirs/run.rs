@@ -1,0 +1,114 @@
+//! From the arguments of `bc dup dirs` to its exit code.
+
+use std::sync::Arc;
+
+use bc_digest::Batch;
+use bc_dup::dirs::{Directories, DirsOptions, DirsReport, Names, digest_algorithm};
+use bc_dup::scan::Span;
+use bc_hash::{HashOptions, HashProgress};
+use bc_walk::{Entries, Repeats};
+
+use super::args::{DirsArgs, Format};
+use super::{html, output};
+use crate::budget::Kept;
+use crate::dup::plan::SearchPlan;
+use crate::dup::run::end_search;
+use crate::dup::search::{Found, search};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::progress::{Display, reading};
+use crate::run::{Outcome, Session};
+
+pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
+    let mut read = args.walk.inputs();
+    read.extend(args.search.cache.as_deref());
+    let target = args.output.as_deref();
+    let mut session = Session::start("dup", "dirs", &args.common, &read, target)?;
+    if args.walk.files_from.is_some() {
+        let text = "--files-from: whole directories are compared; use --include";
+        return Err(session.fatal(text));
+    }
+    let output = Output::open(target).map_err(|text| session.fatal(&text))?;
+    let output = match args.format {
+        Format::Json | Format::Jsonl => output.json(),
+        _ => output.colors(args.common.color),
+    };
+    // An empty file is a part of its directory.
+    let least = 0;
+    let (paths, walk) = (&args.paths, &args.walk);
+    let mut plan = SearchPlan::from_size(least, &session, paths, &args.search, walk, target)?;
+    if !plan.manifests.is_empty() {
+        let text = "--reference: a manifest knows files, and directories are compared whole; \
+                    'bc dup unique' says what of a directory it knows";
+        return Err(session.fatal(text));
+    }
+    plan.walk_options.entries = Entries::All;
+    plan.walk_options.repeats = Repeats::List;
+    let span = plan.scan.span;
+    let found = search(&session, plan)?;
+    let options = options(&session, args, &found, span)?;
+    let answer = look(&session, &found, &options)?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    output::tell(&session, &found, &answer, &options);
+    session.metrics.set(
+        "directory_groups",
+        "Groups of equal directories.",
+        answer.groups.len() as f64,
+    );
+    let report = DirsReport {
+        scan: found.report(),
+        found: &answer,
+        options: &options,
+    };
+    let closing = output::closing(&found, &answer, &args.paths);
+    end_search(session, &found, output, closing, |output| {
+        match args.format {
+            Format::Text => output::text(&report, output),
+            Format::Json => report.document(output),
+            Format::Jsonl => report.lines(output),
+            Format::Html => html::page(&report).write(output),
+        }
+    })
+}
+
+/// Digests are made where they are told.
+fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Outcome<DirsOptions> {
+    let mut options = DirsOptions::new();
+    options.names = match args.ignore_names {
+        true => Names::Ignore,
+        false => Names::Compare,
+    };
+    options.similar = args.similar;
+    options.min_files = args.min_files;
+    options.span = span;
+    options.algorithm = found.algorithm;
+    if matches!(args.format, Format::Json | Format::Jsonl) {
+        let algorithms = vec![digest_algorithm(found.algorithm)];
+        let mut reading = HashOptions::new(algorithms);
+        let width = Batch::new(&reading.algorithms, reading.cpu).width();
+        let state = Kept::Arrays(bc_dup::dirs::dirs_memory(&found.listing));
+        reading.workers = session.workers(found.listing.len(), width, state);
+        reading.read = session.read_options(reading.workers, width, state)?;
+        reading.start = session.common.threads.start();
+        options.digests = Some(reading);
+    }
+    Ok(options)
+}
+
+/// Makes directories of what the search found; reports what could not be read or changed.
+fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
+    let progress = Arc::new(HashProgress::default());
+    // Without digests nothing is read any more.
+    let start = |_| Display::start(&session.common, "directories", reading(&progress));
+    let display = options.digests.as_ref().map(start);
+    let (listing, scan) = (&found.listing, &found.scan);
+    let answer = bc_dup::dirs::find(listing, scan, options, &session.cancel, &progress)
+        .map_err(|panic| session.defect(&panic))?;
+    drop(display);
+    for error in &answer.errors {
+        session.report.failure(error);
+    }
+    Ok(answer)
+}
