@@ -4,7 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use bc_testkit::{TestTree, is_root, seen};
+use bc_testkit::{Rng, TestTree, is_root, seen};
 
 use crate::common::Bc;
 use crate::strace;
@@ -107,6 +107,46 @@ pub fn complete(t: &TestTree, to: &str, context: &str) {
 pub fn is_over(t: &TestTree, to: &str) -> bool {
     let is_journal = |path: &PathBuf| path.extension().is_some_and(|end| end == "journal");
     !litter(t).iter().any(is_journal) && t.exists(Path::new(to).join(MANIFEST))
+}
+
+/// At moments that nobody has chosen, again and again into the same destination.
+#[test]
+fn killed_at_random_moments_it_comes_to_its_end() {
+    let mut rng = Rng::new(17);
+    for round in 0..3 {
+        let t = tree();
+        for number in 0..400_u32 {
+            let content = vec![number as u8; (number as usize * 37) % 9000];
+            t.write(format!("r/many/{}/{number}", number % 13), content);
+        }
+        let line = format!("copy --sync={} r to", ["none", "batch", "file"][round]);
+        let mut kills = 0;
+        let done = loop {
+            let mut run = t.bc_line(&line).command().spawn().unwrap();
+            let wait = 1 + rng.next_u64() % (10 + kills * 10);
+            std::thread::sleep(std::time::Duration::from_millis(wait));
+            let _ = run.kill();
+            let status = run.wait().unwrap();
+            nothing_is_half_done(&t, "to", &format!("{line}: {kills}"));
+            for number in 0..400 {
+                let name = format!("many/{}/{number}", number % 13);
+                if let Ok(found) = std::fs::read(t.join("to").join(&name)) {
+                    assert!(
+                        found == t.read(Path::new("r").join(&name)),
+                        "{line}: {name}"
+                    );
+                }
+            }
+            // Killed behind its end, when nothing but a message was left, it is over too.
+            if status.signal() != Some(9) || is_over(&t, "to") {
+                break status;
+            }
+            kills += 1;
+        };
+        let code = done.code().unwrap_or(0);
+        assert_eq!(code, 0, "{line}: {kills}");
+        complete(&t, "to", &format!("{line}: {kills}"));
+    }
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! The beginning of a copy: its journal is looked for before its destination is, since that may
 //! exist only because an interrupted run made it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use bc_fs::Escaped;
 use bc_fs::journal::{Journal, Key};
 use bc_fs::mount::mount_number;
 use bc_fs::place::Place;
+use bc_fs::uuid_at;
 use bc_walk::FileStat;
 use rustix::fs::AtFlags;
 
@@ -153,7 +157,13 @@ fn still_fits(
     known: &Known,
 ) -> Option<Top> {
     let top = target::find(options, sources, Some(job.into)).ok()?;
-    if top.id != job.top {
+    // Another disk may be mounted there, and its root have the same number.
+    let file_system = file_system(&top);
+    let same = match (&job.file_system[..], &file_system[..]) {
+        ("", _) | (_, "") => top.id.dev == job.top.dev,
+        (then, now) => then == now,
+    };
+    if !same || top.id.ino != job.top.ino {
         return None;
     }
     let fits = known.roots.iter().all(|record| {
@@ -164,7 +174,7 @@ fn still_fits(
             return true;
         };
         let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        there.map_or(true, |there| FileStat::from(&there).id == record.id)
+        there.map_or(true, |there| FileStat::from(&there).id.ino == record.id.ino)
     });
     fits.then_some(top)
 }
@@ -185,6 +195,7 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
                 into: begun.top.into,
                 top: begun.top.id,
                 algorithm: algorithm(options).to_owned(),
+                file_system: file_system(&begun.top),
             };
             record::push_job(&mut piece, &job);
             record::push_session(&mut piece, &boot_id(), mount);
@@ -204,6 +215,15 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
         );
         observer(Event::Warning(&text));
     }
+}
+
+/// The UUID of the file system that the top is on; nothing where it cannot be found out.
+fn file_system(top: &Top) -> String {
+    let path = match top.path.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(&top.path)),
+    };
+    uuid_at(path, Some(top.id.dev), None).unwrap_or_default()
 }
 
 fn algorithm(options: &CopyOptions) -> &'static str {

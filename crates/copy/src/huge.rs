@@ -91,9 +91,11 @@ impl Worker<'_> {
 
     /// So that it is found again when its source has changed.
     fn record_stage(&self, place: &Place, stage: &Stage) {
-        let mut piece = Vec::new();
-        record::push_stage(&mut piece, &stage.name, &place.target);
-        self.job.append(&mut piece);
+        if place.target.len() <= record::LONGEST_PATH {
+            let mut piece = Vec::new();
+            record::push_stage(&mut piece, &stage.name, &place.target);
+            self.job.append(&mut piece);
+        }
     }
 
     fn fill_blocks(

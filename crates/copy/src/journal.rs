@@ -80,7 +80,8 @@ impl Known {
             && known.mtime_ns == now.stamp.mtime_ns;
         fits.then_some(Before {
             digest: known.digest,
-            outdated: self.anew || (known.source, known.stamp) != source,
+            // Devices have other numbers after a restart.
+            outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
             unsettled: !known.settled,
             doubtful: known.nth >= self.durable && !self.is_of_now(known.run),
         })

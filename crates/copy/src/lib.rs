@@ -5,8 +5,9 @@
 //! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
 //! copy is to be gone on from; each source is walked; `dirs` makes directories; workers copy small
 //! files in batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of
-//! them block by block (`huge`); `special` makes what is no regular file, `links` further names;
-//! directories get their times last; `manifest` writes down what was done.
+//! them block by block (`huge`); `decide` says what becomes of a name that is taken; `queue` gives
+//! names to what is complete; `special` makes what is no regular file, `links` further names;
+//! directories get their times last; `finish` counts, and `manifest` writes down what was done.
 //!
 //! Invariants:
 //! - Nothing half done ever has its final name: what is copied is a stage until it is complete,

@@ -135,6 +135,9 @@ impl Queue {
         let staged = |waiting: &Waiting| waiting.staged.clone();
         for (waiting, staged) in waiting.iter().filter_map(|one| Some((one, staged(one)?))) {
             let target = &waiting.place.target;
+            if target.len() > record::LONGEST_PATH {
+                continue;
+            }
             let (source, settled) = (&waiting.source, waiting.place.settled);
             let done = record::done_of(target, source, settled, &staged, waiting.digest);
             record::push_done(&mut self.piece, &done);

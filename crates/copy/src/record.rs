@@ -19,6 +19,9 @@ pub(crate) const DURABLE: u8 = 6;
 /// A stage that is gone on from exists.
 pub(crate) const STAGE: u8 = 7;
 
+/// A path of more bytes is not recorded: a record has a greatest length.
+pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
+
 /// The first record of a journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct JobRecord {
@@ -32,6 +35,9 @@ pub(crate) struct JobRecord {
     pub(crate) top: Identity,
     /// The digest's name, or nothing.
     pub(crate) algorithm: String,
+    /// The UUID of the file system that the top is on, or nothing where it is not known: numbers of
+    /// devices change from boot to boot.
+    pub(crate) file_system: String,
 }
 
 /// A file that was copied.
@@ -79,21 +85,27 @@ pub(crate) fn push_job(piece: &mut Vec<u8>, job: &JobRecord) {
         out.extend_from_slice(&job.id);
         let (top, into) = (job.top, u64::from(job.into));
         put(out, &[job.began_ns as u64, into, top.dev, top.ino]);
+        out.push(job.algorithm.len() as u8);
         out.extend_from_slice(job.algorithm.as_bytes());
+        out.extend_from_slice(job.file_system.as_bytes());
     });
 }
 
 pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
     let mut read = Reader(body);
+    let id = read.id()?;
+    let (began_ns, into) = (read.number()? as i64, read.number()? != 0);
+    let (dev, ino) = (read.number()?, read.number()?);
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let algorithm = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    let file_system = String::from_utf8(read.0.to_vec()).ok()?;
     Some(JobRecord {
-        id: read.id()?,
-        began_ns: read.number()? as i64,
-        into: read.number()? != 0,
-        top: Identity {
-            dev: read.number()?,
-            ino: read.number()?,
-        },
-        algorithm: String::from_utf8(read.0.to_vec()).ok()?,
+        id,
+        began_ns,
+        into,
+        top: Identity { dev, ino },
+        algorithm,
+        file_system,
     })
 }
 
@@ -261,6 +273,7 @@ mod tests {
             into: true,
             top: identity,
             algorithm: "blake3".to_owned(),
+            file_system: "3ca6-1f".to_owned(),
         };
         let mut piece = Vec::new();
         push_job(&mut piece, &job_record);

@@ -27,6 +27,9 @@ const ROOM: usize = 1 << 20;
 /// Files of a block or less: that they take fewer blocks than bytes says nothing about holes.
 const BLOCK: u64 = 4096;
 
+/// A small file that has become larger than this meanwhile is not held in memory.
+const GROWN: u64 = 16 << 20;
+
 /// How often a file is read that changes meanwhile.
 const ATTEMPTS: u32 = 3;
 
@@ -121,10 +124,14 @@ impl Worker<'_> {
         open: &Open,
         from: usize,
     ) -> Result<(FileStat, Range<usize>), Error> {
-        let path = || self.job.tree.source_path(item);
+        let job = self.job;
+        let path = || job.tree.source_path(item);
         let stamp = open.stat.stamp;
         if bc_read::is_fresh(&stamp) {
             let read = |stat: &FileStat, _: &(dyn Fn() -> bool + Sync)| {
+                if stat.stamp.size > GROWN {
+                    return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
+                }
                 let mut bytes = vec![0; stat.stamp.size as usize + 1];
                 let count = read_full(&open.file, &mut bytes, 0)
                     .map_err(|errno| Error::new(path(), "read", errno))?;
@@ -134,7 +141,7 @@ impl Worker<'_> {
                     false => Err(Error::of_kind(path(), "read", ErrorKind::Changed)),
                 }
             };
-            let read = bc_read::read_fresh(&open.file, self.job.cancel, read);
+            let read = bc_read::read_fresh(&open.file, job.cancel, read);
             let (stat, bytes) = read.map_err(|error| renamed(&error, path()))?;
             let end = from + bytes.len();
             grow(&mut self.buffer, end);

@@ -31,7 +31,7 @@ impl JobId {
         let mut key = Vec::with_capacity(96 + name.len());
         key.extend_from_slice(&self.0);
         let mut number = |number: u64| key.extend_from_slice(&number.to_le_bytes());
-        number(dir.id.dev);
+        // Numbers of devices change from boot to boot.
         number(dir.id.ino);
         if let Some(FileStat { id, stamp, .. }) = version {
             let Stamp {
@@ -39,7 +39,7 @@ impl JobId {
                 mtime_ns,
                 ctime_ns,
             } = *stamp;
-            for part in [id.dev, id.ino, size, mtime_ns as u64, ctime_ns as u64] {
+            for part in [id.ino, size, mtime_ns as u64, ctime_ns as u64] {
                 number(part);
             }
         }

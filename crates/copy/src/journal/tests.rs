@@ -46,6 +46,7 @@ fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
         into: true,
         top: identity(2),
         algorithm: String::new(),
+        file_system: String::new(),
     };
     let mut piece = Vec::new();
     record::push_job(&mut piece, &job);

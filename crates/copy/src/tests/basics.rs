@@ -5,10 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use bc_digest::Algorithm;
 use rustix::fs::{FileType, Mode, Timespec, Timestamps, XattrFlags};
 
 use super::{Ground, done, run, seen};
-use crate::{ErrorKind, OnConflict, Target};
+use crate::{Durability, ErrorKind, OnConflict, ReadBack, Target, When};
 
 /// Something of everything.
 fn populate(ground: &Ground) {
@@ -89,6 +90,51 @@ fn a_copy_is_its_source_in_everything() {
     assert!(blocks("to/sparse") <= blocks("from/sparse") + 16);
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
     open_up(&ground);
+}
+
+#[test]
+fn every_way_gives_the_same_copy() {
+    let ground = Ground::new();
+    populate(&ground);
+    let from = seen(&ground.at("from"));
+    let mut nth = 0;
+    let mut copied = |change: &dyn Fn(&mut crate::CopyOptions)| {
+        nth += 1;
+        let to = format!("to{nth}");
+        let options = ground.options(&["from"], &to).clone_with(change);
+        done(&options);
+        let to = seen(&ground.at(&to));
+        assert!(
+            from.iter().all(|(path, one)| to.get(path) == Some(one)),
+            "{options:?}"
+        );
+        assert_eq!(from.len(), to.len());
+    };
+    for durability in Durability::ALL {
+        copied(&|options| options.durability = durability);
+    }
+    for algorithm in ["none", "sha256", "xxh128", "blake2b"] {
+        copied(&|options| options.algorithm = Algorithm::from_name(algorithm));
+    }
+    for sparse in When::ALL {
+        copied(&|options| options.sparse = sparse);
+    }
+    for read_back in ReadBack::ALL {
+        copied(&|options| options.read_back = read_back);
+    }
+    for workers in [1, 3, 16] {
+        copied(&|options| options.workers = workers);
+    }
+    copied(&|options| options.reflink = When::Never);
+    copied(&|options| options.strict = true);
+    copied(&|options| options.state = None);
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+    for tree in std::fs::read_dir(ground.dir.path()).unwrap() {
+        let deep = tree.unwrap().path().join("b/deep");
+        if deep.exists() {
+            std::fs::set_permissions(deep, PermissionsExt::from_mode(0o750)).unwrap();
+        }
+    }
 }
 
 /// Files with holes are copied apart from the batch that they are met in.

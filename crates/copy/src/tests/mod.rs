@@ -1,6 +1,7 @@
 //! Whole copies, compared with their sources by looking at everything slowly.
 
 mod basics;
+mod flips;
 mod proof;
 mod properties;
 mod resume;

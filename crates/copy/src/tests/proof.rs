@@ -10,7 +10,7 @@ use super::{Ground, done, run};
 use crate::{MANIFEST_NAME, OnConflict, Target};
 
 /// Verifies a tree against its manifest: paths of all that differs.
-fn verify(root: &Path, manifest: &Path) -> Vec<String> {
+pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| {
         Ok(Reading {
