@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_walk::{Error, FileKind, FileStat};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
@@ -161,12 +161,21 @@ impl Worker<'_> {
                 continue;
             }
             // What cannot be given was told when it was tried first.
-            if let Ok(wanted) = self.dir_wanted(item)
-                && let Ok(dir) = self.open_dir(&target)
-            {
-                let _ = rustix::fs::futimens(dir, wanted.times());
+            if let Ok(wanted) = self.dir_wanted(item) {
+                let _ = self.set_times(&target, wanted.times());
             }
         }
+    }
+
+    /// Of a directory, whether it may be opened or not.
+    fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
+        if target.is_empty() {
+            let top = &self.job.top.fd;
+            return rustix::fs::utimensat(top, c".", times, AtFlags::empty());
+        }
+        let (dir, name) = parts(target);
+        let dir = self.try_dir(dir)?;
+        rustix::fs::utimensat(&dir.fd, name, times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     fn finish_dir(&mut self, item: Item, target: &[u8]) -> Result<Outcome, Error> {

@@ -20,6 +20,10 @@ pub(crate) fn run(job: &Job<'_>) {
         if job.is_over() {
             return;
         }
+        if job.is_manifest(item) {
+            job.leave_manifest(item);
+            continue;
+        }
         job.tree.write_target(item, &mut target);
         match one(&mut worker, item, &target) {
             Ok(Some(over)) => {

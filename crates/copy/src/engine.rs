@@ -14,11 +14,10 @@ use crate::begin::{self, Begun};
 use crate::beneath::open_named;
 use crate::error::Error;
 use crate::event::{Copied, CopyProgress, Event, Observer};
-use crate::finish::{finish, refuse_odd_manifest};
+use crate::finish::{finish, manifest_target, refuse_odd_manifest};
 use crate::huge::{self, HUGE};
 use crate::job::Job;
 use crate::links::Links;
-use crate::manifest::MANIFEST_NAME;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::small::SMALL;
 use crate::target::{self, Source, Top};
@@ -75,9 +74,10 @@ pub fn copy(
         log,
         ..
     } = begun;
+    let manifest = manifest_target(options, &top, &tree);
     let job = Job::new(
         options,
-        (tree, top),
+        (tree, top, manifest),
         (id, spare),
         (known, went_on),
         log,
@@ -141,8 +141,6 @@ fn walk(
                 walk.entries = Entries::All;
                 walk.metadata = Metadata::Full;
                 walk.file_stats = FileStats::Walked;
-                walk.leave_out
-                    .extend(own_manifest(options, &source, top, name));
                 // Of a home directory it is a part, and grows meanwhile.
                 walk.leave_out.extend(journal.clone());
                 let path = [source.path.clone()];
@@ -168,16 +166,6 @@ fn walk(
         });
     }
     Ok(roots)
-}
-
-/// The manifest of an earlier copy that would go where that of this one goes.
-fn own_manifest(options: &CopyOptions, source: &Source, top: &Top, name: &[u8]) -> Option<OwnFile> {
-    let to_root = !top.into || name.is_empty();
-    let writes = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
-    let path = Path::new(&source.path).join(MANIFEST_NAME);
-    (to_root && writes && source.stat.kind() == FileKind::Dir)
-        .then(|| OwnFile::at(&path).ok())
-        .flatten()
 }
 
 fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error> {
@@ -236,6 +224,10 @@ fn share_out(job: &Job<'_>, links: &Links) -> Shares {
     let mut shares = Shares::default();
     let huge = huge::is_possible(job);
     for item in (0..job.tree.len()).map(Item) {
+        if job.is_manifest(item) {
+            job.leave_manifest(item);
+            continue;
+        }
         if links.is_further(item) {
             continue;
         }

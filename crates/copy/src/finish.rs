@@ -13,12 +13,12 @@ use crate::beneath;
 use crate::error::Error;
 use crate::event::Copied;
 use crate::job::{Job, shown_below};
-use crate::manifest::{self, MANIFEST_NAME, Plan};
-use crate::options::{CopyOptions, Durability, ManifestPlace};
+use crate::manifest::{self, Plan};
+use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Rows, State};
 use crate::stage::{self, PREFIX, refuse_foreign};
 use crate::target::{Source, Top};
-use crate::tree::{Content, Item, parts};
+use crate::tree::{Content, Item, Tree, parts};
 use crate::worker::Worker;
 
 /// Counts, writes the manifest, and lets go of the journal of a complete copy.
@@ -121,6 +121,15 @@ fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<Pat
             Some(OsStr::from_bytes(&path).into())
         }
     }
+}
+
+/// Where the manifest goes below the top, if it has its usual place there.
+pub(crate) fn manifest_target(options: &CopyOptions, top: &Top, tree: &Tree) -> Option<Vec<u8>> {
+    let first = &tree.roots.first()?.source;
+    let usual = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
+    manifest_file(options, top, first).filter(|_| usual)?;
+    let below = manifest_root(top, first).1;
+    Some(shown_below(&below, MANIFEST_NAME.as_bytes()))
 }
 
 /// In the destination no link is followed, for the manifest neither; one that was named is followed.

@@ -13,10 +13,10 @@ use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
-use crate::event::{CopyProgress, Event, Observer};
+use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::journal::{Known, Log};
 use crate::meta::{Giving, Lost};
-use crate::options::{CopyOptions, ManifestPlace};
+use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Outcome, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::target::Top;
@@ -30,6 +30,8 @@ pub(crate) struct Job<'a> {
     pub(crate) options: &'a CopyOptions,
     pub(crate) tree: Tree,
     pub(crate) top: Top,
+    /// Where the manifest goes, below the top.
+    manifest_target: Option<Vec<u8>>,
     pub(crate) id: JobId,
     /// What names stages where those of the job are taken by what is not ours.
     pub(crate) spare: JobId,
@@ -69,7 +71,7 @@ impl<'a> Job<'a> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         options: &'a CopyOptions,
-        (tree, top): (Tree, Top),
+        (tree, top, manifest_target): (Tree, Top, Option<Vec<u8>>),
         (id, spare): (JobId, JobId),
         (known, went_on): (Known, Option<i64>),
         log: Log,
@@ -86,6 +88,7 @@ impl<'a> Job<'a> {
             options,
             tree,
             top,
+            manifest_target,
             id,
             spare,
             known,
@@ -211,6 +214,33 @@ impl<'a> Job<'a> {
                 true
             }
         }
+    }
+
+    /// Whether an entry, the manifest of an earlier copy as a rule, would be where that of this one
+    /// goes.
+    pub(crate) fn is_manifest(&self, item: Item) -> bool {
+        let Some(manifest) = &self.manifest_target else {
+            return false;
+        };
+        if !self.tree.may_be_called(item, MANIFEST_NAME.as_bytes()) {
+            return false;
+        }
+        let mut target = Vec::new();
+        self.tree.write_target(item, &mut target);
+        target == *manifest
+    }
+
+    /// Leaves such an entry out.
+    pub(crate) fn leave_manifest(&self, item: Item) {
+        let mut target = Vec::new();
+        self.tree.write_target(item, &mut target);
+        (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
+        self.done(vec![Outcome {
+            item,
+            state: State::Skipped,
+            meta: None,
+            digest: None,
+        }]);
     }
 
     /// Whether a manifest is written.

@@ -72,7 +72,7 @@ mod worker;
 pub use engine::copy;
 pub use error::{Error, ErrorKind};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};
-pub use manifest::MANIFEST_NAME;
 pub use options::{
-    CopyOptions, Durability, ManifestPlace, OnConflict, Preserve, ReadBack, Target, When,
+    CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
+    When,
 };

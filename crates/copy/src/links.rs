@@ -59,6 +59,9 @@ impl Links {
             if job.is_over() {
                 break;
             }
+            if job.results.state(item) != State::Left {
+                continue;
+            }
             let first = self.firsts.get(&id).copied().unwrap_or(item);
             let is_there = matches!(job.results.state(first), State::Copied | State::Before);
             let linked = match is_there && first != item {

@@ -27,9 +27,6 @@ use crate::worker::Worker;
 use earlier::Earlier;
 pub(crate) use plan::Plan;
 
-/// What the manifest is called in the destination.
-pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
-
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {
     path: Vec<u8>,
@@ -157,7 +154,7 @@ fn entry(
     known: Option<Entry>,
 ) -> Option<Entry> {
     let job = worker.job;
-    if rows.state(item) == State::Left {
+    if rows.state(item) == State::Left || job.is_manifest(item) {
         return None;
     }
     let meta = rows.meta(item);

@@ -205,10 +205,13 @@ pub enum Target {
     Exactly,
 }
 
+/// What the manifest is called in the destination.
+pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
+
 /// Where the manifest of the copy goes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum ManifestPlace {
-    /// To [`MANIFEST_NAME`](crate::MANIFEST_NAME) in the destination, if that is a directory.
+    /// To [`MANIFEST_NAME`] in the destination, if that is a directory.
     #[default]
     Destination,
     /// To this file.

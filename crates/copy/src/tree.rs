@@ -117,6 +117,15 @@ impl Tree {
         listing.write_relative(id, path);
     }
 
+    /// Whether that may be the last name of where an entry goes.
+    pub(crate) fn may_be_called(&self, item: Item, name: &[u8]) -> bool {
+        let root = self.root(item).1;
+        let own = self
+            .entry(item)
+            .is_some_and(|(listing, id)| listing.name(id).to_bytes() == name);
+        own || root.name == name
+    }
+
     /// The path of an entry's source, as it is shown.
     pub(crate) fn source_path(&self, item: Item) -> Vec<u8> {
         match self.entry(item) {

@@ -157,3 +157,23 @@ fn a_single_file_has_none_unless_it_is_named() {
     assert!(done(&options).manifest.is_some());
     assert_eq!(verify(ground.dir.path(), &ground.at("list.jsonl")), [""; 0]);
 }
+
+/// The destination of a copy is copied itself: its manifest gives way to the new one.
+#[test]
+fn a_copy_of_a_copy_has_its_own() {
+    let ground = Ground::new();
+    tree(&ground);
+    done(&ground.options(&["from"], "to"));
+    let copied = done(&ground.options(&["to"], "again"));
+    assert_eq!(copied.skipped, 1);
+    let manifest = ground.at("again").join(MANIFEST_NAME);
+    assert_eq!(verify(&ground.at("again"), &manifest), [""; 0]);
+    std::fs::create_dir(ground.at("into")).unwrap();
+    // Below the root it is a file like others.
+    done(&ground.options(&["to"], "into"));
+    assert!(ground.at("into/to").join(MANIFEST_NAME).exists());
+    assert_eq!(
+        verify(&ground.at("into"), &ground.at("into").join(MANIFEST_NAME)),
+        [""; 0]
+    );
+}
