@@ -13,6 +13,7 @@ use std::path::Path;
 
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
+use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope, Writer, path_order};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{FileKind, FileStat};
@@ -20,11 +21,13 @@ use rustix::io::Errno;
 
 use crate::decide::{digest_of, open_there};
 use crate::error::Error;
+use crate::event::Event;
 use crate::job::Job;
+use crate::options::ManifestPlace;
 use crate::results::{Rows, State};
 use crate::tree::Item;
 use crate::worker::Worker;
-use earlier::Earlier;
+use earlier::{Earlier, Found};
 pub(crate) use plan::Plan;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
@@ -58,7 +61,14 @@ impl Eq for Head {}
 pub(crate) fn write(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<Vec<u8>, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
-    let earlier = Earlier::open(job, plan);
+    let earlier = match earlier::look(job, plan) {
+        Found::Nothing => None,
+        Found::Manifest(earlier) => Some(*earlier),
+        Found::Other(why) => {
+            set_aside(job, plan, &why)?;
+            None
+        }
+    };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     let scope = scope(job, plan, earlier.as_ref());
     let header = header(job, plan, scope.as_ref());
@@ -74,6 +84,37 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<Vec<u8>, 
     new.commit()
         .map_err(|not| failed(not.operation, not.error))?;
     Ok(shown)
+}
+
+/// What cannot be carried on is not lost for that: it gets another name, unless the user has named
+/// the file, which is then replaced as every output is.
+fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
+    /// How many may lie there.
+    const MOST: u32 = 1000;
+    if job.options.manifest != ManifestPlace::Destination {
+        return Ok(());
+    }
+    let shown = plan.file.as_os_str().as_bytes();
+    let place = Place::find(&plan.file);
+    let place = place.map_err(|error| Error::system(shown, "rename", error))?;
+    for attempt in 1..=MOST {
+        let mut name = place.name().to_owned();
+        name.push(format!("-{attempt}"));
+        match place.rename_to_new(&name) {
+            Ok(()) => {
+                let text = format!(
+                    "{}: {why}: what it says is not carried on, and its name is {} now",
+                    bc_fs::Escaped(shown),
+                    bc_fs::Escaped(name.as_bytes())
+                );
+                (job.observer)(Event::Warning(&text));
+                return Ok(());
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Error::system(shown, "rename", errno)),
+        }
+    }
+    Err(Error::system(shown, "rename", Errno::EXIST))
 }
 
 /// Merges what was copied with what an earlier manifest says.

@@ -13,7 +13,6 @@ use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
 use super::plan::Plan;
-use crate::event::Event;
 use crate::job::{Job, shown_below};
 
 /// The manifest that is there already.
@@ -24,49 +23,52 @@ pub(super) struct Earlier {
     root: PathBuf,
 }
 
+/// What is found where the manifest goes.
+pub(super) enum Found {
+    Nothing,
+    /// One that is carried on.
+    Manifest(Box<Earlier>),
+    /// Something else, and why it is not carried on.
+    Other(String),
+}
+
+/// Looks at what is there.
+pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Found {
+    let Ok(place) = Place::find(&plan.file) else {
+        return Found::Nothing;
+    };
+    match place.open(place.name(), OFlags::RDONLY | FLAGS) {
+        Ok(file) => match Earlier::of(job, plan, File::from(file)) {
+            Ok(earlier) => Found::Manifest(Box::new(earlier)),
+            Err(why) => Found::Other(why),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
+        Err(error) => Found::Other(error.to_string()),
+    }
+}
+
 impl Earlier {
-    /// `None` where there is none that can be carried on.
-    pub(super) fn open(job: &Job<'_>, plan: &Plan) -> Option<Earlier> {
-        let place = Place::find(&plan.file).ok()?;
-        let file = place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?;
-        let mut file = File::from(file);
-        let tell = |why: &str| {
-            let text = format!(
-                "{}: {why}: what it says of files that were not copied now is not carried on",
-                bc_fs::Escaped(plan.file.as_os_str().as_bytes())
-            );
-            (job.observer)(Event::Warning(&text));
-        };
+    fn of(job: &Job<'_>, plan: &Plan, mut file: File) -> Result<Earlier, String> {
+        let system = |error: std::io::Error| error.to_string();
         // What somebody else may have written would be carried on as if it had been proven here.
-        if let Err(why) = check(&file).ok()? {
-            tell(&why.to_string());
-            return None;
-        }
-        if let Err(error) = check_seal(BufReader::with_capacity(1 << 18, &file)) {
-            tell(&error.to_string());
-            return None;
-        }
-        file.rewind().ok()?;
+        check(&file)
+            .map_err(system)?
+            .map_err(|why| why.to_string())?;
+        let sealed = check_seal(BufReader::with_capacity(1 << 18, &file));
+        sealed.map_err(|error| error.to_string())?;
+        file.rewind().map_err(system)?;
         let file = BufReader::with_capacity(1 << 18, file);
-        let reader = match Reader::new(file, Policy::Force) {
-            Ok(reader) => reader,
-            Err(error) => {
-                tell(&error.to_string());
-                return None;
-            }
-        };
-        let wanted = job
-            .options
-            .algorithm
-            .map_or("", |algorithm| algorithm.name());
+        let reader = Reader::new(file, Policy::Force).map_err(|error| error.to_string())?;
+        let algorithm = job.options.algorithm;
+        let wanted = algorithm.map_or("", |algorithm| algorithm.name());
         if reader.header().algorithm != wanted {
-            tell("its digests are of another algorithm");
-            return None;
+            return Err("its digests are of another algorithm".to_owned());
         }
         let scope = &reader.header().scope;
+        let unknown = || "what it is about is not known here".to_owned();
         let scope = match scope.is_null() {
             true => None,
-            false => Some(Scope::from_json(scope)?),
+            false => Some(Scope::from_json(scope).ok_or_else(unknown)?),
         };
         let mut earlier = Earlier {
             reader,
@@ -74,8 +76,9 @@ impl Earlier {
             next: None,
             root: PathBuf::from(OsStr::from_bytes(&plan.root)),
         };
-        earlier.next = earlier.reader.read().ok()?;
-        Some(earlier)
+        let first = earlier.reader.read();
+        earlier.next = first.map_err(|error| error.to_string())?;
+        Ok(earlier)
     }
 
     pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {

@@ -177,3 +177,24 @@ fn a_copy_of_a_copy_has_its_own() {
         [""; 0]
     );
 }
+
+/// What lies where the manifest goes and is none that can be carried on keeps its content.
+#[test]
+fn what_cannot_be_carried_on_gets_another_name() {
+    let ground = Ground::new();
+    tree(&ground);
+    std::fs::create_dir(ground.at("into")).unwrap();
+    ground.write("second/file", b"second");
+    let manifest = ground.at("into").join(MANIFEST_NAME);
+    std::fs::write(&manifest, b"a text of somebody").unwrap();
+    done(&ground.options(&["from"], "into"));
+    let aside = |nth: u32| ground.at("into").join(format!("{MANIFEST_NAME}-{nth}"));
+    assert_eq!(std::fs::read(aside(1)).unwrap(), b"a text of somebody");
+    let blake3 = std::fs::read(&manifest).unwrap();
+    let mut options = ground.options(&["second"], "into");
+    options.algorithm = bc_digest::Algorithm::from_name("sha256");
+    done(&options);
+    assert_eq!(std::fs::read(aside(2)).unwrap(), blake3);
+    assert_eq!(verify(&ground.at("into"), &manifest), [""; 0]);
+    assert_eq!(verify(&ground.at("into"), &aside(2)), [""; 0]);
+}
