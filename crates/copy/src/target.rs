@@ -1,6 +1,7 @@
 //! Where everything goes: the rule by which the destination is understood, and what of it must not
 //! be.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -154,6 +155,7 @@ fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top,
 /// What the sources are called in a directory that they go into.
 fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
     let mut names: Vec<Vec<u8>> = Vec::with_capacity(sources.len());
+    let mut seen = HashSet::new();
     for source in sources {
         let path = source.path.as_bytes();
         let name = split(path).1.unwrap_or_default();
@@ -163,7 +165,7 @@ fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
                 Escaped(path)
             )));
         }
-        if names.iter().any(|other| other == name) {
+        if !seen.insert(name) {
             return Err(Error::usage(format!(
                 "{}: two sources would be called {} in the destination",
                 Escaped(path),
