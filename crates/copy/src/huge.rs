@@ -14,6 +14,7 @@ use rustix::fs::FallocateFlags;
 use crate::data::{self, DataError, Layout, PART};
 use crate::decide::read_full;
 use crate::job::Job;
+use crate::journal::Blocks;
 use crate::place::{Open, Place};
 use crate::record;
 use crate::single::layout;
@@ -46,7 +47,7 @@ struct Shared<'a> {
     is_clone: bool,
     /// Whether what is done is worth a record.
     recorded: bool,
-    known: &'a [(u64, Vec<[u8; 32]>)],
+    known: Option<&'a Blocks>,
     next: AtomicU64,
     stop: AtomicBool,
     failure: Mutex<Option<DataError>>,
@@ -125,7 +126,7 @@ impl Worker<'_> {
                 layout: &layout,
                 is_clone,
                 recorded: open.settled && job.log.is_kept(),
-                known: known.map_or(&[], |known| known),
+                known,
                 next: AtomicU64::new(0),
                 stop: AtomicBool::new(false),
                 failure: Mutex::new(None),
@@ -209,8 +210,8 @@ fn one(
     let job = shared.job;
     let begin = block * BLOCK;
     let end = (begin + BLOCK).min(shared.layout.size);
-    let known = shared.known.iter().rev().find(|(known, _)| *known == block);
-    if let Some((_, parts)) = known.filter(|_| !shared.is_clone)
+    let known = shared.known.and_then(|known| known.get(&block));
+    if let Some(parts) = known.filter(|_| !shared.is_clone)
         && is_proven(shared, begin..end, parts, buffer)
     {
         job.progress.bytes.fetch_add(end - begin, Relaxed);

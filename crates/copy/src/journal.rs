@@ -19,13 +19,16 @@ use bc_walk::{Identity, OwnFile, Stamp};
 
 use crate::record::{self, Done, JobRecord, RootRecord};
 
+/// Blocks of a stage by their numbers, and what their parts hash to.
+pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
+
 /// What an earlier run of the same copy has done.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// Files by their path below the top.
     files: HashMap<Vec<u8>, KnownFile>,
     /// Proven blocks of stages, by the stage's name.
-    pub(crate) blocks: HashMap<String, Vec<(u64, Vec<[u8; 32]>)>>,
+    pub(crate) blocks: HashMap<String, Blocks>,
     /// Stages of large files, and where they are.
     pub(crate) stages: Vec<(String, Vec<u8>)>,
     /// Directories that its roots were.
@@ -205,7 +208,7 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
             }
             record::BLOCK => {
                 if let Some((stage, block, parts)) = record::block(body) {
-                    known.blocks.entry(stage).or_default().push((block, parts));
+                    known.blocks.entry(stage).or_default().insert(block, parts);
                 }
             }
             record::DURABLE => known.durable = nth,
