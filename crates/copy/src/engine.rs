@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -148,7 +147,7 @@ fn walk(
                 for error in listing.errors() {
                     observer(Event::Failed(error));
                 }
-                Content::Listing(listing)
+                Content::Listing(Box::new(listing))
             }
             _ => match alone(&source) {
                 Ok((dir, name)) => Content::Alone(dir, name),

@@ -210,19 +210,11 @@ fn entry(
         entry.error = Some(failure.clone());
         return Some(entry);
     }
-    let place = worker.place(item).ok()?;
     match kind {
         Kind::File => {
-            let known = known
-                .filter(|known| known.meta == meta)
-                .and_then(|known| known.digest);
-            let algorithm = job.options.algorithm?;
-            let read = || -> Option<Digest> {
-                let file = open_there(&place).ok()?;
-                let go_on = || !job.cancel.is_cancelled();
-                digest_of(&file, algorithm, &mut Vec::new(), &go_on).ok()?
-            };
-            entry.digest = rows.digest(item).or(known).or_else(read);
+            let known = known.filter(|known| known.meta == meta);
+            let digest = rows.digest(item).or(known.and_then(|known| known.digest));
+            entry.digest = digest.or_else(|| digest_there(worker, item));
             entry.digest?;
         }
         Kind::Symlink => {

@@ -40,7 +40,7 @@ impl Worker<'_> {
             ReadBack::None => return Ok(()),
             // The buffer of a batch holds what is still to be written.
             ReadBack::Read => digest_of(&stage.file, algorithm, &mut Vec::new(), &go_on),
-            ReadBack::Media => self.from_medium(place, stage, algorithm, &go_on),
+            ReadBack::Media => self.digest_of_medium(place, stage, algorithm, &go_on),
         };
         match found {
             Ok(Some(found)) if found == digest => Ok(()),
@@ -60,7 +60,7 @@ impl Worker<'_> {
         }
     }
 
-    fn from_medium(
+    fn digest_of_medium(
         &self,
         place: &Place,
         stage: &Stage,

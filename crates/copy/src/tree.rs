@@ -22,7 +22,7 @@ pub(crate) struct Root {
 /// How the entries of a source are found.
 pub(crate) enum Content {
     /// By a walk.
-    Listing(Listing),
+    Listing(Box<Listing>),
     /// It is the one entry: a link or a special file, in this directory.
     Alone(OwnedFd, CString),
     /// It could not be looked at.
