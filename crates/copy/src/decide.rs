@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::mount::traits_or_unknown;
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -106,7 +107,7 @@ impl Worker<'_> {
                 return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
             }
             OnConflict::Skip => return leave(self, Why::Exists, None),
-            OnConflict::Update if source.stamp.mtime_ns <= now.stamp.mtime_ns => {
+            OnConflict::Update if !is_newer(&place, source, now) => {
                 return leave(self, Why::NotNewer, None);
             }
             OnConflict::Verify => {
@@ -198,6 +199,35 @@ impl Worker<'_> {
                 return Ok(Some(hasher.map(|hasher| hasher.finalize())));
             }
             at += count as u64;
+        }
+    }
+}
+
+/// Whether a source was modified after what has the name. A file system that keeps coarser times has
+/// cut those of a copy off: such a copy is no older than its source.
+pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool {
+    /// The coarsest step that any file system keeps times in.
+    const COARSEST_NS: i64 = 2_000_000_000;
+    let (source, there) = (source.stamp.mtime_ns, now.stamp.mtime_ns);
+    match source.saturating_sub(there) {
+        ..=0 => false,
+        COARSEST_NS.. => true,
+        later => {
+            let step = traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;
+            let steps = [
+                100,
+                1_000,
+                1_000_000,
+                10_000_000,
+                1_000_000_000,
+                COARSEST_NS,
+            ];
+            let allowed = steps
+                .into_iter()
+                .filter(|own| *own == 100 || *own as u64 <= step);
+            !allowed
+                .into_iter()
+                .any(|own| there % own == 0 && later < own)
         }
     }
 }

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn capabilities_come_last_and_lists_before_them() {
-        let mut names = vec![
+        let mut names = [
             CAPABILITY.to_vec(),
             b"user.z".to_vec(),
             ACL.to_vec(),

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use crate::beneath::own_path;
-use crate::decide::Decision;
+use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
 use crate::meta::{self, Wanted};
 use crate::options::OnConflict;
@@ -164,7 +164,7 @@ impl Worker<'_> {
                 return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
             }
             OnConflict::Skip => Why::Exists,
-            OnConflict::Update if source.stamp.mtime_ns <= now.stamp.mtime_ns => Why::NotNewer,
+            OnConflict::Update if !is_newer(place, source, &now) => Why::NotNewer,
             OnConflict::Verify if same => Why::Same,
             _ => return Ok(Ok(Over::Anything)),
         };
