@@ -126,10 +126,7 @@ fn find_journal(
         return Ok(None);
     }
     let without = |why: &str| {
-        let text = format!(
-            "{}: {why}; should this copy be interrupted, it cannot be gone on from",
-            Escaped(state.as_os_str().as_encoded_bytes())
-        );
+        let text = format!("{why}; should this copy be interrupted, it cannot be gone on from");
         observer(Event::Warning(&text));
     };
     match look(state, &name, boot) {
@@ -138,7 +135,10 @@ fn find_journal(
             Err(Error::new(ErrorKind::Busy, text))
         }
         Ok(Site::Foreign(why)) => {
-            without(&format!("its journal is not ours: {why}"));
+            let shown = Escaped(state.as_os_str().as_encoded_bytes());
+            without(&format!(
+                "{shown}: the journal of this copy is not ours: {why}"
+            ));
             Ok(None)
         }
         Ok(site) => Ok(Some(site)),

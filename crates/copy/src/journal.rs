@@ -155,7 +155,11 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(&directory)?;
+        .create(&directory)
+        .map_err(|error| {
+            let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
+            io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
+        })?;
     let place = Place::find(&directory.join(format!("{name}.journal")))?;
     Ok(match Journal::open(&place, &key)? {
         Found::Nothing => Site::Free(place, key),

@@ -193,12 +193,18 @@ impl Worker<'_> {
             let Some(walked) = job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
                 return Ok(false);
             };
-            match self.decide(place, &walked)? {
-                Decision::Settled(outcome) => {
-                    job.done(vec![outcome]);
-                    return Ok(true);
+            let source = (walked.id, walked.stamp);
+            if job.known.file(&place.target, source, &now).is_some() {
+                // A copy of its own, of a run that had nothing to link it to.
+                place.over = Over::Anything;
+            } else {
+                match self.decide(place, &walked)? {
+                    Decision::Settled(outcome) => {
+                        job.done(vec![outcome]);
+                        return Ok(true);
+                    }
+                    Decision::Copy(decided) => place = decided,
                 }
-                Decision::Copy(decided) => place = decided,
             }
         }
         if !self.linked(&origin, &place) {
