@@ -39,6 +39,7 @@ fn bench(c: &mut Criterion) {
         algorithm: Algorithm::Xxh128,
         created_at: 1_700_000_000_000_000_000,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     let mut group = c.benchmark_group("manifest");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bc_digest::Algorithm;
 use bc_fs::{Escaped, Size};
 use bc_hash::resume::{Beginning, Earlier, Job, Pace, Resume, ResumeOptions};
+use bc_walk::Shard;
 
 use crate::args::WalkArgs;
 use crate::diagnostic::Diagnostic;
@@ -168,6 +169,14 @@ pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
     match is_set {
         true => job.with(name, "given"),
         false => job,
+    }
+}
+
+/// With the part of the tree that is asked for, if not all of it is.
+pub fn shard(job: Job, shard: Option<Shard>) -> Job {
+    match shard {
+        Some(shard) => job.with("--shard", shard.to_string()),
+        None => job,
     }
 }
 

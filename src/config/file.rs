@@ -34,7 +34,7 @@ pub fn load(
         // Under another user's HOME: nobody asked for that file.
         Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
             let text = format!("{shown}: read: {error}; it is left out");
-            report::caution(&format!("bc {applet}"), &text);
+            report::caution(format!("bc {applet}").trim_end(), &text);
             Ok(Vec::new())
         }
         Err(error) => Err(format!("{shown}: read: {error}")),

@@ -65,7 +65,9 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
 /// What is wrong with a setting of any name, blamed on its line or its variable.
 pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
     let command = crate::hash::command();
-    let layers = Layers::load(named("BC_CONFIG"), "", &command)?;
+    let settings = file::load(named("BC_CONFIG"), "", &command)?;
+    let mut layers = Layers { settings };
+    layers.put_over(from_environment(&command, |long| names.contains(&long))?);
     let whole = command.find_subcommand("hash").cloned().unwrap_or(command);
     let mut taken = Vec::new();
     for setting in layers.settings {
@@ -125,12 +127,18 @@ struct Layers {
 impl Layers {
     fn load(explicit: Option<PathBuf>, applet: &str, command: &Command) -> Result<Layers, String> {
         let named = explicit.or_else(|| named("BC_CONFIG"));
-        let mut settings = file::load(named, applet, command)?;
-        for setting in from_environment(command)? {
-            settings.retain(|s| s.long != setting.long);
-            settings.push(setting);
+        let settings = file::load(named, applet, command)?;
+        let mut layers = Layers { settings };
+        layers.put_over(from_environment(command, |_| true)?);
+        Ok(layers)
+    }
+
+    /// Takes settings that count before those that are there.
+    fn put_over(&mut self, settings: Vec<Setting>) {
+        for setting in settings {
+            self.settings.retain(|s| s.long != setting.long);
+            self.settings.push(setting);
         }
-        Ok(Layers { settings })
     }
 
     /// Arguments to insert for options that the user did not give.
@@ -216,8 +224,11 @@ fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
     }
 }
 
-/// The settings of variables that name an option of the applet.
-fn from_environment(command: &Command) -> Result<Vec<Setting>, String> {
+/// The settings of variables that name an option of the applet that `concerns` somebody.
+fn from_environment(
+    command: &Command,
+    concerns: impl Fn(&str) -> bool,
+) -> Result<Vec<Setting>, String> {
     // Nearly always none is set, and then there is nothing to look up.
     let set: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
@@ -226,7 +237,7 @@ fn from_environment(command: &Command) -> Result<Vec<Setting>, String> {
     if set.is_empty() {
         return Ok(settings);
     }
-    for long in options(command) {
+    for long in options(command).filter(|long| concerns(long)) {
         let name = format!("BC_{}", long.replace('-', "_").to_uppercase());
         let value = set.iter().find(|(n, _)| *n == *name);
         // BC_CONFIG names the file itself.

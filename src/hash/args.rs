@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bc_digest::Algorithm;
+use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::{Common, Configurable, WalkArgs};
@@ -106,6 +107,13 @@ pub struct HashArgs {
     /// Print paths relative to their root
     #[arg(add = Configurable, long)]
     pub relative: bool,
+    /// Only part I of N of each tree, e.g. 2/8, for N hosts that read one tree together
+    ///
+    /// Every directory belongs to one part, told by a hash of its path below the root. Each run reads all
+    /// names, but opens only the files of its own part. Lists made with --format=jsonl are put together by
+    /// 'bc integrity merge', those made with -z by LC_ALL=C sort -z -m -t ' ' -k 3.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// Give a digest to files that change while they are read
     ///
     /// Without it such a file is reported and the exit code is 1: its digest would be of a state that

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest, Plain};
 use bc_hash::{EntryOutcome, Hashes};
-use bc_manifest::{End, ErrorRecord, Failure, bsd, csv, gnu, jsonl, sum};
-use bc_walk::{EntryId, Listing};
+use bc_manifest::{End, ErrorRecord, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl, sum};
+use bc_walk::{DirectorySet, EntryId, Listing};
 
 use super::args::Format;
 use super::plan::Plan;
@@ -187,7 +187,12 @@ impl Writer<'_> {
                     tool: "bc hash".to_owned(),
                     version: env!("CARGO_PKG_VERSION").to_owned(),
                     algorithms: names,
-                    extra: serde_json::Map::new(),
+                    extra: self
+                        .plan
+                        .part
+                        .as_ref()
+                        .map(ListPart::to_fields)
+                        .unwrap_or_default(),
                 };
                 jsonl::write_header(&mut self.text, &header);
             }
@@ -212,6 +217,16 @@ impl Writer<'_> {
         }
     }
 
+    /// What putting the parts of a tree together needs, where this is one.
+    fn part_end(&self) -> Option<ListPartEnd> {
+        let listing = self.hashed.listing.filter(|_| self.plan.part.is_some())?;
+        let set = |set: DirectorySet| (set.count(), set.sum());
+        Some(ListPartEnd {
+            settled: set(listing.settled()),
+            met: set(listing.met()),
+        })
+    }
+
     fn tail(&mut self) {
         if !matches!(self.plan.format, Format::Json | Format::Jsonl) {
             return;
@@ -231,7 +246,10 @@ impl Writer<'_> {
             wall_ns: (self.hashed.elapsed * 1e9) as u64,
             threads: totals.workers.max(1) as u64,
             reader: totals.read.backend.name().to_owned(),
-            extra: serde_json::Map::new(),
+            extra: self
+                .part_end()
+                .map(ListPartEnd::to_fields)
+                .unwrap_or_default(),
         };
         if self.plan.format == Format::Jsonl {
             for error in errors {

@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
-use bc_manifest::End;
+use bc_manifest::integrity::ShardHeader;
+use bc_manifest::{End, ListPart};
 use bc_read::Changed;
+use bc_walk::Shard;
 
 use super::args::{Format, HashArgs};
+use crate::resume;
 
 /// What to hash, and how it is printed.
 pub struct Plan<'a> {
@@ -18,6 +21,8 @@ pub struct Plan<'a> {
     /// Whether standard input is hashed too.
     pub stdin: bool,
     pub changed: Changed,
+    /// Which part of which trees, if not all of them.
+    pub part: Option<ListPart>,
 }
 
 impl<'a> Plan<'a> {
@@ -47,6 +52,10 @@ impl<'a> Plan<'a> {
                 return Err("-z goes with the gnu and bsd formats only".to_owned());
             }
         };
+        let takes_stdin = args.paths.iter().any(|path| crate::args::is_dash(path));
+        if args.shard.is_some() && (takes_stdin || args.walk.files_from.is_some()) {
+            return Err("--shard shares out trees, neither lists nor standard input".to_owned());
+        }
         let is_file = |path: &&OsString| !crate::args::is_dash(path);
         let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
         Ok(Plan {
@@ -54,6 +63,7 @@ impl<'a> Plan<'a> {
             format,
             end,
             stdin: roots.len() < args.paths.len(),
+            part: args.shard.map(|shard| part(args, &roots, shard)),
             roots,
             changed: match args.allow_changed {
                 true => Changed::Allow,
@@ -70,5 +80,25 @@ impl<'a> Plan<'a> {
     /// How many files are hashed at once by each worker.
     pub fn width(&self) -> usize {
         Batch::new(self.algorithms, CpuFeatures::detect()).width()
+    }
+}
+
+/// Which part of which work this is, for a list that says so.
+fn part(args: &HashArgs, roots: &[OsString], shard: Shard) -> ListPart {
+    let job = resume::job("hash", &args.algorithms, roots, &args.walk);
+    let job = resume::flag(job, "--relative", args.relative);
+    let printed = roots.iter().map(|root| ("path", root.as_encoded_bytes()));
+    // Which part a directory is in does not depend on the version.
+    let fields = job.fields().filter(|(name, _)| *name != "version");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let fields = fields
+        .chain(printed)
+        .map(|(name, value)| (name.to_owned(), text(value)));
+    ListPart {
+        shard: ShardHeader {
+            index: shard.index(),
+            of: shard.of(),
+        },
+        job: fields.collect(),
     }
 }

@@ -92,6 +92,7 @@ fn record(
 ) -> Outcome<Option<Recorded>> {
     let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
     let job = resume::flag(job, "--allow-changed", args.allow_changed);
+    let job = resume::shard(job, args.shard);
     resume::begin(session, output, args.resume, job, plan.algorithms)
 }
 
@@ -108,6 +109,7 @@ fn walk_options(
     let journal = recorded.and_then(|recorded| recorded.resume.own_file());
     options.leave_out.extend(journal);
     options.spellings = Spellings::Each;
+    options.shard = args.shard;
     Ok(options)
 }
 

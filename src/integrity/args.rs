@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use bc_digest::Algorithm;
 use bc_integrity::Foreign;
 use bc_integrity::fields::CompareMode;
+use bc_manifest::fleet::{Engine, Query};
+use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
@@ -45,6 +47,10 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
     Import(Box<ImportArgs>),
+    /// Put together what several readers have recorded with --shard
+    Merge(Box<MergeArgs>),
+    /// Print SQL that asks DuckDB or Spark about many manifests
+    Sql(Box<SqlArgs>),
 }
 
 /// Arguments of `bc integrity manifest`.
@@ -63,6 +69,12 @@ pub struct ManifestArgs {
     /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Only part I of N of the tree, e.g. 2/8, for N hosts that read one tree together
+    ///
+    /// Every directory belongs to one part, told by a hash of its path. Each run reads all names, but looks
+    /// only at the files of its own part. 'bc integrity merge' puts the N manifests together.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// Go on where an interrupted run with the same --output stopped
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
@@ -254,6 +266,81 @@ pub struct ImportArgs {
     /// A GNU, BSD-tagged or hashdeep file; '-' is standard input. At most 1 GiB from a pipe
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity merge`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity manifest --shard=1/2 -o srv.1 /srv    on one host, and on another --shard=2/2 -o srv.2
+  bc integrity merge -o srv.jsonl.zst srv.1 srv.2
+  bc integrity merge --check incoming/*.jsonl.zst    is each of them whole and unaltered?
+
+A part that is missing, comes twice, is of another tree or was made with other options is refused, and so
+is one that did not read a directory which the others list. A file that was moved meanwhile and is in two
+parts is named, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
+pub struct MergeArgs {
+    /// Check the manifests, those of whole trees too, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub check: bool,
+    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The manifests of all parts, in any order
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity sql`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity sql --query=duplicates 'fleet/*.jsonl.zst' | duckdb
+  bc integrity sql --query=unprotected --param backups='backup/*.jsonl.zst' 'fleet/*.jsonl.zst' | duckdb
+  bc integrity sql --query=growth --param from=2026-01-01 --param to=2026-02-01 'fleet/*.jsonl' | duckdb
+  bc integrity sql --engine=spark 'hdfs:///fleet/*.jsonl' > views.sql
+
+Queries, and what each leaves open (all: limit, algorithm):
+  duplicates   content in more than one place               min_size
+  unprotected  content in one place only, or in no backup   min_size, backups
+  lost         content of older manifests that is gone      min_size, backups
+  decayed      other content, same place, path, size, time
+  moved        content under another path than before
+  waste        bytes in copies within a place, by directory min_size
+  growth       files and bytes more than at an earlier time from, to
+  find         where a digest or a path is                  digest, path
+
+Of each machine and root the newest complete manifest counts; what is in no answer comes first, in a table
+of warnings. Manifests are claims of the hosts that made them: check what arrives with
+'bc integrity merge --check'.")]
+pub struct SqlArgs {
+    /// duckdb or spark
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "duckdb",
+        value_parser = one_of(Engine::ALL, Engine::name),
+        hide_possible_values = true
+    )]
+    pub engine: Engine,
+    /// What to ask [default: nothing, only the views]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = one_of(Query::ALL, Query::name),
+        hide_possible_values = true
+    )]
+    pub query: Option<Query>,
+    /// What the query leaves open (repeatable)
+    #[arg(long = "param", value_name = "KEY=VALUE")]
+    pub params: Vec<OsString>,
+    /// Files, or patterns as the engine has them, which are not opened here
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub manifests: Vec<OsString>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -3,9 +3,11 @@
 mod args;
 mod html;
 mod job;
+mod merge;
 mod output;
 mod plan;
 mod run;
+mod sql;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
@@ -35,6 +37,8 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "update" => args::UpdateArgs::augment_args(command),
         "export" => args::ExportArgs::augment_args(command),
         "import" => args::ImportArgs::augment_args(command),
+        "merge" => args::MergeArgs::augment_args(command),
+        "sql" => args::SqlArgs::augment_args(command),
         _ => return None,
     })
 }
@@ -52,6 +56,8 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         IntegrityCommand::Update(args) => run::update(args),
         IntegrityCommand::Export(args) => run::export(args),
         IntegrityCommand::Import(args) => run::import(args),
+        IntegrityCommand::Merge(args) => merge::run(args),
+        IntegrityCommand::Sql(args) => sql::run(args),
     };
     exit.unwrap_or_else(|fatal| fatal)
 }

@@ -22,6 +22,7 @@ pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<Create
         algorithm: args.algorithm,
         created_at: now(),
         origin: origin(),
+        shard: args.shard,
         leave_out: Vec::new(),
     })
 }

@@ -69,6 +69,7 @@ fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Op
     let (algorithms, roots) = ([args.algorithm], [args.root.clone()]);
     let job = resume::job("integrity manifest", &algorithms, &roots, &args.walk);
     let job = resume::flag(job, "--xattrs", args.xattrs);
+    let job = resume::shard(job, args.shard);
     resume::begin(session, output, args.resume, job, &algorithms)
 }
 
@@ -241,7 +242,7 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-fn start(
+pub fn start(
     command: &'static str,
     common: &Common,
     read: &[&OsStr],
@@ -250,7 +251,7 @@ fn start(
     Session::start("integrity", command, common, read, written)
 }
 
-fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
+pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
     let output = Output::open(file).map_err(|text| session.fatal(&text))?;
     Ok(output.colors(session.common.color))
 }

@@ -418,6 +418,10 @@ fn configuration_says_how_to_work_and_nothing_else() {
         ("BC_MEMORY_BUDGET", "1G"),
         ("BC_LOG_FORMAT", "json"),
         ("BC_PROGRESS", "always"),
+        // What is said to bc alone.
+        ("BC_OUTPUT", "z"),
+        ("BC_REFERENCE", "nowhere"),
+        ("BC_FORMAT", "nonsense"),
     ] {
         run(name, value).code(0).stdout_is(&lines).stderr_is("");
     }

@@ -111,6 +111,7 @@ fn line(applet: &str, command: &str) -> String {
         ("integrity", "diff") => "m.jsonl m.jsonl",
         ("integrity", "export") => "--format=gnu m.jsonl",
         ("integrity", "import") => "sums",
+        ("integrity", "merge") => "--check m.jsonl",
         _ => "d",
     };
     format!("{applet} {command} {rest}")

@@ -208,6 +208,7 @@ impl Shape {
             algorithm: Algorithm::Sha256,
             created_at: 1_700_000_000_000_000_000,
             origin: Default::default(),
+            shard: None,
             leave_out: Vec::new(),
         };
         with_work(way, |work| {

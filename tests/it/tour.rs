@@ -154,7 +154,9 @@ fn commands_in_readme_and_guide_parse() {
     let t = TestTree::new();
     let mut seen = 0;
     let guide = include_str!("../../src/guide/recipes.md");
-    for block in blocks("sh").iter().chain(&blocks_of(guide, "sh")) {
+    let fleet = blocks_of(include_str!("../../src/guide/fleet.md"), "sh");
+    let guide = blocks_of(guide, "sh");
+    for block in blocks("sh").iter().chain(&guide).chain(&fleet) {
         for line in block.lines() {
             let call = line.split(['#', '|', '&', '>']).next().unwrap().trim();
             if !call.starts_with("bc ") {

@@ -11,6 +11,7 @@ mod coverage;
 mod datasets;
 mod dist;
 mod filesystems;
+mod fleet;
 mod floor;
 mod gnu;
 mod help;
@@ -36,6 +37,7 @@ const COMMANDS: &[(&str, Run)] = &[
     ("correctness", correctness::run),
     ("bench", bench::run),
     ("filesystems", filesystems::run),
+    ("fleet", fleet::run),
     ("tidy", tidy::run),
     ("circles", circles::run),
     ("sanitize", sanitize::run),

@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         algorithm: Algorithm::Blake3,
         created_at: 0,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {

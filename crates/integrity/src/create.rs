@@ -8,13 +8,14 @@ use bc_digest::Algorithm;
 use bc_hash::Totals;
 use bc_hash::resume::Resume;
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Header, Kind, Trailer, Writer};
+use bc_manifest::integrity::{Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
+use bc_walk::{EntryId, FileStats, OwnFile, Shard, Skipped};
+use serde_json::Value;
 
 use crate::compare::Flow;
 use crate::devices::Devices;
-use crate::entry_loader::{EntryLoader, to_entry};
+use crate::entry_loader::{EntryLoader, LoadedEntry, to_entry};
 use crate::error::{Error, ErrorKind};
 use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
@@ -34,6 +35,8 @@ pub struct CreateOptions<'a> {
     pub created_at: i64,
     /// For the header: who writes it.
     pub origin: Origin,
+    /// Which part of the tree, if several readers share it.
+    pub shard: Option<Shard>,
     /// Files not to list: the one written to.
     pub leave_out: Vec<OwnFile>,
 }
@@ -87,18 +90,31 @@ pub fn create_recorded<W: Write>(
     // Every file is opened and looked at then: a stat of the walk would be one
     // call more for each, a tenth of all the work on a source tree.
     let left = FileStats::Left;
-    let tree = Tree::walk(what.root, &what.tree, left, &what.leave_out, work)?;
+    let tree = Tree::walk_part(
+        what.root,
+        &what.tree,
+        what.shard,
+        left,
+        &what.leave_out,
+        work,
+    )?;
     let mut header = Header::new(what.algorithm.name(), env!("CARGO_PKG_VERSION"));
     let created_at = resume.map_or(what.created_at, |resume| resume.created_at());
     header.created_at = Some(format_rfc3339(created_at));
     place::record(&mut header, &tree, what.root, &what.origin);
     header.options = what.tree.to_json();
+    header.shard = what
+        .shard
+        .map_or(Value::Null, |shard| shard_header(shard).to_value());
     let is_file = |id| tree.listing.kind(id) == bc_walk::FileKind::File;
     let more = resume.map_or(0, |resume| resume.memory());
     let mut options = hash_options_beside(more, &tree, is_file, what.algorithm, work)?;
     options.resume = resume.cloned();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
     let mut devices = Devices::new(tree.root_dev());
+    if what.shard.is_some() {
+        devices.share(tree.listing.devices());
+    }
     let mut loader = EntryLoader::new(&tree, what.tree.xattrs, None, work);
     let totals = hashing::in_order(
         &tree.listing,
@@ -111,13 +127,21 @@ pub fn create_recorded<W: Write>(
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
                 }
+                // Of another part it is told here only that it could not be read.
+                if !is_in(what.shard, present) {
+                    return Ok(Flow::Continue);
+                }
                 let entry = to_entry(present, &mut devices);
                 writer.write(&entry).map_err(writing)?;
                 Ok(Flow::Continue)
             })
         },
     )?;
-    let (out, trailer) = writer.finish().map_err(writing)?;
+    let end = what
+        .shard
+        .map(|_| shard_trailer(&tree, &devices).to_fields());
+    let end = end.unwrap_or_default();
+    let (out, trailer) = writer.finish_with(&end).map_err(writing)?;
     let skipped = tree.listing.skipped().clone();
     Ok((
         out,
@@ -128,6 +152,32 @@ pub fn create_recorded<W: Write>(
             totals,
         },
     ))
+}
+
+/// Which part of the tree it is, as the header has it.
+fn shard_header(shard: Shard) -> ShardHeader {
+    ShardHeader {
+        index: shard.index(),
+        of: shard.of(),
+    }
+}
+
+/// What putting the parts together needs.
+fn shard_trailer(tree: &Tree, devices: &Devices) -> ShardTrailer {
+    let settled = tree.listing.settled();
+    ShardTrailer {
+        directories: settled.count(),
+        sum: settled.sum(),
+        devices: devices.numbers(),
+        shared_devices: devices.shared(),
+    }
+}
+
+/// Is the entry in the part that is asked for? The root is listed in every part, and what could not
+/// be read may be of any.
+fn is_in(shard: Option<Shard>, present: &LoadedEntry<'_>) -> bool {
+    let may_be_of_another = present.id.is_none() || present.path == ROOT;
+    shard.is_none_or(|shard| !may_be_of_another || shard.has_entry(present.path))
 }
 
 /// Bytes a file beside the listing: what waits for its turn, and what may have moved.

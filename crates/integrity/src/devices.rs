@@ -8,6 +8,8 @@ pub(crate) struct Devices {
     now: Vec<Option<u64>>,
     /// Index by index in the old manifest, as far as it is known.
     old: Vec<Option<u32>>,
+    /// How many of the first are numbered alike by all readers of one tree.
+    shared: usize,
 }
 
 impl Devices {
@@ -16,7 +18,27 @@ impl Devices {
         Devices {
             now: root.map(Some).into_iter().collect(),
             old: Vec::new(),
+            shared: 0,
         }
+    }
+
+    /// Numbers these devices, which all readers of parts of one tree know in the same order, before
+    /// any entry is seen.
+    pub(crate) fn share(&mut self, devices: impl Iterator<Item = u64>) {
+        for dev in devices {
+            self.number(dev);
+        }
+        self.shared = self.now.len();
+    }
+
+    /// How many of the first devices are shared by all parts.
+    pub(crate) fn shared(&self) -> u64 {
+        self.shared as u64
+    }
+
+    /// The numbers of all devices that were seen, by index.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.now.iter().map(|dev| dev.unwrap_or(0)).collect()
     }
 
     /// The index of a device that is there, as an entry has it: none for the first.

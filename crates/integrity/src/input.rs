@@ -14,7 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
+use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
 
@@ -274,7 +275,8 @@ impl ManifestFile {
         (!self.is_compressed()).then_some((bytes, len))
     }
 
-    fn lines(&self) -> Result<Input, Error> {
+    /// Its lines from the first on, unpacked.
+    pub(crate) fn lines(&self) -> Result<Input, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
             return Ok(Input::Plain(Plain::new(bytes)));
@@ -377,6 +379,11 @@ impl ManifestFile {
         check_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
+    /// The same, and returns the keys of the trailer that the format does not know.
+    pub(crate) fn read_seal(&self) -> Result<Map<String, Value>, Error> {
+        read_seal(self.lines()?).map_err(|error| self.refused(&error))
+    }
+
     pub(crate) fn bad(&self, message: impl Into<String>) -> Error {
         Error::at(ErrorKind::Manifest, &self.name, message)
     }
@@ -389,7 +396,7 @@ impl ManifestFile {
     }
 
     /// Damaged compression looks like a reading error.
-    fn unreadable(&self, error: &io::Error) -> Error {
+    pub(crate) fn unreadable(&self, error: &io::Error) -> Error {
         if self.cancel.is_cancelled() {
             return Error::new(ErrorKind::Cancelled, "cancelled");
         }

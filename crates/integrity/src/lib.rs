@@ -9,6 +9,7 @@
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
 //!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
 //!   text or JSON.
+//! - [`merge()`] puts together what several readers of parts of one tree have recorded.
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
@@ -68,6 +69,7 @@
 //!     algorithm: Algorithm::Sha256,
 //!     created_at: 1_700_000_000_000_000_000,
 //!     origin: Default::default(),
+//!     shard: None,
 //!     leave_out: Vec::new(),
 //! };
 //! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;
@@ -112,6 +114,7 @@ mod input;
 mod join;
 pub mod judge;
 mod manifest_stream;
+mod merge;
 mod mounts;
 mod moves;
 mod options;
@@ -137,6 +140,10 @@ pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::{ManifestFile, Trust};
+pub use merge::{
+    ListFile, MergeOptions, Merged, MergedLists, check as check_manifest, merge, merge_lists,
+    shard_of,
+};
 pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};

@@ -103,6 +103,7 @@ impl TreeOptions {
             spellings: bc_walk::Spellings::Once,
             repeats: bc_walk::Repeats::Skip,
             skipped: bc_walk::SkippedDetail::Counts,
+            shard: None,
         })
     }
 

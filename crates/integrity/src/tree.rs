@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_manifest::integrity::{Kind, ROOT, path_order};
-use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Symlinks};
+use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks};
 
 use self::mount_points::MountPoints;
 pub(crate) use self::unread::failure;
@@ -43,6 +43,8 @@ pub(crate) struct Tree {
     left_out: Vec<OwnFile>,
     mount_points: MountPoints,
     unread: Unread,
+    /// Which part of the tree was asked for, if not all.
+    shard: Option<Shard>,
 }
 
 /// One path of the tree, in path order.
@@ -61,7 +63,20 @@ impl Tree {
         leave_out: &[OwnFile],
         work: &Work<'_>,
     ) -> Result<Tree, Error> {
+        Tree::walk_part(root, options, None, file_stats, leave_out, work)
+    }
+
+    /// The same of a part of the tree, if one is asked for. The root is an entry of every part.
+    pub(crate) fn walk_part(
+        root: &OsStr,
+        options: &TreeOptions,
+        shard: Option<Shard>,
+        file_stats: FileStats,
+        leave_out: &[OwnFile],
+        work: &Work<'_>,
+    ) -> Result<Tree, Error> {
         let mut walk = options.to_walk()?;
+        walk.shard = shard;
         walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
         walk.skipped = work.observer.map_or_else(Default::default, |o| o.skipped);
@@ -83,6 +98,7 @@ impl Tree {
             left_out: leave_out.to_vec(),
             mount_points: MountPoints::default(),
             unread: Unread::default(),
+            shard,
         };
         tree.unread = tree.find_unread(root.as_bytes());
         tree.mount_points = tree.find_mount_points();

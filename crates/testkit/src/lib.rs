@@ -22,6 +22,7 @@
 
 pub mod diff;
 pub mod exposition;
+mod fleet;
 mod full_disk;
 pub mod hostile;
 mod privilege;
@@ -36,6 +37,7 @@ mod synth;
 mod tools;
 mod tree;
 
+pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, Session};
@@ -45,7 +47,7 @@ pub use run::{Outcome, Run, copy_program};
 pub use screen::Screen;
 pub use seen::{Seen, seen};
 pub use synth::{Built, Synth};
-pub use tools::{is_heeded, tool};
+pub use tools::{duckdb, is_heeded, tool};
 pub use tree::TestTree;
 
 /// Says on standard error that a check was left out, and why: a silent skip looks like a pass.

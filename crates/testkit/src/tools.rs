@@ -4,6 +4,8 @@ use std::env;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use crate::{Outcome, TestTree};
+
 /// The executable `name` in `PATH`, or `None` where it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
@@ -12,6 +14,33 @@ pub fn tool(name: &str) -> Option<PathBuf> {
             path.metadata()
                 .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         })
+}
+
+/// DuckDB's answer to `sql`, the statements' rows one a line with commas between the values; `None`
+/// where neither the program nor its Python module is installed, which is said.
+pub fn duckdb(t: &TestTree, sql: &str) -> Option<Outcome> {
+    const EACH: &str = "\
+import duckdb, sys
+session = duckdb.connect()
+for statement in duckdb.extract_statements(sys.stdin.read()):
+    answer = session.execute(statement)
+    if statement.type == duckdb.StatementType.SELECT:
+        for row in answer.fetchall():
+            print(*row, sep=',')
+";
+    let works = |program: &str, args: &[&str]| {
+        let output = t.run(program).args(args).command().output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if works("duckdb", &["-version"]) {
+        let run = t.run("duckdb").args(["-csv", "-noheader", "-bail"]);
+        return Some(run.stdin(sql).go());
+    }
+    if works("python3", &["-c", "import duckdb"]) {
+        return Some(t.run("python3").args(["-c", EACH]).stdin(sql).go());
+    }
+    crate::left_out("DuckDB is not installed (pip install duckdb)");
+    None
 }
 
 /// Whether this signal ends the programs that a test starts: not if the test itself was started

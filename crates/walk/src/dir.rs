@@ -1,6 +1,7 @@
 //! Reading one directory: the inner loop of the walk.
 
 mod entry;
+mod parts;
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -68,6 +69,8 @@ struct Reading<'t> {
     /// Names of this directory that are roots themselves.
     roots: Option<&'t HashSet<Vec<u8>>>,
     ignores: Option<Arc<Ignores>>,
+    /// Whether it is in the part of the tree that is asked for.
+    is_asked_for: bool,
 }
 
 impl<'w> Worker<'w> {
@@ -150,7 +153,9 @@ impl<'w> Worker<'w> {
         }
         let way = || walk_root.way_to(&[&task.path]);
         if context.walk_root_places.get(stat.id, way).is_some() {
-            self.skips(task, None, Some(SkipReason::Repeated));
+            if self.settles(self.path.len(), b"") {
+                self.skips(task, None, Some(SkipReason::Repeated));
+            }
             return Ok(None);
         }
         self.ancestors.push(&task.path, &fd);
@@ -234,6 +239,7 @@ impl<'w> Worker<'w> {
                 self.context.listed.get(stat.id, way)
             }),
             ignores: task.ignores.clone(),
+            is_asked_for: self.is_asked_for(),
         };
         let (filtered, failures) = (self.output.skipped.filtered(), self.output.errors.len());
         if options.ignore_files == IgnoreFiles::Honour {
@@ -247,8 +253,10 @@ impl<'w> Worker<'w> {
         if options.entries == Entries::All && task.fd.is_none() && walk_root.path.is_empty() {
             self.list_root(stat);
         }
-        if !self.skips(task, None, options.filter_depth(task.depth)) {
-            self.read_entries(task, &reading);
+        let is_whole = self.skips(task, None, options.filter_depth(task.depth))
+            || self.read_entries(task, &reading);
+        if is_whole {
+            self.settles(reading.prefix, b"");
         }
         let gap = Gap {
             filtered: self.output.skipped.filtered() - filtered,
@@ -290,26 +298,34 @@ impl<'w> Worker<'w> {
         self.push_columns(stat);
     }
 
-    fn read_entries(&mut self, task: &Task, reading: &Reading<'_>) {
+    /// Reads all names; returns whether that is all of them.
+    fn read_entries(&mut self, task: &Task, reading: &Reading<'_>) -> bool {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut entries = RawDir::new(reading.fd, buffer.spare_capacity_mut());
         let mut count = 0_usize;
+        let mut is_whole = true;
         while let Some(entry) = entries.next() {
             let result = match entry {
                 Ok(entry) => {
                     let kind = FileKind::from_type(entry.file_type());
-                    self.consider(task, reading, entry.file_name(), entry.ino(), kind)
+                    let (name, ino) = (entry.file_name(), entry.ino());
+                    match reading.is_asked_for {
+                        true => self.consider(task, reading, name, ino, kind),
+                        false => self.pass_by(task, reading, name, ino, kind),
+                    }
                 }
                 Err(Errno::INTR) => Ok(()),
                 Err(errno) => Err(system(errno)),
             };
             if let Err(kind) = result {
                 self.fail(task, None, "read directory", kind);
+                is_whole = false;
                 break;
             }
             count += 1;
             if count.is_multiple_of(LOOK_EVERY) {
                 if self.context.cancel.is_cancelled() {
+                    is_whole = false;
                     break;
                 }
                 if let Some(watch) = &mut self.watch {
@@ -318,6 +334,7 @@ impl<'w> Worker<'w> {
             }
         }
         self.buffer = buffer;
+        is_whole
     }
 
     /// Moves what was found, now in order, into the output; returns the number of children.

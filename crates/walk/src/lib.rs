@@ -51,6 +51,7 @@ mod merge;
 mod options;
 mod places;
 mod roots;
+mod shard;
 mod stat;
 mod tree;
 mod walk;
@@ -68,6 +69,7 @@ pub use options::{
     Spellings, Symlinks, WalkOptions,
 };
 pub use places::OwnFile;
+pub use shard::{DirectorySet, Shard, UnknownShard};
 pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use walk::{list_files, walk, walk_with};
 pub use workers::Workers;

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{
-    BasicStat, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped, SkippedPath, Symlinks,
+    BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped,
+    SkippedPath, Symlinks,
 };
 
 /// A directory of a [`Listing`].
@@ -45,6 +46,8 @@ pub struct Listing {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
     /// In order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
@@ -290,6 +293,12 @@ impl Listing {
         Some(Identity { dev, ino: dir.ino })
     }
 
+    /// The devices that the walk came to, by the roots and mount points where it began, in the order
+    /// in which it did: the same for every [part](crate::Shard) of a tree. One may come again.
+    pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.began.iter().map(|began| began.dev)
+    }
+
     /// Whether a mount, or a link that was followed, leads from the directory above to this one.
     pub fn is_mounted(&self, dir: DirId) -> bool {
         let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
@@ -406,6 +415,19 @@ impl Listing {
     /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
     pub fn skipped_paths(&self) -> &[SkippedPath] {
         &self.skipped_paths
+    }
+
+    /// Of the [part](crate::Shard) of the tree that was asked for, the directories of which all is
+    /// known: they were read to the end, or the options say that they are not to be. Empty if all
+    /// of the tree was asked for.
+    pub fn settled(&self) -> DirectorySet {
+        self.settled
+    }
+
+    /// The same of all parts, as far as the walk came upon them: that they are known to their end is
+    /// for the walks of the other parts to say.
+    pub fn met(&self) -> DirectorySet {
+        self.met
     }
 
     /// Number of directories that were read.

@@ -12,7 +12,7 @@ use crate::listing::{
 use crate::roots::ListedFile;
 use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
-use crate::{Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
+use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Everything that a listing is made of.
 pub(crate) struct Parts {
@@ -29,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    pub(crate) settled: DirectorySet,
+    pub(crate) met: DirectorySet,
 }
 
 /// Where a directory is: output and index in it.
@@ -79,6 +81,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut errors,
         mut skipped,
         mut skipped_paths,
+        mut settled,
+        mut met,
         shared,
         ..
     } = parts;
@@ -94,6 +98,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
     for output in &mut outputs {
         skipped.add(&output.skipped);
+        settled.add(output.settled);
+        met.add(output.met);
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
@@ -183,6 +189,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         errors,
         skipped,
         skipped_paths,
+        settled,
+        met,
         gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,

@@ -1,6 +1,6 @@
 //! What to list: the options of a walk, a plain struct.
 
-use crate::{Globs, OwnFile};
+use crate::{Globs, OwnFile, Shard};
 
 /// Names that start with a dot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -158,4 +158,9 @@ pub struct WalkOptions {
     pub repeats: Repeats,
     /// What is kept of what is left out.
     pub skipped: SkippedDetail,
+    /// If not all of each tree is asked for, which part of it. All names are read even so; what
+    /// belongs to other parts is neither listed nor looked at, except where a directory does not
+    /// tell what is a directory. Roots that are directories and are [listed](Entries::All) are so
+    /// in every part; roots that are files lie in the directory `.`.
+    pub shard: Option<Shard>,
 }

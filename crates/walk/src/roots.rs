@@ -16,6 +16,7 @@ use crate::ancestors::{AncestorFds, is_long};
 use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
+use crate::shard::ROOT;
 use crate::tree::{Listed, Shared, WalkRoot};
 use crate::{
     Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, Skipped,
@@ -207,6 +208,10 @@ impl Roots {
             && options.spellings == Spellings::Once
         {
             self.skips(path, Some(SkipReason::Repeated), options);
+            return Ok(());
+        }
+        // It lies in the root, whatever that is.
+        if options.shard.is_some_and(|shard| !shard.has_entry(ROOT)) {
             return Ok(());
         }
         self.files.push(ListedFile {

@@ -23,8 +23,8 @@ use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
 use crate::worker_output::{Pending, WorkerOutput};
 use crate::{
-    Entries, Error, FileStat, Identity, Listing, Repeats, SkipReason, Skipped, SkippedDetail,
-    SkippedPath, WalkOptions, Workers,
+    DirectorySet, Entries, Error, FileStat, Identity, Listing, Repeats, SkipReason, Skipped,
+    SkippedDetail, SkippedPath, WalkOptions, Workers,
 };
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
@@ -148,6 +148,8 @@ struct Walk<'w> {
     errors: Vec<Error>,
     skipped: Skipped,
     skipped_paths: Vec<SkippedPath>,
+    settled: DirectorySet,
+    met: DirectorySet,
 }
 
 pub(crate) fn list_with(
@@ -200,6 +202,8 @@ pub(crate) fn list_with(
         errors,
         skipped,
         skipped_paths,
+        settled: DirectorySet::default(),
+        met: DirectorySet::default(),
     };
     let mut pending = walk.batch(0)?;
     let mut visited = Visited::default();
@@ -226,6 +230,8 @@ pub(crate) fn list_with(
         errors: walk.errors,
         skipped: walk.skipped,
         skipped_paths: walk.skipped_paths,
+        settled: walk.settled,
+        met: walk.met,
     }))
 }
 
@@ -304,6 +310,13 @@ impl Walk<'_> {
         if reason.is_none() && visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs)
         {
             reason = Some(SkipReason::Repeated);
+        }
+        if let (Some(_), Some(shard)) = (reason, self.options.shard) {
+            self.met.insert(&next.path);
+            if !shard.has_directory(&next.path) {
+                return false;
+            }
+            self.settled.insert(&next.path);
         }
         if let (Some(reason), SkippedDetail::Paths) = (reason, self.options.skipped) {
             let path = [&prefix.printed[..], &next.path].concat();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::{Error, Gap, Skipped, SkippedPath};
+use crate::{DirectorySet, Error, Gap, Skipped, SkippedPath};
 
 /// One worker's findings. They are put in path order only when all are known.
 #[derive(Debug, Default)]
@@ -28,6 +28,11 @@ pub(crate) struct WorkerOutput {
     pub(crate) skipped: Skipped,
     /// The paths of these, if they are asked for.
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    /// Directories of the part of the tree that is asked for, of which all is known: they were
+    /// read, or the options say that they are not to be.
+    pub(crate) settled: DirectorySet,
+    /// Those of all parts, if only one is asked for.
+    pub(crate) met: DirectorySet,
     /// By ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
 }

@@ -119,6 +119,16 @@ pub const COMMANDS: &[Command] = &[
         "integrity import sums",
         "integrity import none",
     ),
+    command(
+        "integrity merge",
+        "integrity merge --check m.jsonl",
+        "integrity merge none",
+    ),
+    command(
+        "integrity sql",
+        "integrity sql m.jsonl",
+        "integrity sql --param=none=1 m.jsonl",
+    ),
 ];
 
 /// A check of one option of any command.

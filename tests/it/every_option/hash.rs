@@ -30,6 +30,14 @@ pub const CASES: &[Case] = &[
     ("hash hash", "allow-changed", allow_changed),
     ("hash hash", "output", |g| output(g, "hash hash d")),
     ("hash hash", "resume", |g| resume(g, "hash hash d")),
+    ("hash hash", "shard", |g| {
+        let parts = [1, 2, 3].map(|index| g.bc(&format!("hash hash --shard={index}/3 d")));
+        let lines = parts.iter().map(|part| part.code(0).lines().len());
+        assert_eq!(lines.sum::<usize>(), 8);
+        g.bc("hash hash --shard=4/3 d")
+            .code(2)
+            .stderr_has("not I/N");
+    }),
     ("hash check", "type", |g| {
         g.bc("hash check sums").code(0);
         g.bc("hash check --type=blake3 sums")

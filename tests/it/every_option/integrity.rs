@@ -37,6 +37,46 @@ pub const CASES: &[Case] = &[
     ("integrity manifest", "resume", |g| {
         resume(g, "integrity manifest d");
     }),
+    ("integrity manifest", "shard", |g| {
+        g.bc("integrity manifest --shard=2/2 d")
+            .code(0)
+            .stdout_has("\"shard\":{\"hash\":\"xxh64\",\"index\":2,\"of\":2}");
+    }),
+    ("integrity merge", "check", |g| {
+        g.cut_manifest();
+        g.bc("integrity merge --check m.jsonl").code(0);
+        g.bc("integrity merge --check m.jsonl cut.jsonl")
+            .code(1)
+            .stderr_has("truncated");
+    }),
+    ("integrity merge", "output", |g| {
+        for index in [1, 2] {
+            g.bc(&format!(
+                "integrity manifest --shard={index}/2 -o part{index} d"
+            ))
+            .code(0);
+        }
+        output(g, "integrity merge part2 part1");
+    }),
+    ("integrity sql", "engine", |g| {
+        g.bc("integrity sql m.jsonl")
+            .code(0)
+            .stdout_has("read_json(['m.jsonl']");
+        g.bc("integrity sql --engine=spark m.jsonl")
+            .code(0)
+            .stdout_has("USING json OPTIONS (path 'm.jsonl')");
+    }),
+    ("integrity sql", "query", |g| {
+        g.bc("integrity sql --query=lost m.jsonl")
+            .code(0)
+            .stdout_has("nowhere, as far as these manifests know");
+    }),
+    ("integrity sql", "param", |g| {
+        g.bc("integrity sql --query=lost --param limit=7 --param=min_size=9 m.jsonl")
+            .code(0)
+            .stdout_has(" LIMIT 7;")
+            .stdout_has("size >= 9");
+    }),
     ("integrity verify", "mode", |g| {
         g.damage("d/a.c");
         g.bc("integrity verify d m.jsonl")

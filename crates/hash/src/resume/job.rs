@@ -22,6 +22,11 @@ impl Job {
         self
     }
 
+    /// Names and values, in the order in which they were given.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields.iter().map(|(name, value)| (&**name, &**value))
+    }
+
     /// In what an `earlier` job differs, in words; `None` if in nothing.
     pub fn difference(&self, earlier: &Job) -> Option<String> {
         if self == earlier {

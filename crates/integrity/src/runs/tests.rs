@@ -39,6 +39,7 @@ fn found(
         algorithm: Algorithm::Md5,
         created_at: 0,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {}).unwrap();

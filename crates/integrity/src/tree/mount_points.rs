@@ -36,8 +36,7 @@ impl MountPoints {
 
     /// Takes down what is mounted at an entry, given with its path.
     fn add(&mut self, tree: &Tree, id: EntryId, path: &[u8], found: Found) {
-        let is_empty =
-            tree.listing.kind(id) == FileKind::Dir && tree.directory_with_entries(path).is_none();
+        let is_empty = tree.listing.kind(id) == FileKind::Dir && !tree.holds_entries(id, path);
         let place = match is_empty {
             false => &mut self.holding,
             true => &mut self.empty,
@@ -87,7 +86,7 @@ impl MountPoints {
             }
             path.clear();
             tree.listing.write_relative(id, &mut path);
-            if tree.directory_with_entries(&path).is_some() {
+            if tree.holds_entries(id, &path) {
                 let unknown = || Found {
                     mounted: Mounted::default(),
                     identity: None,
@@ -135,13 +134,17 @@ impl Tree {
         Some((id, found))
     }
 
-    /// The entry of a path, if it is a directory and anything below it is listed.
-    fn directory_with_entries(&self, path: &[u8]) -> Option<EntryId> {
-        let id = self.find(path)?;
+    /// Is anything listed in the directory `id` of this path, be it in another part of the tree? Of
+    /// other parts nothing is known; that filters leave nothing of what is mounted is not seen
+    /// there.
+    fn holds_entries(&self, id: EntryId, path: &[u8]) -> bool {
+        let is_elsewhere = self.shard.is_some_and(|shard| !shard.has_directory(path));
+        if let (true, Some(real)) = (is_elsewhere, &self.real) {
+            let read = real.join(OsStr::from_bytes(path)).read_dir();
+            return read.is_ok_and(|mut entries| entries.next().is_some());
+        }
         let below = [path, b"/"].concat();
-        let lists =
-            self.listing.kind(id) == FileKind::Dir && self.first_from(&below).1.starts_with(&below);
-        lists.then_some(id)
+        self.listing.kind(id) == FileKind::Dir && self.first_from(&below).1.starts_with(&below)
     }
 
     /// What is mounted on an entry.

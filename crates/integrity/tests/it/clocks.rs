@@ -53,6 +53,7 @@ fn recorded_at(tree: &TestTree, now: i64) -> std::path::PathBuf {
         algorithm: bc_digest::Algorithm::Sha256,
         created_at: now,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     let path = tree.scratch("m.jsonl");

@@ -274,6 +274,7 @@ fn a_cancelled_run_leaves_no_trailer() {
         algorithm: Algorithm::Sha256,
         created_at: 0,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     let mut out = Vec::new();

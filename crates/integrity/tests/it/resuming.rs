@@ -43,6 +43,7 @@ fn recorded<W: Write>(t: &TestTree, resume: &Arc<Resume>, out: W) -> Result<(W, 
         algorithm: Algorithm::Sha256,
         created_at: FIRST,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     with_work(2, |work| {

@@ -51,6 +51,7 @@ pub fn create_with(
         algorithm,
         created_at: THEN,
         origin: Default::default(),
+        shard: None,
         leave_out: Vec::new(),
     };
     with_work(workers, |work| {

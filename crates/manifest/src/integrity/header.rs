@@ -252,7 +252,7 @@ impl Trailer {
     pub(super) const START: &[u8] = b"{\"type\":\"trailer\"";
 
     /// The one way to write it: the reader compares the bytes, since nothing else guards them.
-    pub(super) fn write_line(&self, out: &mut Vec<u8>) {
+    pub(super) fn write_line(&self, out: &mut Vec<u8>, extra: &Map<String, Value>) {
         out.extend_from_slice(Trailer::START);
         push_field(out, "entries", self.entries);
         push_field(out, "files", self.files);
@@ -261,14 +261,16 @@ impl Trailer {
         push_field(out, "errors", self.errors);
         out.extend_from_slice(b",\"sha256\":\"");
         bc_digest::push_hex(out, &self.sha256);
-        out.extend_from_slice(b"\"}\n");
+        out.push(b'"');
+        push_extra(out, extra);
+        out.extend_from_slice(b"}\n");
     }
 
     /// Is `line`, without its newline, what [`write_line`](Self::write_line) writes? Keys that a
     /// later version adds may follow.
     pub(super) fn is_written_as(&self, line: &[u8]) -> bool {
         let mut known = Vec::new();
-        self.write_line(&mut known);
+        self.write_line(&mut known, &Map::new());
         // Without the brace and the newline.
         let known = &known[..known.len() - 2];
         match line.strip_prefix(known) {
@@ -276,6 +278,19 @@ impl Trailer {
             Some([b',', .., b'}']) => serde_json::from_slice::<Map<String, Value>>(line).is_ok(),
             _ => false,
         }
+    }
+
+    /// The keys of a trailer's line that this format does not know.
+    pub(super) fn extra(line: &[u8]) -> Map<String, Value> {
+        const FIELDS: [&str; 7] = [
+            "type", "entries", "files", "dirs", "bytes", "errors", "sha256",
+        ];
+        let fields: Map<String, Value> = serde_json::from_slice(line).unwrap_or_default();
+        let is_known = |key: &str| FIELDS.contains(&key);
+        fields
+            .into_iter()
+            .filter(|(key, _)| !is_known(key))
+            .collect()
     }
 
     pub(super) fn parse(line: &[u8]) -> Option<Trailer> {

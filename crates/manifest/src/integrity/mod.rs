@@ -39,6 +39,7 @@ mod reader;
 mod rest;
 mod scope;
 mod seal;
+mod shard;
 mod swar;
 mod writer;
 
@@ -48,7 +49,8 @@ pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};
 pub use reader::{Passed, Policy, Reader, validate};
 pub use scope::Scope;
-pub use seal::check_seal;
+pub use seal::{check_seal, read_seal};
+pub use shard::{ShardHeader, ShardTrailer};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.

@@ -3,17 +3,33 @@
 use std::io::{self, BufRead};
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use serde_json::{Map, Value};
 
 use super::header::Trailer;
 use crate::error::{Error, ErrorKind};
 use crate::reader::MAX_LINE;
+
+/// Reads a manifest to its end as [`check_seal`] does, and returns the keys of its trailer that the
+/// format itself does not know.
+///
+/// # Errors
+/// As of [`check_seal`].
+pub fn read_seal(input: impl BufRead) -> Result<Map<String, Value>, Error> {
+    let line = checked_trailer(input)?;
+    Ok(Trailer::extra(&line))
+}
 
 /// Reads a manifest to its end and compares the SHA-256 in its trailer with the lines before it:
 /// this finds what was cut off or changed. The lines themselves are not looked at.
 ///
 /// # Errors
 /// If there is no complete trailer at the end, it does not fit, or reading fails.
-pub fn check_seal(mut input: impl BufRead) -> Result<(), Error> {
+pub fn check_seal(input: impl BufRead) -> Result<(), Error> {
+    checked_trailer(input).map(drop)
+}
+
+/// The trailer's line, found right.
+fn checked_trailer(mut input: impl BufRead) -> Result<Vec<u8>, Error> {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     // The last line so far: it may be the trailer, which is not hashed.
     let mut held: Vec<u8> = Vec::new();
@@ -53,7 +69,8 @@ pub fn check_seal(mut input: impl BufRead) -> Result<(), Error> {
         let why = "altered: the SHA-256 in the trailer does not match";
         return Err(Error::new(ErrorKind::Altered, 0, why));
     }
-    Ok(())
+    held.pop();
+    Ok(held)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::entry::{Entry, Kind};
@@ -89,10 +90,18 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn finish(mut self) -> Result<(W, Trailer), Error> {
+    pub fn finish(self) -> Result<(W, Trailer), Error> {
+        self.finish_with(&Map::new())
+    }
+
+    /// The same, with more keys in the trailer, which must be none of its own.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn finish_with(mut self, extra: &Map<String, Value>) -> Result<(W, Trailer), Error> {
         self.flush_buffer()?;
         self.counts.sha256 = self.sha256.finalize().into();
-        self.counts.write_line(&mut self.buffer);
+        self.counts.write_line(&mut self.buffer, extra);
         let written = self
             .output
             .write_all(&self.buffer)

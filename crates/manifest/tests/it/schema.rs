@@ -1,8 +1,10 @@
 //! The lines we write obey the published schemas. A checker for just the keywords that those
 //! use: it refuses to go on at any other.
 
-use bc_manifest::integrity::{Entry, Found, Header, Kind, Meta, Mounted, Writer};
-use bc_manifest::{Digest, ErrorRecord, Failure, jsonl};
+use bc_manifest::integrity::{
+    Entry, Found, Header, Kind, Meta, Mounted, ShardHeader, ShardTrailer, Writer,
+};
+use bc_manifest::{Digest, ErrorRecord, Failure, ListPart, ListPartEnd, jsonl};
 use serde_json::Value;
 
 fn schema(name: &str) -> Value {
@@ -34,11 +36,11 @@ fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
             one => is_of_type(one, value),
         },
         "minimum" => value.as_i64().is_none_or(|v| v >= rule.as_i64().unwrap()),
-        "required" => rule
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|key| value.get(key.as_str().unwrap()).is_some()),
+        "required" => value.as_object().is_none_or(|fields| {
+            let keys = rule.as_array().unwrap().iter();
+            keys.map(|key| key.as_str().unwrap())
+                .all(|key| fields.contains_key(key))
+        }),
         "properties" => value.as_object().is_none_or(|fields| {
             fields
                 .iter()
@@ -151,6 +153,44 @@ fn integrity_lines() {
     entry.size_alone = Some(7);
     writer.write(&entry).unwrap();
     check("integrity-v1.schema.json", &writer.finish().unwrap().0, 10);
+}
+
+#[test]
+fn lines_of_a_part() {
+    let shard = ShardHeader { index: 2, of: 3 };
+    let mut header = Header::new("sha256", "0.1.0");
+    header.shard = shard.to_value();
+    let writer = Writer::new(Vec::new(), &header).unwrap();
+    let end = ShardTrailer {
+        devices: vec![7],
+        ..ShardTrailer::default()
+    };
+    let (bytes, _) = writer.finish_with(&end.to_fields()).unwrap();
+    check("integrity-v1.schema.json", &bytes, 2);
+    let part = ListPart {
+        shard,
+        job: Vec::new(),
+    };
+    let mut out = Vec::new();
+    let header = jsonl::Header {
+        schema: jsonl::SCHEMA,
+        tool: "bc hash".into(),
+        version: "0.1.0".into(),
+        algorithms: vec!["md5".into()],
+        extra: part.to_fields(),
+    };
+    jsonl::write_header(&mut out, &header);
+    let summary = jsonl::Summary {
+        files: 0,
+        errors: 0,
+        bytes: 0,
+        wall_ns: 0,
+        threads: 1,
+        reader: "sync".into(),
+        extra: ListPartEnd::default().to_fields(),
+    };
+    jsonl::write_summary(&mut out, &summary);
+    check("hash-v1.schema.json", &out, 2);
 }
 
 #[test]

@@ -14,6 +14,14 @@ use crate::{
     Symlinks,
 };
 
+pub(super) const TOO_MANY: ErrorKind =
+    ErrorKind::Refused("more than 2^30 entries in one directory");
+
+/// Where in the names of a directory one of them is.
+pub(super) fn offset(at: usize) -> Result<u32, ErrorKind> {
+    u32::try_from(at).map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))
+}
+
 /// An entry that may be one of those to leave out.
 struct Candidate<'t> {
     task: &'t Task,
@@ -134,12 +142,9 @@ impl Worker<'_> {
             tag = tag.closed();
         }
         let at = self.output.push_name(tag, bytes) - reading.names;
-        let offset = u32::try_from(at)
-            .map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))?;
+        let offset = offset(at)?;
         if self.found.len() + 2 > MOST {
-            return Err(ErrorKind::Refused(
-                "more than 2^30 entries in one directory",
-            ));
+            return Err(TOO_MANY);
         }
         if lists {
             let ino = stat.as_ref().map_or(ino, |stat| stat.id.ino);
@@ -221,10 +226,16 @@ impl Worker<'_> {
     }
 
     /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
-    fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
+    pub(super) fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
         let options = self.context.options;
         let reason = options.filter_depth(reading.depth + 1);
         let reason = reason.or_else(|| options.filter_contents(&self.path));
-        !self.skips(task, Some(name), reason)
+        if reason.is_some() {
+            self.settles(reading.prefix, name);
+        }
+        // What is in another part is counted there.
+        let reason_here = reason.filter(|_| reading.is_asked_for);
+        self.skips(task, Some(name), reason_here);
+        reason.is_none()
     }
 }

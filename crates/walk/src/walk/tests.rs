@@ -6,6 +6,7 @@ mod gaps;
 mod joining;
 mod mounts;
 mod roots;
+mod shards;
 mod trees;
 
 use std::fs;

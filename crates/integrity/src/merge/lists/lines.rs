@@ -1,0 +1,133 @@
+//! The lines of one list, each known by where it belongs in the order of all.
+
+use std::io::{self, BufRead, Read};
+
+use bc_manifest::jsonl::Summary;
+use bc_manifest::{MAX_LINE, base64};
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::input::ManifestFile;
+use crate::input::lines::Input;
+
+/// Lines stand in this order.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Kind {
+    File,
+    Error,
+}
+
+/// Where a line belongs.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Key {
+    pub(super) kind: Kind,
+    pub(super) path: Vec<u8>,
+    operation: String,
+}
+
+/// A list and the line that it has come to.
+pub(super) struct Lines<'a> {
+    file: &'a ManifestFile,
+    input: Input,
+    pub(super) line: Vec<u8>,
+    pub(super) key: Key,
+    /// Files with digests so far.
+    pub(super) files: u64,
+    /// Errors so far.
+    pub(super) errors: u64,
+    /// At the end.
+    pub(super) summary: Option<Summary>,
+}
+
+/// What of a line decides where it goes.
+#[derive(Deserialize)]
+struct Fields {
+    r#type: String,
+    path: Option<String>,
+    path_b64: Option<String>,
+    operation: Option<String>,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+impl<'a> Lines<'a> {
+    /// Opens a list at its first line behind the header.
+    pub(super) fn open(file: &'a ManifestFile) -> Result<Lines<'a>, Error> {
+        let mut lines = Lines {
+            file,
+            input: file.lines()?,
+            line: Vec::new(),
+            key: Key {
+                kind: Kind::File,
+                path: Vec::new(),
+                operation: String::new(),
+            },
+            files: 0,
+            errors: 0,
+            summary: None,
+        };
+        lines.read()?;
+        lines.advance()?;
+        Ok(lines)
+    }
+
+    fn read(&mut self) -> Result<(), Error> {
+        let read = read_line(&mut self.input, &mut self.line);
+        read.map_err(|error| self.file.unreadable(&error))
+    }
+
+    /// Goes on to the next line, or to the summary, behind which there is nothing.
+    pub(super) fn advance(&mut self) -> Result<(), Error> {
+        self.read()?;
+        let list = self.file;
+        if self.line.last() != Some(&b'\n') {
+            return Err(list.bad("truncated: no summary at the end"));
+        }
+        let odd = || list.bad("has a line that is of no list");
+        let fields: Fields = serde_json::from_slice(&self.line).map_err(|_| odd())?;
+        let kind = match &*fields.r#type {
+            "file" => Kind::File,
+            "error" => Kind::Error,
+            "summary" => {
+                let summary = serde_json::from_slice::<Summary>(&self.line);
+                let mut summary = summary.map_err(|_| odd())?;
+                summary.extra.remove("type");
+                self.summary = Some(summary);
+                self.read()?;
+                return match self.line.is_empty() {
+                    true => Ok(()),
+                    false => Err(list.bad("data after the summary")),
+                };
+            }
+            _ => return Err(odd()),
+        };
+        let path = match (fields.path_b64, fields.path) {
+            (Some(text), _) => base64::decode(text.as_bytes()).ok_or_else(odd)?,
+            (None, Some(path)) => path.into_bytes(),
+            (None, None) => return Err(odd()),
+        };
+        self.files += u64::from(kind == Kind::File && fields.error.is_none());
+        self.errors += u64::from(kind == Kind::Error);
+        let key = Key {
+            kind,
+            path,
+            operation: fields.operation.unwrap_or_default(),
+        };
+        if key < self.key {
+            let path = bc_fs::escape(&key.path);
+            return Err(list.bad(format!("'{path}' is out of order")));
+        }
+        self.key = key;
+        Ok(())
+    }
+}
+
+/// The next line with its newline; empty at the end. What is cut off, or too long to be of a list,
+/// has none.
+pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+    line.clear();
+    input
+        .by_ref()
+        .take(MAX_LINE as u64)
+        .read_until(b'\n', line)?;
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Lists of digests, JSON lines of `bc hash` over parts of a tree, put together as the list of the
+//! whole. Lines are taken as they are; in memory there is one of each list.
+
+mod lines;
+
+use std::io::Write;
+
+use bc_manifest::jsonl::{Header, Summary, write_header, write_summary};
+use bc_manifest::{ListPart, ListPartEnd};
+use bc_pool::Cancel;
+
+use self::lines::{Key, Kind, Lines, read_line};
+use super::complete::complete;
+use super::part::not_a_part;
+use super::stop_if;
+use crate::error::{Error, ErrorKind};
+use crate::input::ManifestFile;
+
+/// A list of a part of a tree.
+#[derive(Debug)]
+pub struct ListFile<'a> {
+    file: &'a ManifestFile,
+    header: Header,
+    part: ListPart,
+}
+
+/// What was put together of lists.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct MergedLists {
+    /// Files with digests.
+    pub files: u64,
+    /// What could not be read.
+    pub errors: u64,
+    /// Bytes hashed.
+    pub bytes: u64,
+}
+
+impl<'a> ListFile<'a> {
+    /// The list that a file is, if it is one.
+    ///
+    /// # Errors
+    /// If it is a list that is of no part of a tree, or of one that is unknown here; of reading.
+    pub fn of(file: &'a ManifestFile) -> Result<Option<ListFile<'a>>, Error> {
+        let mut line = Vec::new();
+        read_line(&mut file.lines()?, &mut line).map_err(|error| file.unreadable(&error))?;
+        let header = match serde_json::from_slice::<Header>(&line) {
+            Ok(header) if header.tool == "bc hash" => header,
+            _ => return Ok(None),
+        };
+        let part = ListPart::of_fields(&header.extra);
+        let part = part.map_err(|why| file.bad(format!("is of {why}")))?;
+        let part = part.ok_or_else(|| not_a_part(file))?;
+        Ok(Some(ListFile { file, header, part }))
+    }
+
+    fn bad(&self, why: impl Into<String>) -> Error {
+        self.file.bad(why)
+    }
+
+    fn name(&self) -> std::borrow::Cow<'_, str> {
+        bc_fs::escape(self.file.name())
+    }
+}
+
+/// Puts the lists of all parts of a tree together and writes the list of the whole to `out`. It is
+/// what one run would have written, but for the summary's time, threads and reader.
+///
+/// What is wrong is found on the way: after an error what was written must not be used.
+///
+/// # Errors
+/// Of reading and writing; a part that is missing or comes twice, or is of another tree, options or
+/// algorithms; a list that was cut off or is out of order; directories that the part they belong to
+/// does not know; a cancellation.
+pub fn merge_lists(
+    lists: &[ListFile<'_>],
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> Result<MergedLists, Error> {
+    belong_together(lists)?;
+    let mut header = lists[0].header.clone();
+    header.extra.remove("shard");
+    header.extra.remove("type");
+    let mut text = Vec::new();
+    write_header(&mut text, &header);
+    let mut heads = Vec::with_capacity(lists.len());
+    for list in lists {
+        heads.push(Lines::open(list.file)?);
+    }
+    let mut merged = MergedLists {
+        files: 0,
+        errors: 0,
+        bytes: 0,
+    };
+    let mut last: Option<(usize, Key, Vec<u8>)> = None;
+    while let Some(nth) = first_of(&heads) {
+        stop_if(cancel)?;
+        let head = &heads[nth];
+        let is_again = last.as_ref().filter(|(_, key, _)| *key == head.key);
+        match (head.key.kind, is_again) {
+            // What cannot be read is told by every part.
+            (Kind::Error, Some((_, _, line))) if *line == head.line => {}
+            (Kind::File, Some((other, ..))) if *other != nth => {
+                let path = bc_fs::escape(&head.key.path);
+                let other = lists[*other].name();
+                return Err(lists[nth].bad(format!("'{path}' is in {other}, too")));
+            }
+            (kind, _) => {
+                merged.errors += u64::from(kind == Kind::Error);
+                text.extend_from_slice(&head.line);
+                last = Some((nth, head.key.clone(), head.line.clone()));
+            }
+        }
+        if text.len() >= 64 << 10 {
+            out.write_all(&text)
+                .map_err(|error| Error::output(&error))?;
+            text.clear();
+        }
+        heads[nth].advance()?;
+    }
+    let summary = summary_of(lists, &heads, &mut merged)?;
+    write_summary(&mut text, &summary);
+    out.write_all(&text)
+        .map_err(|error| Error::output(&error))?;
+    Ok(merged)
+}
+
+/// Are these all parts of one work, each once?
+fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
+    let first = &lists[0];
+    let mut places = vec![None; first.part.shard.of as usize];
+    for (nth, list) in lists.iter().enumerate() {
+        let unlike = || first.name();
+        if list.part.shard.of != first.part.shard.of {
+            let of = list.part.shard.of;
+            return Err(list.bad(format!("is one of {of} parts, unlike {}", unlike())));
+        }
+        if list.header.algorithms != first.header.algorithms {
+            let names = list.header.algorithms.join(", ");
+            let names = bc_fs::escape(names.as_bytes());
+            return Err(list.bad(format!("has {names} digests, unlike {}", unlike())));
+        }
+        if list.part.job != first.part.job {
+            let text = "is of other files, or was made with other options, unlike";
+            return Err(list.bad(format!("{text} {}", unlike())));
+        }
+        let index = list.part.shard.index;
+        if let Some(other) = places[index as usize - 1].replace(nth) {
+            let text = format!(
+                "is part {index}/{} again, as {}",
+                places.len(),
+                lists[other].name()
+            );
+            return Err(list.bad(text));
+        }
+    }
+    complete(&places).map(drop)
+}
+
+/// The summary of the whole, if every list is whole and knows its directories.
+fn summary_of(
+    lists: &[ListFile<'_>],
+    heads: &[Lines<'_>],
+    merged: &mut MergedLists,
+) -> Result<Summary, Error> {
+    let mut whole: Option<Summary> = None;
+    let mut settled = (0_u64, 0_u64);
+    for (list, head) in lists.iter().zip(heads) {
+        let cut = || list.bad("truncated: no summary at the end");
+        let summary = head.summary.as_ref().ok_or_else(cut)?;
+        if (summary.files, summary.errors) != (head.files, head.errors) {
+            return Err(list.bad("altered: the counts in the summary do not match"));
+        }
+        let end = end_of(list, summary)?;
+        settled = (
+            settled.0 + end.settled.0,
+            settled.1.wrapping_add(end.settled.1),
+        );
+        match &mut whole {
+            None => whole = Some(summary.clone()),
+            Some(whole) => {
+                whole.files += summary.files;
+                whole.bytes = whole.bytes.saturating_add(summary.bytes);
+                whole.wall_ns = whole.wall_ns.max(summary.wall_ns);
+                whole.threads += summary.threads;
+            }
+        }
+    }
+    for (list, head) in lists.iter().zip(heads) {
+        if let Some(summary) = &head.summary
+            && end_of(list, summary)?.met != settled
+        {
+            let text = "came upon other directories than all parts together have read: the tree \
+                        changed meanwhile, or could not be read";
+            return Err(list.bad(text));
+        }
+    }
+    let mut whole = whole.ok_or_else(|| Error::new(ErrorKind::Usage, "no lists"))?;
+    whole.errors = merged.errors;
+    whole.extra.clear();
+    (merged.files, merged.bytes) = (whole.files, whole.bytes);
+    Ok(whole)
+}
+
+fn end_of(list: &ListFile<'_>, summary: &Summary) -> Result<ListPartEnd, Error> {
+    let why = "its summary does not say which directories it knows";
+    ListPartEnd::of_fields(&summary.extra).ok_or_else(|| list.bad(why))
+}
+
+/// The list whose line comes first.
+fn first_of(heads: &[Lines<'_>]) -> Option<usize> {
+    let left = heads
+        .iter()
+        .enumerate()
+        .filter(|(_, head)| head.summary.is_none());
+    left.min_by(|(_, a), (_, b)| a.key.cmp(&b.key))
+        .map(|(nth, _)| nth)
+}

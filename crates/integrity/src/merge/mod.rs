@@ -1,0 +1,191 @@
+//! `merge`: the manifests of the parts of a tree put together, as if one had read all of it. All
+//! inputs are streamed; nothing grows with their lengths but a file without a name.
+
+mod ahead;
+mod complete;
+mod devices;
+mod lists;
+mod moved;
+mod part;
+mod parts;
+
+use std::io::{self, Write};
+
+use bc_manifest::integrity::{Entry, Kind, Trailer, Writer, path_order};
+use bc_pool::Cancel;
+use bc_walk::Shard;
+
+pub use self::lists::{ListFile, MergedLists, merge_lists};
+
+use self::ahead::read_ahead;
+use self::devices::MergedDevices;
+use self::moved::Inodes;
+use self::part::{Part, part_of};
+use self::parts::{Directories, Parts};
+use crate::create::writing;
+use crate::error::{Error, ErrorKind};
+use crate::input::ManifestFile;
+
+/// What to put together.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeOptions<'a> {
+    /// The manifests of all parts of one tree, in any order.
+    pub manifests: &'a [ManifestFile],
+    /// Threads that may check the trailers, at least 1.
+    pub workers: usize,
+    /// Ends the run.
+    pub cancel: &'a Cancel,
+}
+
+/// What was put together.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Merged {
+    /// What the trailer says.
+    pub trailer: Trailer,
+    /// Files of one name that are in more than one place: they were moved while parts were read.
+    /// Each with the paths that it was found under.
+    pub moved: Vec<Vec<Vec<u8>>>,
+}
+
+/// Puts the manifests of all parts of a tree together and writes the result to `out`, which is
+/// given back flushed. It is what one run would have written, but for the header's time, host,
+/// machine, device number and part, and the trailer's digest.
+///
+/// Nothing is written before every input was found whole and its trailer right. What else is wrong
+/// is found on the way: after an error what was written must not be used.
+///
+/// # Errors
+/// Of reading and writing; an input that is no part, or not of the same tree, options and
+/// algorithm; a part that is missing or comes twice; an entry that is not of its part; a directory
+/// that the part it belongs to does not know; a cancellation.
+pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), Error> {
+    let parts = Parts::open(what)?;
+    let mut writer = Writer::new(out, &parts.header).map_err(writing)?;
+    let seen = Seen {
+        devices: MergedDevices::new(&parts),
+        inodes: Inodes::default(),
+        known: parts.directories(),
+    };
+    let write = |entry: &Entry| writer.write(entry).map_err(writing);
+    let mut seen = read_ahead(&parts, what.cancel, seen, Seen::see, write)?;
+    seen.known.compare(&parts, what.cancel)?;
+    let repeated = seen.inodes.repeated().map_err(|error| spilling(&error))?;
+    let moved = moved::find(&parts, what.cancel, &mut seen.devices, &repeated)?;
+    let (out, trailer) = writer.finish().map_err(writing)?;
+    Ok((out, Merged { trailer, moved }))
+}
+
+/// What is known of the entries so far.
+struct Seen<'a> {
+    devices: MergedDevices<'a>,
+    inodes: Inodes,
+    known: Directories,
+}
+
+impl Seen<'_> {
+    /// Takes an entry down and makes it one of the whole.
+    fn see(&mut self, part: usize, entry: &mut Entry) -> Result<(), Error> {
+        entry.dev = self.devices.index(part, entry)?;
+        if entry.kind == Kind::Dir && is_read(entry) {
+            self.known.see(&entry.path);
+        }
+        if let Some(key) = moved::key(entry) {
+            self.inodes.see(key);
+        }
+        Ok(())
+    }
+}
+
+/// Checks a manifest of a whole tree, or of a part of one, by itself: its trailer and every line.
+///
+/// # Errors
+/// What is wrong first; a cancellation.
+pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error> {
+    manifest.header()?;
+    manifest.check()?;
+    if shard_of(manifest)?.is_some() {
+        let mut part = Part::open(manifest)?;
+        while part.advance()? {
+            stop_if(cancel)?;
+        }
+        return Ok(part.trailer());
+    }
+    let mut lines = manifest.reader(crate::input::Trust::Checked)?;
+    let mut entry = Entry::new(Vec::new(), Kind::File);
+    while lines
+        .read_into(&mut entry)
+        .map_err(|error| manifest.refused(&error))?
+    {
+        stop_if(cancel)?;
+    }
+    Ok(*lines.counts())
+}
+
+/// Which part of a tree a manifest is of; `None` for all of it.
+///
+/// # Errors
+/// If it is no manifest, or of a part that is unknown here.
+pub fn shard_of(manifest: &ManifestFile) -> Result<Option<Shard>, Error> {
+    part_of(manifest, &manifest.header()?)
+}
+
+/// Were the names in this directory read, as far as its entry says? Other errors are about the
+/// directory itself.
+fn is_read(entry: &Entry) -> bool {
+    let failed = entry.error.as_ref().map(|failure| failure.op.as_str());
+    !matches!(failed, Some("open" | "read directory"))
+}
+
+fn stop_if(cancel: &Cancel) -> Result<(), Error> {
+    match cancel.is_cancelled() {
+        true => Err(Error::new(ErrorKind::Cancelled, "cancelled")),
+        false => Ok(()),
+    }
+}
+
+fn spilling(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("temporary file: {error}"))
+}
+
+impl Parts<'_> {
+    /// Gives the entries of all parts, in path order, with the number of the part.
+    fn each(
+        &self,
+        cancel: &Cancel,
+        mut take: impl FnMut(usize, &mut Entry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut open: Vec<Part<'_>> = Vec::with_capacity(self.manifests.len());
+        for manifest in &self.manifests {
+            open.push(Part::open(manifest)?);
+        }
+        // The parts that have more, the one with the first path last.
+        let mut order = Vec::with_capacity(open.len());
+        for (nth, part) in open.iter_mut().enumerate() {
+            if part.advance()? {
+                order.push(nth);
+            }
+        }
+        order.sort_by(|&a, &b| path_order(open[b].path(), open[a].path()));
+        while let Some(nth) = order.pop() {
+            stop_if(cancel)?;
+            // Mostly the next one is of the same directory and so of the same part.
+            loop {
+                take(nth, open[nth].entry())?;
+                if !open[nth].advance()? {
+                    break;
+                }
+                let comes_after =
+                    |other: &usize| path_order(open[*other].path(), open[nth].path()).is_lt();
+                if order.last().is_some_and(comes_after) {
+                    let comes_later =
+                        |other: &usize| path_order(open[*other].path(), open[nth].path()).is_gt();
+                    let at = order.partition_point(comes_later);
+                    order.insert(at, nth);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

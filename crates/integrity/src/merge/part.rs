@@ -1,0 +1,99 @@
+//! The manifest of one part of a tree as a stream of entries, each of which is of that part.
+
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer};
+use bc_walk::Shard;
+
+use crate::error::Error;
+use crate::input::{ManifestFile, Trust};
+use crate::manifest_stream::Lines;
+
+/// One input and the entry that it has come to.
+pub(super) struct Part<'a> {
+    manifest: &'a ManifestFile,
+    shard: Shard,
+    lines: Lines,
+    entry: Entry,
+    /// The directory of the entry before, which needs no second look.
+    directory: Option<Vec<u8>>,
+}
+
+impl<'a> Part<'a> {
+    /// Opens a manifest whose trailer was found right.
+    pub(super) fn open(manifest: &'a ManifestFile) -> Result<Part<'a>, Error> {
+        let shard = part_of(manifest, &manifest.header()?)?.ok_or_else(|| not_a_part(manifest))?;
+        Ok(Part {
+            manifest,
+            shard,
+            lines: manifest.reader(Trust::Checked)?,
+            entry: Entry::new(Vec::new(), Kind::File),
+            directory: None,
+        })
+    }
+
+    /// Goes on to the next entry; `false` at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+        let read = self.lines.read_into(&mut self.entry);
+        if !read.map_err(|error| self.manifest.refused(&error))? {
+            return Ok(false);
+        }
+        let path = &self.entry.path;
+        let directory = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => &path[..slash],
+            None => ROOT,
+        };
+        if self.directory.as_deref() == Some(directory) {
+            return Ok(true);
+        }
+        if !self.shard.has_directory(directory) {
+            let path = bc_fs::escape(path);
+            let text = format!("'{path}' does not belong to part {}", self.shard);
+            return Err(self.manifest.bad(text));
+        }
+        let known = self.directory.get_or_insert_default();
+        known.clear();
+        known.extend_from_slice(directory);
+        Ok(true)
+    }
+
+    /// The path of the entry that it has come to.
+    pub(super) fn path(&self) -> &[u8] {
+        &self.entry.path
+    }
+
+    /// That entry.
+    pub(super) fn entry(&mut self) -> &mut Entry {
+        &mut self.entry
+    }
+
+    /// What the trailer says, at the end.
+    pub(super) fn trailer(&self) -> Trailer {
+        *self.lines.counts()
+    }
+}
+
+pub(super) fn not_a_part(manifest: &ManifestFile) -> Error {
+    manifest.bad("is of a whole tree: only what --shard has made can be put together")
+}
+
+/// What the end of a manifest says of the part that it is of.
+pub(super) fn end_of(manifest: &ManifestFile) -> Result<ShardTrailer, Error> {
+    let fields = manifest.read_seal()?;
+    ShardTrailer::of_fields(&fields)
+        .ok_or_else(|| manifest.bad("its trailer does not say which directories it knows"))
+}
+
+/// Which part of a tree a manifest is of, if not of all of it.
+pub(super) fn part_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Shard>, Error> {
+    let part =
+        ShardHeader::of_header(header).map_err(|why| manifest.bad(format!("is of {why}")))?;
+    let Some(part) = part else {
+        return Ok(None);
+    };
+    match Shard::new(part.index, part.of) {
+        Some(shard) => Ok(Some(shard)),
+        None => Err(manifest.bad(format!(
+            "is of one of {} parts, which are too many",
+            part.of
+        ))),
+    }
+}

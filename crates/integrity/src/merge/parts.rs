@@ -1,0 +1,245 @@
+//! All parts of a tree: whether they belong together, and whether each knows its directories.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bc_manifest::Value;
+use bc_manifest::integrity::{Header, Kind, ShardTrailer};
+use bc_pool::Cancel;
+use bc_walk::{DirectorySet, Shard};
+
+use super::complete::complete;
+use super::part::{end_of, not_a_part, part_of};
+use super::{MergeOptions, stop_if};
+use crate::error::Error;
+use crate::input::ManifestFile;
+
+/// The parts of a tree, each there once.
+pub(super) struct Parts<'a> {
+    /// By the number of the part.
+    pub(super) manifests: Vec<&'a ManifestFile>,
+    /// What their trailers say.
+    pub(super) ends: Vec<ShardTrailer>,
+    /// Whether one machine has made them all: numbers of devices can be compared then.
+    pub(super) one_machine: bool,
+    /// The header of the whole.
+    pub(super) header: Header,
+}
+
+impl<'a> Parts<'a> {
+    /// Looks at all headers and checks all trailers.
+    pub(super) fn open(what: &MergeOptions<'a>) -> Result<Parts<'a>, Error> {
+        let mut headers = Vec::with_capacity(what.manifests.len());
+        for manifest in what.manifests {
+            headers.push(manifest.header()?);
+        }
+        let mut places: Vec<Option<usize>> = Vec::new();
+        for (nth, (manifest, header)) in what.manifests.iter().zip(&headers).enumerate() {
+            let shard = part_of(manifest, header)?.ok_or_else(|| not_a_part(manifest))?;
+            if nth == 0 {
+                places.resize(shard.of() as usize, None);
+            } else if let Some(why) = differs(&headers[0], header) {
+                let first = bc_fs::escape(what.manifests[0].name());
+                return Err(manifest.bad(format!("{why}, unlike {first}")));
+            }
+            let place = &mut places[shard.index() as usize - 1];
+            if let Some(other) = place.replace(nth) {
+                let other = bc_fs::escape(what.manifests[other].name());
+                return Err(manifest.bad(format!("is part {shard} again, as {other} is")));
+            }
+        }
+        let order = complete(&places)?;
+        let ends = ends_of(what, &order)?;
+        let parts = Parts {
+            manifests: order.iter().map(|&nth| &what.manifests[nth]).collect(),
+            one_machine: headers
+                .iter()
+                .all(|header| header.machine.is_some() && header.machine == headers[0].machine),
+            header: whole(&headers),
+            ends,
+        };
+        parts.compare_mounts()?;
+        Ok(parts)
+    }
+
+    /// Which directories each part should know.
+    pub(super) fn directories(&self) -> Directories {
+        Directories(vec![DirectorySet::default(); self.manifests.len()])
+    }
+
+    /// Parts that came to other devices have read other trees.
+    fn compare_mounts(&self) -> Result<(), Error> {
+        let shared = self.ends[0].shared_devices;
+        match self
+            .ends
+            .iter()
+            .position(|end| end.shared_devices != shared)
+        {
+            None => Ok(()),
+            Some(nth) => {
+                let first = bc_fs::escape(self.manifests[0].name());
+                let text = format!(
+                    "came to {} file systems, {first} to {shared}: not the same was mounted",
+                    self.ends[nth].shared_devices
+                );
+                Err(self.manifests[nth].bad(text))
+            }
+        }
+    }
+}
+
+/// The directories that each part should know, by the entries of all.
+pub(super) struct Directories(Vec<DirectorySet>);
+
+impl Directories {
+    /// Takes down a directory whose names were read.
+    pub(super) fn see(&mut self, path: &[u8]) {
+        let of = self.0.len() as u32;
+        if let Some(shard) = Shard::containing(path, of) {
+            self.0[shard.index() as usize - 1].insert(path);
+        }
+    }
+
+    /// Compares them with what the trailers say.
+    pub(super) fn compare(&self, parts: &Parts<'_>, cancel: &Cancel) -> Result<(), Error> {
+        for ((expected, end), manifest) in self.0.iter().zip(&parts.ends).zip(&parts.manifests) {
+            let found = DirectorySet::of_parts(end.directories, end.sum);
+            if found == *expected {
+                continue;
+            }
+            if let Some(path) = missing(parts, *expected, found, cancel)? {
+                let text = format!("did not read the directory '{}'", bc_fs::escape(&path));
+                return Err(manifest.bad(format!("{text}, which the others list")));
+            }
+            let (found, expected) = (found.count(), expected.count());
+            let text = match found.cmp(&expected) {
+                std::cmp::Ordering::Less => format!(
+                    "read {found} directories where the other parts list {expected} for it: what \
+                     is in the others is missing"
+                ),
+                _ => format!(
+                    "read {found} directories, not the {expected} that the other parts list for it"
+                ),
+            };
+            let text = format!("{text}; the tree changed meanwhile, or could not be read");
+            return Err(manifest.bad(text));
+        }
+        Ok(())
+    }
+}
+
+/// The directory that is in one set and not in the other, where it is but one.
+fn missing(
+    parts: &Parts<'_>,
+    expected: DirectorySet,
+    found: DirectorySet,
+    cancel: &Cancel,
+) -> Result<Option<Vec<u8>>, Error> {
+    if expected.count() != found.count() + 1 {
+        return Ok(None);
+    }
+    let sum = expected.sum().wrapping_sub(found.sum());
+    let mut path = None;
+    parts.each(cancel, |_, entry| {
+        let mut one = DirectorySet::default();
+        one.insert(&entry.path);
+        if entry.kind == Kind::Dir && one.sum() == sum {
+            path = Some(entry.path.clone());
+        }
+        Ok(())
+    })?;
+    Ok(path)
+}
+
+/// What of two headers does not fit together, if anything.
+fn differs(first: &Header, other: &Header) -> Option<String> {
+    let of = |header: &Header| header.shard["of"].clone();
+    if of(first) != of(other) {
+        return Some(format!("is one of {} parts", of(other)));
+    }
+    if first.algorithm != other.algorithm {
+        return Some(format!("has {} digests", other.algorithm));
+    }
+    let keys = first.options.keys().chain(other.options.keys());
+    let absent = Value::Null;
+    let option = |header: &Header, key: &String| header.options.get(key).unwrap_or(&absent).clone();
+    for key in keys {
+        if option(first, key) != option(other, key) {
+            let value = option(other, key);
+            return Some(format!("was made with the option {key}={value}"));
+        }
+    }
+    let text = |text: &Option<String>| text.as_deref().unwrap_or("none").to_owned();
+    if first.root != other.root {
+        let root = other.root.as_deref().unwrap_or_default();
+        return Some(format!("has the root {}", bc_fs::escape(root)));
+    }
+    for (name, one, two) in [
+        ("file system", &first.fs_uuid, &other.fs_uuid),
+        ("mount", &first.mount_source, &other.mount_source),
+        (
+            "part of the file system",
+            &first.mount_root,
+            &other.mount_root,
+        ),
+    ] {
+        if one != two {
+            let two = text(two);
+            return Some(format!("has the {name} {}", bc_fs::escape(two.as_bytes())));
+        }
+    }
+    (first.scope != other.scope).then(|| format!("has the scope {}", other.scope))
+}
+
+/// The header of the whole: as old as the oldest part, and by the host that has made all of it, if
+/// one has.
+fn whole(headers: &[Header]) -> Header {
+    let mut whole = headers[0].clone();
+    let times = headers.iter().map(|header| &header.created_at);
+    whole.created_at = times.min().cloned().flatten();
+    if headers.iter().any(|header| header.host != whole.host) {
+        whole.host = None;
+    }
+    if headers.iter().any(|header| header.machine != whole.machine) {
+        whole.machine = None;
+    }
+    if headers
+        .iter()
+        .any(|header| header.root_dev != whole.root_dev)
+        || whole.machine.is_none()
+    {
+        whole.root_dev = None;
+    }
+    whole.version = env!("CARGO_PKG_VERSION").to_owned();
+    whole.shard = Value::Null;
+    whole
+}
+
+/// Checks the trailers of all inputs, several at a time, and returns what they say.
+fn ends_of(what: &MergeOptions<'_>, order: &[usize]) -> Result<Vec<ShardTrailer>, Error> {
+    let next = AtomicUsize::new(0);
+    let ends: Mutex<Vec<Option<Result<ShardTrailer, Error>>>> =
+        Mutex::new(order.iter().map(|_| None).collect());
+    let workers = what.workers.clamp(1, order.len().max(1));
+    bc_pool::run(workers, |_| {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&manifest) = order.get(nth) else {
+                break;
+            };
+            if what.cancel.is_cancelled() {
+                break;
+            }
+            let end = end_of(&what.manifests[manifest]);
+            let mut ends = ends
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            ends[nth] = Some(end);
+        }
+    })?;
+    stop_if(what.cancel)?;
+    let ends = ends.into_inner();
+    let ends = ends.unwrap_or_else(std::sync::PoisonError::into_inner);
+    // All were checked, since nobody cancelled.
+    ends.into_iter().flatten().collect()
+}

@@ -1,0 +1,260 @@
+//! Questions about many manifests, as SQL for the engines that answer them: DuckDB on one machine,
+//! Spark on a cluster. The texts lie in the folder `fleet` of this crate; here they are filled in.
+//!
+//! What comes from outside gets into them only as literals, which nothing in them can end.
+//!
+//! ```
+//! use bc_manifest::fleet::{Engine, Param, Query, Request, sql};
+//!
+//! let request = Request {
+//!     engine: Engine::DuckDb,
+//!     query: Some(Query::Duplicates),
+//!     params: &[Param { key: "min_size", value: b"4096" }],
+//!     manifests: &[b"it's/*.jsonl.zst"],
+//! };
+//! let text = sql(&request)?;
+//! assert!(text.contains("'it''s/*.jsonl.zst'") && text.contains("size >= 4096"));
+//! # Ok::<(), bc_manifest::fleet::SqlError>(())
+//! ```
+
+mod literal;
+mod params;
+mod template;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use self::literal::Literal;
+use self::params::Values;
+use self::template::fill;
+
+/// An engine that answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Engine {
+    /// DuckDB, 1.3 or later.
+    DuckDb,
+    /// Spark SQL, 3.5 or later.
+    Spark,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 2] = [Engine::DuckDb, Engine::Spark];
+
+    /// As the command line has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::DuckDb => "duckdb",
+            Engine::Spark => "spark",
+        }
+    }
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Query {
+    /// Content in more than one place.
+    Duplicates,
+    /// Content in one place only, or in no backup.
+    Unprotected,
+    /// Content of older manifests that is nowhere now.
+    Lost,
+    /// Content that changed while size and time did not.
+    Decayed,
+    /// Content under other paths than before.
+    Moved,
+    /// Bytes in further copies within a place, by directory.
+    Waste,
+    /// How much more there is than at an earlier time.
+    Growth,
+    /// Where a digest is, or a path.
+    Find,
+}
+
+impl Query {
+    /// All of them.
+    pub const ALL: [Query; 8] = [
+        Query::Duplicates,
+        Query::Unprotected,
+        Query::Lost,
+        Query::Decayed,
+        Query::Moved,
+        Query::Waste,
+        Query::Growth,
+        Query::Find,
+    ];
+
+    /// As the command line has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Query::Duplicates => "duplicates",
+            Query::Unprotected => "unprotected",
+            Query::Lost => "lost",
+            Query::Decayed => "decayed",
+            Query::Moved => "moved",
+            Query::Waste => "waste",
+            Query::Growth => "growth",
+            Query::Find => "find",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Query::Duplicates => include_str!("../../fleet/queries/duplicates.sql"),
+            Query::Unprotected => include_str!("../../fleet/queries/unprotected.sql"),
+            Query::Lost => include_str!("../../fleet/queries/lost.sql"),
+            Query::Decayed => include_str!("../../fleet/queries/decayed.sql"),
+            Query::Moved => include_str!("../../fleet/queries/moved.sql"),
+            Query::Waste => include_str!("../../fleet/queries/waste.sql"),
+            Query::Growth => include_str!("../../fleet/queries/growth.sql"),
+            Query::Find => include_str!("../../fleet/queries/find.sql"),
+        }
+    }
+}
+
+/// Something that a question leaves open: see [`sql`].
+#[derive(Clone, Copy, Debug)]
+pub struct Param<'a> {
+    /// Its name.
+    pub key: &'a str,
+    /// Raw bytes: a path may be no text.
+    pub value: &'a [u8],
+}
+
+/// What is asked of which manifests.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Who is to answer.
+    pub engine: Engine,
+    /// The question; `None` for the views alone.
+    pub query: Option<Query>,
+    /// What it leaves open.
+    pub params: &'a [Param<'a>],
+    /// Names of files, or patterns as the engine has them; see [`exact`].
+    pub manifests: &'a [&'a [u8]],
+}
+
+/// Why there is no SQL for what was asked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SqlError(String);
+
+impl SqlError {
+    fn new(text: impl Into<String>) -> SqlError {
+        SqlError(text.into())
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// SQL that defines the views `manifests`, `entries` and `warnings` over these manifests, names
+/// what is in no answer, and asks the question.
+///
+/// What questions leave open: `algorithm` for all, if not the digests that most manifests have are
+/// to be compared; `limit` for all; `min_size` in bytes for duplicates, unprotected, lost and waste;
+/// `backups`, files or patterns, any number of them, for unprotected and lost; `from` and `to`
+/// (dates, or RFC 3339 in UTC) for growth, which needs both; `digest` or `path` for find.
+///
+/// # Errors
+/// A parameter that is unknown, comes twice, is missing or is none of its kind; a name with a NUL,
+/// or that is no text; no manifests.
+pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
+    if request.manifests.is_empty() {
+        return Err(SqlError::new("no manifests are named"));
+    }
+    let values = Values::new(request)?;
+    let mut text = sources(request, &values)?;
+    let engine = request.engine;
+    let (stored, cache) = match engine {
+        Engine::DuckDb => ("TABLE", ""),
+        Engine::Spark => ("VIEW", "CACHE TABLE manifests;\n"),
+    };
+    let views = [
+        ("stored", stored.to_owned()),
+        ("cache", cache.to_owned()),
+        ("algorithm", values.algorithm(engine)),
+    ];
+    let views = fill(
+        include_str!("../../fleet/views.sql"),
+        &BTreeMap::from(views),
+    );
+    text.push_str(&views);
+    match request.query {
+        Some(query) => {
+            text.push_str("\nSELECT * FROM warnings ORDER BY warning, manifest;\n\n");
+            text.push_str(&fill(query.text(), &values.of_query(engine)));
+        }
+        None => text.push_str(match engine {
+            Engine::DuckDb => include_str!("../../fleet/parquet_duckdb.sql"),
+            Engine::Spark => include_str!("../../fleet/parquet_spark.sql"),
+        }),
+    }
+    Ok(text)
+}
+
+/// The pattern that the file of this name, which is there, matches, and no other. DuckDB takes a name
+/// for a pattern only if there is no such file.
+pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
+    let is_special = |byte: &u8| engine == Engine::Spark && b"*?[]{}\\".contains(byte);
+    let escaped = |byte: &u8| {
+        let escape = is_special(byte).then_some(b'\\');
+        escape.into_iter().chain([*byte])
+    };
+    name.iter().flat_map(escaped).collect()
+}
+
+/// The view of all lines, where they come from.
+fn sources(request: &Request<'_>, values: &Values<'_>) -> Result<String, SqlError> {
+    let engine = request.engine;
+    let all = [(false, request.manifests), (true, &values.backups[..])];
+    let mut sources = String::new();
+    let mut union = Vec::new();
+    let mut nth = 0;
+    for (is_backup, names) in all {
+        let names = names.iter().map(|name| Literal::of_name(engine, name));
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        match engine {
+            _ if names.is_empty() => {}
+            Engine::DuckDb => {
+                let values = [
+                    ("is_backup", is_backup.to_string()),
+                    ("files", names.join(", ")),
+                ];
+                let text = include_str!("../../fleet/duckdb_source.sql");
+                union.push(fill(text.trim_end(), &BTreeMap::from(values)));
+            }
+            Engine::Spark => {
+                for file in names {
+                    let values = [("nth", nth.to_string()), ("file", file)];
+                    let text = include_str!("../../fleet/spark_source.sql");
+                    sources.push_str(&fill(text, &BTreeMap::from(values)));
+                    union.push(format!(
+                        "SELECT input_file_name() AS manifest, {is_backup} AS is_backup, * \
+                         FROM manifest_source_{nth}"
+                    ));
+                    nth += 1;
+                }
+            }
+        }
+    }
+    let union = union.join("\nUNION ALL\n");
+    let (text, values) = match engine {
+        Engine::DuckDb => (
+            include_str!("../../fleet/duckdb.sql"),
+            BTreeMap::from([("sources", union)]),
+        ),
+        Engine::Spark => (
+            include_str!("../../fleet/spark.sql"),
+            BTreeMap::from([("sources", sources), ("union", union)]),
+        ),
+    };
+    Ok(fill(text, &values))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! `bc integrity merge`: the manifests of the parts of a tree put together, or only checked.
+
+use std::ffi::OsStr;
+use std::io;
+
+use bc_integrity::{
+    Error, ErrorKind, ListFile, ManifestFile, MergeOptions, Merged, MergedLists, check_manifest,
+    merge_lists, shard_of,
+};
+
+use super::args::MergeArgs;
+use super::job::{Stop, done_or, open};
+use super::output::write_manifest;
+use super::run::{opened, start};
+use crate::diagnostic::Diagnostic;
+use crate::exit::Exit;
+use crate::output::Written;
+use crate::run::{Outcome, Session};
+
+pub fn run(args: &MergeArgs) -> Outcome<Exit> {
+    let inputs: Vec<&OsStr> = args.manifests.iter().map(|path| path.as_os_str()).collect();
+    let session = start("merge", &args.common, &inputs, args.output.as_deref())?;
+    match args.check {
+        true => check(args, session),
+        false => merge(args, session),
+    }
+}
+
+fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
+    let manifests = args.manifests.iter().map(|path| open(&session, path));
+    let manifests = manifests.collect::<Outcome<Vec<_>>>()?;
+    let of_first = ListFile::of(&manifests[0]);
+    if of_first.map_err(|error| session.fatal(&error))?.is_some() {
+        return lists(args, &manifests, session);
+    }
+    let plan = plan(&session, &manifests);
+    let file = args.output.as_deref();
+    // What went to a pipe cannot be taken back: all of it is looked at before.
+    if file.is_none()
+        && let Err(error) = bc_integrity::merge(&plan, io::sink())
+    {
+        return done_or(session, Stop::Engine(error));
+    }
+    let mut output = opened(&session, file)?.fixed_json();
+    let merged = write_manifest(
+        &mut output,
+        file,
+        |to| Ok(bc_integrity::merge(&plan, to)?.1),
+    );
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(stop) => return done_or(session, stop),
+    };
+    tell(&session, &merged);
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+/// Lists of digests, all of them.
+fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<Exit> {
+    let mut lists = Vec::with_capacity(files.len());
+    for file in files {
+        let list = ListFile::of(file).map_err(|error| session.fatal(&error))?;
+        lists.push(list.ok_or_else(|| {
+            let name = bc_fs::escape(file.name());
+            let text = format!("{name}: not a JSON list of bc hash, as the first file is");
+            session.fatal(text)
+        })?);
+    }
+    let file = args.output.as_deref();
+    if file.is_none()
+        && let Err(error) = merge_lists(&lists, &session.cancel, &mut io::sink())
+    {
+        return done_or(session, Stop::Engine(error));
+    }
+    let mut output = opened(&session, file)?.fixed_json();
+    let merged = write_manifest(&mut output, file, |to| {
+        Ok(merge_lists(&lists, &session.cancel, to)?)
+    });
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(stop) => return done_or(session, stop),
+    };
+    tell_lists(&session, &merged);
+    let exit = match output.finish(Ok(())) {
+        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
+        Err(text) => session.fatal(&text),
+    };
+    Ok(session.end(exit))
+}
+
+fn tell_lists(session: &Session, merged: &MergedLists) {
+    let MergedLists {
+        files,
+        errors,
+        bytes,
+        ..
+    } = merged;
+    let seconds = session.elapsed();
+    let text = format!("merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s");
+    session.report.note(1, &text);
+}
+
+/// Every manifest by itself, and all parts of a tree among them together.
+fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
+    let opened = args.manifests.iter().map(|path| open(&session, path));
+    let (manifests, missing): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
+    let manifests: Vec<ManifestFile> = manifests.into_iter().flatten().collect();
+    let (mut parts, mut lists) = (Vec::new(), Vec::new());
+    for manifest in &manifests {
+        match ListFile::of(manifest) {
+            Ok(Some(list)) => {
+                lists.push(list);
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                session.report.problem(&error);
+                continue;
+            }
+        }
+        let checked = shard_of(manifest).and_then(|shard| match shard {
+            Some(_) => Ok(None),
+            None => check_manifest(manifest, &session.cancel).map(Some),
+        });
+        match checked {
+            Ok(Some(trailer)) => {
+                let name = bc_fs::escape(manifest.name());
+                let text = format!("{name}: whole, {} entries", trailer.entries);
+                session.report.note(1, &text);
+            }
+            Ok(None) => parts.push(manifest.clone()),
+            Err(error) if error.kind() == ErrorKind::Cancelled => {
+                return done_or(session, Stop::Engine(error));
+            }
+            Err(error) => session.report.problem(&error),
+        }
+    }
+    let mut results: Vec<Result<(), Error>> = Vec::new();
+    if !parts.is_empty() {
+        let merged = bc_integrity::merge(&plan(&session, &parts), io::sink());
+        results.push(merged.map(|(_, merged)| tell(&session, &merged)));
+    }
+    if !lists.is_empty() {
+        let merged = merge_lists(&lists, &session.cancel, &mut io::sink());
+        results.push(merged.map(|merged| tell_lists(&session, &merged)));
+    }
+    for error in results.into_iter().filter_map(Result::err) {
+        if error.kind() == ErrorKind::Cancelled {
+            return done_or(session, Stop::Engine(error));
+        }
+        session.report.problem(&error);
+    }
+    // What cannot be opened was told, and keeps no other from being looked at.
+    let missing = missing.into_iter().filter_map(Result::err);
+    let exit = missing.fold(session.report.exit(), Exit::worst);
+    Ok(session.end(exit))
+}
+
+fn plan<'a>(session: &'a Session, manifests: &'a [ManifestFile]) -> MergeOptions<'a> {
+    MergeOptions {
+        manifests,
+        workers: session.most_workers(),
+        cancel: &session.cancel,
+    }
+}
+
+fn tell(session: &Session, merged: &Merged) {
+    for paths in &merged.moved {
+        let names: Vec<_> = paths.iter().map(|path| bc_fs::escape(path)).collect();
+        let reason = "moved meanwhile: one file under several names";
+        let text = format!("{}: merge: {reason}", names.join(", "));
+        let what = Diagnostic::from(text).about(&paths[0], "merge", None, reason);
+        session.report.problem(what);
+    }
+    let trailer = &merged.trailer;
+    let text = format!(
+        "merge: {} entries, {} files, {} bytes, {} errors, {:.3} s",
+        trailer.entries,
+        trailer.files,
+        trailer.bytes,
+        trailer.errors,
+        session.elapsed(),
+    );
+    session.report.note(1, &text);
+}
