@@ -56,11 +56,11 @@ fn every_fault_is_told_and_the_next_run_completes_the_copy() {
                 // be given, which is said.
                 Some(0) if out.error_text().contains("could not be given") => continue,
                 Some(0) => {
-                    assert_eq!(
-                        litter(&t),
-                        [""; 0].map(std::path::PathBuf::from),
-                        "{context}"
-                    );
+                    // From a journal that could not be removed a next run goes on, with nothing to do.
+                    let is_journal = |path: &std::path::PathBuf| {
+                        path.extension().is_some_and(|end| end == "journal")
+                    };
+                    assert!(litter(&t).iter().all(is_journal), "{context}");
                     continue;
                 }
                 Some(1 | 2) => assert!(!out.stderr.is_empty(), "{context}"),
