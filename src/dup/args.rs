@@ -131,6 +131,8 @@ Examples:
   bc dup prune --action=delete --keep=oldest --yes DIR
   bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
   bc dup prune --action=move:/srv/trash --from report.json
+  bc dup prune --dirs --action=delete --keep=path:archive /mnt/disk1 /mnt/archive
+  bc dup prune --interactive --action=delete ~/Pictures
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
 hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.
@@ -144,6 +146,16 @@ pub struct PruneArgs {
     /// their directories. What cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action)]
     pub action: Action,
+    /// Delete or move whole directories that are copies of another one, and no single files
+    ///
+    /// Before anything of a directory goes, each file in it is compared with its twin in the one that stays,
+    /// and so are links and directories. One with anything else in it is left as it is. So is one with a
+    /// mount, a reference or the journal in it, and one in which filters leave something out.
+    #[arg(long, conflicts_with_all = WHOLE)]
+    pub dirs: bool,
+    /// Show one group at a time and ask what to keep; the plan is confirmed once, at the end
+    #[arg(long, conflicts_with = "yes")]
+    pub interactive: bool,
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
     #[arg(long, value_name = "RULE")]
     pub keep: Vec<String>,
@@ -216,6 +228,16 @@ pub struct UndoArgs {
 
 /// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
 pub const LEAST: Size = Size(1);
+
+/// What makes no sense for whole directories.
+const WHOLE: [&str; 6] = [
+    "from",
+    "match_hardlinks",
+    "follow_symlinks",
+    "files_from",
+    "null",
+    "max_links",
+];
 
 /// What only a search can answer: refused beside a report.
 const SEARCHES: [&str; 10] = [

@@ -47,6 +47,12 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
     }
 }
 
+/// Where the journal of this run will be, as far as there is a place for one.
+pub fn place(args: &PruneArgs) -> Option<PathBuf> {
+    let usual = || Some(state_dir()?.join(new_name()));
+    args.journal.clone().or_else(usual)
+}
+
 /// The journals that an unfinished step may be found in.
 pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     let mut found = state_dir()

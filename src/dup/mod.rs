@@ -4,6 +4,7 @@ mod args;
 mod dirs;
 mod drawer;
 mod html;
+mod interactive;
 mod journals;
 mod offline;
 mod output;
@@ -60,6 +61,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         DupCommand::Summary(args) => run::summary(args),
         DupCommand::Dirs(args) => dirs::run::dirs(args),
         DupCommand::Unique(args) => unique::unique(args),
+        DupCommand::Prune(args) if args.dirs => dirs::prune::prune(args),
         DupCommand::Prune(args) => run::prune(args),
         DupCommand::Undo(args) => run::undo(args),
     };

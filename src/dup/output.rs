@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bc_dup::prune::{
-    Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Skip, Step, StepOutcome,
+    HALF_WAY, Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome,
     UndoEvent, UndoOutcome, UndoSummary,
 };
 use bc_dup::report::{Names, ReportFormat, ScanReport};
@@ -134,7 +134,13 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
     let shown = bc_fs::escape;
     let system = std::io::Error::from_raw_os_error;
     match event {
-        PruneEvent::Step(step, outcome) => step_outcome(step, outcome, printed),
+        PruneEvent::Step(step, outcome) => {
+            step_outcome(step, &step.target, step.kind.name(), outcome, printed);
+        }
+        PruneEvent::Tree(step, outcome) => {
+            let action = if step.to.is_some() { "move" } else { "delete" };
+            step_outcome(step, &step.target, action, outcome, printed);
+        }
         PruneEvent::Unusable(path, skip) => {
             let text = format!("{}: cannot be kept: {skip}", shown(path));
             report.problem(skipped(text, path, "keep", skip));
@@ -181,12 +187,21 @@ fn skipped(text: String, path: &[u8], step: &str, skip: &Skip) -> Diagnostic {
     Diagnostic::from(text).about(path, operation, errno, &reason)
 }
 
-fn step_outcome(step: &Step, outcome: &StepOutcome, printed: &mut Printed<'_>) {
+fn step_outcome(
+    step: &impl std::fmt::Display,
+    target: &[u8],
+    action: &str,
+    outcome: &StepOutcome,
+    printed: &mut Printed<'_>,
+) {
     let report = &printed.session.report;
     match outcome {
         StepOutcome::Skipped(skip) if skip.is_error() => {
             let text = format!("{step}: skipped: {skip}");
-            report.problem(skipped(text, &step.target, step.kind.name(), skip));
+            report.problem(skipped(text, target, action, skip));
+        }
+        StepOutcome::Skipped(skip @ Skip::Filtered(_)) => {
+            report.warning(&format!("{step}: skipped: {skip}"));
         }
         StepOutcome::Skipped(skip) => {
             if report.shows(1) {
@@ -237,10 +252,13 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
         };
         let s = if summary.changed == 1 { "" } else { "s" };
         let bytes = size(bytes);
-        format!(
-            "{} file{s} {would}changed, {bytes} {would}{word}",
-            summary.changed
-        )
+        let files = format!("{} file{s}", summary.changed);
+        let what = match summary.dirs {
+            0 => files,
+            1 => format!("1 directory with {files}"),
+            dirs => format!("{dirs} directories with {files}"),
+        };
+        format!("{what} {would}changed, {bytes} {would}{word}")
     };
     if summary.layers_unknown > 0 {
         text += &format!(
@@ -260,7 +278,9 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
     }
     text += &tidied(summary.leftovers, would);
     session.report.summary(&text);
-    if let (Some(journal), true) = (journal, summary.changed > 0) {
+    // Of a directory that is half empty perhaps no file is gone yet, but a link.
+    let is_stopped = summary.skipped.contains_key(HALF_WAY);
+    if let Some(journal) = journal.filter(|_| summary.changed > 0 || is_stopped) {
         session.report.summary(&format!(
             "journal: {}; 'bc dup undo' takes it back",
             bc_fs::escape(journal.as_os_str().as_encoded_bytes())
@@ -281,6 +301,11 @@ fn tidied(count: u64, would: &str) -> String {
 pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
     for (name, help, value) in [
         ("changed", "Files changed.", summary.changed),
+        (
+            "directories",
+            "Directories removed or moved with all that was in them.",
+            summary.dirs,
+        ),
         ("freed_bytes", "Disk space freed.", summary.freed),
         (
             "used_bytes",

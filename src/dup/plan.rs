@@ -6,12 +6,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use bc_dup::manifests::Manifest;
-use bc_dup::prune::{Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
+use bc_dup::prune::{Action, Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
 use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
 use bc_dup::{Cache, Location, Subtrees};
 use bc_walk::Metadata;
 
 use crate::args::WalkArgs;
+use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 use super::args::search::SearchArgs;
@@ -146,11 +147,33 @@ pub struct PrunePlan {
 }
 
 impl PrunePlan {
-    pub fn new(session: &Session, args: &PruneArgs) -> Outcome<PrunePlan> {
+    /// Starts the run: before anything is searched, asked or changed it is refused if it cannot be
+    /// carried out, or cannot tell its steps.
+    pub fn start(args: &PruneArgs) -> Outcome<(Session, PrunePlan)> {
+        let mut read = args.walk.inputs();
+        read.extend(args.from.as_deref().map(Path::as_os_str));
+        read.extend(args.search.cache.as_deref());
+        let journal = args.journal.as_deref();
+        let session = Session::start("dup", "prune", &args.common, &read, journal)?;
+        references::refuse_manifests(&session, &args.search.reference)?;
+        Output::open(None).map_err(|text| session.fatal(&text))?;
+        let plan = PrunePlan::new(&session, args)?;
+        Ok((session, plan))
+    }
+
+    fn new(session: &Session, args: &PruneArgs) -> Outcome<PrunePlan> {
         let mode = mode(args.dry_run);
-        let asks = mode == RunMode::Execute && args.action.needs_confirmation() && !args.yes;
+        let asks = mode == RunMode::Execute
+            && (args.action.needs_confirmation() && !args.yes || args.interactive);
+        if args.dirs && !matches!(args.action, Action::Delete | Action::Move(_)) {
+            return Err(session.fatal("--dirs goes with --action=delete and --action=move:DIR"));
+        }
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        if args.interactive && !is_terminal {
+            return Err(session.fatal("--interactive asks on a terminal, and there is none"));
+        }
         // Where the question would not be seen, nobody can answer it.
-        if asks && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if asks && !is_terminal {
             return Err(session.fatal(format!(
                 "--action={} asks on a terminal first; without one it needs --yes",
                 args.action.name()

@@ -19,11 +19,21 @@ const LONGEST: usize = 1024;
 
 /// Asks once. Only `y` and `yes`, in letters of either case, are a yes: another answer, the end of the input and a signal
 /// are not.
-pub fn asked(session: &Session, options: &PruneOptions, stake: &Stake, references: bool) -> bool {
-    crate::report::ask(&format!(
-        "--dry-run lists every step and changes nothing.\n{} [y/N] ",
-        question(options, stake, references)
-    ));
+pub fn asked(
+    session: &Session,
+    options: &PruneOptions,
+    stake: &Stake,
+    dirs: u64,
+    references: bool,
+) -> bool {
+    let question = question(options, stake, dirs, references);
+    let hint = "--dry-run lists every step and changes nothing.";
+    confirmed(session, &format!("{hint}\n{question}"))
+}
+
+/// Asks this.
+pub fn confirmed(session: &Session, question: &str) -> bool {
+    crate::report::ask(&format!("{question} [y/N] "));
     match answer(session) {
         Some(line) => is_yes(&line),
         None => {
@@ -41,7 +51,7 @@ fn is_yes(line: &[u8]) -> bool {
 
 /// A line from the terminal; `None` if the input ended or a signal came before. Not by
 /// `read_line`, which a signal does not end.
-fn answer(session: &Session) -> Option<Vec<u8>> {
+pub fn answer(session: &Session) -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
     let wait = Timespec::try_from(LOOK).ok()?;
     let mut line = Vec::new();
@@ -68,27 +78,19 @@ fn answer(session: &Session) -> Option<Vec<u8>> {
 }
 
 /// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
-fn question(options: &PruneOptions, stake: &Stake, references: bool) -> String {
-    let files = counted(stake.files, "file");
-    let groups = counted(stake.groups, "group");
-    let what = format!("{files} ({}) of {groups}", size(stake.bytes));
-    let done = match &options.action {
-        Action::Delete => format!("Delete {what}"),
-        Action::Symlink => format!("Replace {what} by symbolic links"),
-        Action::Hardlink => format!("Replace {what} by hard links"),
-        Action::Reflink => format!("Share the blocks of {what}"),
-        Action::Move(dir) => format!("Move {what} to {}", bc_fs::escape(dir)),
+fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) -> String {
+    let done = act(options, stake, dirs);
+    let rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
+    let keeper = match (rules.is_empty(), dirs) {
+        // Of a directory there are no hard links.
+        (true, 1..) => "the first".to_owned(),
+        (true, 0) => "the one with most hard links, then the first".to_owned(),
+        (false, _) => rules.join(", then "),
     };
-    let keeper = if options.rules.keep.is_empty() {
-        "the one with most hard links, then the first".to_owned()
-    } else {
-        let rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
-        rules.join(", then ")
-    };
-    let first = if references {
-        "reference files, else "
-    } else {
-        ""
+    let first = match (references, dirs) {
+        (true, 0) => "reference files, else ",
+        (true, _) => "references, else ",
+        (false, _) => "",
     };
     let each = if stake.groups == 1 { "" } else { " of each" };
     let beside = match options.rules.roots {
@@ -96,6 +98,25 @@ fn question(options: &PruneOptions, stake: &Stake, references: bool) -> String {
         Roots::Across => ", and what lies under the same PATH",
     };
     format!("{done}, keeping {first}{keeper}{each}{beside}?")
+}
+
+/// `Delete 12 files (3.1 GiB) of 9 groups`
+pub fn act(options: &PruneOptions, stake: &Stake, dirs: u64) -> String {
+    let files = counted(stake.files, "file");
+    let files = match dirs {
+        0 => files,
+        1 => format!("1 directory with {files}"),
+        _ => format!("{} directories with {files}", thousands(dirs)),
+    };
+    let groups = counted(stake.groups, "group");
+    let what = format!("{files} ({}) of {groups}", size(stake.bytes));
+    match &options.action {
+        Action::Delete => format!("Delete {what}"),
+        Action::Symlink => format!("Replace {what} by symbolic links"),
+        Action::Hardlink => format!("Replace {what} by hard links"),
+        Action::Reflink => format!("Share the blocks of {what}"),
+        Action::Move(dir) => format!("Move {what} to {}", bc_fs::escape(dir)),
+    }
 }
 
 fn counted(count: u64, what: &str) -> String {
@@ -127,6 +148,17 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, keep: &[&str], figures: [u64; 3], references: bool, expected: &str) {
+        check_dirs(action, keep, (figures, 0), references, expected);
+    }
+
+    #[track_caller]
+    fn check_dirs(
+        action: &str,
+        keep: &[&str],
+        (figures, dirs): ([u64; 3], u64),
+        references: bool,
+        expected: &str,
+    ) {
         let mut stake = Stake::default();
         [stake.files, stake.bytes, stake.groups] = figures;
         let options = PruneOptions {
@@ -136,7 +168,7 @@ mod tests {
             },
             ..PruneOptions::new(Action::parse(action.as_bytes()).unwrap())
         };
-        assert_eq!(question(&options, &stake, references), expected);
+        assert_eq!(question(&options, &stake, dirs, references), expected);
     }
 
     #[test]
@@ -179,6 +211,21 @@ mod tests {
             [2, 1, 1],
             false,
             "Delete 2 files (1 B) of 1 group, keeping the one with most hard links, then the first?",
+        );
+        check_dirs(
+            "delete",
+            &[],
+            ([2004, 1 << 20, 2], 3),
+            true,
+            "Delete 3 directories with 2,004 files (1.0 MiB) of 2 groups, keeping references, else the \
+             first of each?",
+        );
+        check_dirs(
+            "move:old",
+            &["newest"],
+            ([1, 1, 1], 1),
+            false,
+            "Move 1 directory with 1 file (1 B) of 1 group to old, keeping the newest?",
         );
     }
 }

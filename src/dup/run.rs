@@ -1,7 +1,6 @@
 //! The subcommands: each from its plan to its exit code.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use bc_dup::Subtrees;
@@ -16,7 +15,7 @@ use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
-use super::{html, journals, offline, question, references, saved, summary, terminal};
+use super::{html, interactive, journals, offline, question, references, saved, summary, terminal};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -88,15 +87,8 @@ pub fn end_search(
 }
 
 pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
-    let mut read = args.walk.inputs();
-    read.extend(args.from.as_deref().map(Path::as_os_str));
-    read.extend(args.search.cache.as_deref());
-    let session = Session::start("dup", "prune", &args.common, &read, args.journal.as_deref())?;
-    references::refuse_manifests(&session, &args.search.reference)?;
-    // Before anything is searched, asked or changed: steps that cannot be told are not begun.
-    Output::open(None).map_err(|text| session.fatal(&text))?;
-    let PrunePlan { mut options, asks } = PrunePlan::new(&session, args)?;
-    let groups;
+    let (session, PrunePlan { mut options, asks }) = PrunePlan::start(args)?;
+    let mut groups;
     (groups, options.references) = found_or_saved(&session, args)?;
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
@@ -107,7 +99,16 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         let earlier = options.earlier.len();
         format!("prune: {action} in {count} groups; {earlier} journals are looked at for steps that were cut off")
     });
-    if asks && !confirmed(&session, &groups, &options) {
+    let is_agreed = match args.interactive {
+        true => {
+            let chosen = interactive::files(&session, &groups, &mut options, asks);
+            let is_agreed = chosen.is_some();
+            groups = chosen.unwrap_or_default();
+            is_agreed
+        }
+        false => !asks || confirmed(&session, &groups, &options),
+    };
+    if !is_agreed {
         if !session.cancel.is_cancelled() {
             session.report.summary("nothing was changed");
         }
@@ -161,7 +162,7 @@ fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) ->
             .iter()
             .any(|group| group.files.iter().any(|file| file.protected));
     !session.cancel.is_cancelled()
-        && (stake.files == 0 || question::asked(session, options, &stake, references))
+        && (stake.files == 0 || question::asked(session, options, &stake, 0, references))
 }
 
 /// Runs the engine; a line to stdout for each step, failures to stderr.

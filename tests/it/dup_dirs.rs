@@ -188,6 +188,46 @@ fn what_is_wrong_is_said() {
         .go()
         .code(1)
         .stderr_has("none: ");
+    let out = t.bc_line("dup dirs --format=json photos none").go();
+    let json: Value = serde_json::from_slice(&out.code(1).stdout).unwrap();
+    let error = &json["errors"][0];
+    assert_eq!(error["path"], "none");
+    assert_eq!(error["errno"], 2);
+    assert_eq!(json["stats"]["errors"], 1);
+}
+
+#[test]
+fn manifests_tell_of_disks_that_are_not_here() {
+    let t = tree();
+    t.write("away/one", vec![1; 9000])
+        .write("away/two", vec![2; 5000]);
+    for (line, list) in [
+        ("hash --output=list away", "list"),
+        (
+            "integrity manifest --algorithm=sha256 --output=drawer.jsonl away",
+            "drawer.jsonl",
+        ),
+    ] {
+        t.bc_line(line).go().code(0);
+        let here = "photos inbox work";
+        t.bc_line(&format!("dup dirs --reference={list} {here}"))
+            .go()
+            .code(0)
+            .stdout_has(format!(
+                "\nphotos/: all 3 files are in {list}\ninbox/: all 2 files are in {list}\n"
+            ));
+        let json = report(
+            &t,
+            &format!("dup dirs --format=json --reference={list} {here}"),
+        );
+        let offline = json["offline"].as_array().unwrap();
+        assert_eq!(offline.len(), 2, "{json}");
+        assert_eq!(offline[0]["path"], "photos");
+        assert_eq!(offline[0]["files"], 3);
+        assert_eq!(offline[0]["manifests"][0]["path"], list);
+    }
+    let line = "dup prune --dirs --action=delete --yes --reference=list photos backup";
+    t.bc_line(line).go().code(2).stderr_has("mount the disk");
 }
 
 #[test]
@@ -210,7 +250,7 @@ fn unreadable_directories_are_not_compared() {
 }
 
 /// Runs `bc` on a tree after `mounts`, in a mount namespace of its own.
-fn mounted(t: &TestTree, mounts: &str, line: &str) -> Option<(String, String)> {
+pub fn mounted(t: &TestTree, mounts: &str, line: &str) -> Option<(String, String)> {
     for needed in ["unshare", "mount"] {
         if tool(needed).is_none() {
             left_out(&format!("{needed} is not installed"));

@@ -164,3 +164,32 @@ fn a_search_counts_a_file_once() {
     };
     says(&outcome, &["exit 0", "content A"]);
 }
+
+/// What a view says of a name in its directory need not be what the name leads to: such a file is
+/// read, or it is said that it cannot be opened.
+#[test]
+fn links_that_a_view_resolves_are_files() {
+    for needed in ["mergerfs", "unshare"] {
+        if tool(needed).is_none() {
+            return left_out(&format!("not installed: {needed}"));
+        }
+    }
+    let t = TestTree::new();
+    let script = r#"
+        mkdir -p real/sub farm m
+        echo one >real/a; echo two >real/sub/b; ln real/a real/c
+        ln -s "$PWD/real/a" farm/1; ln -s "$PWD/real/c" farm/2; ln -s "$PWD/real/sub" farm/3
+        mergerfs -o follow-symlinks=all farm m 2>/dev/null || { echo cannot; exit; }
+        trap 'umount m' EXIT
+        [ "$(stat -c %F m/1)" = "regular file" ] || { echo cannot; exit; }
+        "$BC" hash m >out 2>&1; grep -o 'm/[123][/b]*' out | sort -u
+        "$BC" dup unique m >out 2>&1; grep -o 'm/[123][/b]*' out | sort -u
+    "#;
+    let Some(outcome) = mounting(&t, script) else {
+        return;
+    };
+    if outcome.text().contains("cannot") {
+        return left_out("this mergerfs resolves no links");
+    }
+    says(&outcome, &["m/1", "m/2", "m/3/b", "m/1", "m/2", "m/3/b"]);
+}

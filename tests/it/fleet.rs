@@ -187,6 +187,7 @@ fn nothing_that_is_named_is_obeyed() {
         "\\'); DROP TABLE x; --",
         "a*b?[c]{d}$e",
         "\"; x",
+        "new\nline\\'\x1b",
     ];
     for name in hostile {
         t.write(format!("d/{name}"), name);

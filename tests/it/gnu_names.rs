@@ -2,6 +2,7 @@
 //! differ, or because it takes a look while they run.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 
 use bc_testkit::{TestTree, left_out, tool};
@@ -338,9 +339,17 @@ fn a_reader_that_leaves_ends_it_as_any_other_program() {
     let mut first = [0; 10];
     output.read_exact(&mut first).unwrap();
     drop(output);
-    // The rest of the lines may have gone out before; then it waits for the pipe's writer.
-    let _ = std::fs::write(t.join("never written to"), "");
-    let status = child.wait().unwrap();
+    // The rest of the lines may have gone out before; then it waits for the pipe's writer. If it
+    // is gone, nobody opens the pipe any more.
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        let mut writer = std::fs::OpenOptions::new();
+        writer.write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+        drop(writer.open(t.join("never written to")));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(13), "{status:?}");
     let mut said = String::new();

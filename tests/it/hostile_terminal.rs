@@ -30,7 +30,7 @@ const NAMES: &[&[u8]] = &[
 ];
 
 /// Sequences that we send ourselves: red, yellow, plain.
-const OURS: &[&str] = &[
+pub const OURS: &[&str] = &[
     "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m",
 ];
 /// What the status line begins with.
@@ -45,7 +45,7 @@ fn joined(parts: &[&[u8]]) -> OsString {
 }
 
 /// Files, directories, links, link targets and attributes with such names, some of which change.
-fn hostile() -> TestTree {
+pub fn hostile() -> TestTree {
     let fill = |t: &TestTree| {
         for (i, name) in NAMES.iter().enumerate() {
             let dir = joined(&[b"r/d ", name]);
@@ -120,7 +120,7 @@ fn acting(text: &str) -> Vec<char> {
 
 /// Panics unless only text reaches the terminal, and in it no line that a name has begun.
 #[track_caller]
-fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
+pub fn assert_harmless(bytes: &[u8], ours: &[&str], what: &[OsString]) {
     let text = std::str::from_utf8(bytes)
         .unwrap_or_else(|error| panic!("{what:?}: {error}: {}", bytes.escape_ascii()));
     let mut text = text.replace("\r\r\n", "\n").replace("\r\n", "\n");
@@ -160,7 +160,7 @@ fn assert_harmless_run(t: &TestTree, arguments: &[OsString]) -> Vec<u8> {
     bytes
 }
 
-fn words(line: &str) -> Vec<OsString> {
+pub fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 

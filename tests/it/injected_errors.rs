@@ -45,7 +45,11 @@ const FILES: [(&str, &str); 5] = [
 
 /// Runs `line` in a tree of its own each time, with each kind of call failing at its first, its
 /// middle and its last, each time with another error; `check` is told how it went.
-fn each_fault(line: &str, make: impl Fn() -> TestTree, check: impl Fn(&TestTree, &Outcome, &str)) {
+pub fn each_fault(
+    line: &str,
+    make: impl Fn() -> TestTree,
+    check: impl Fn(&TestTree, &Outcome, &str),
+) {
     if !strace::is_able() {
         return;
     }

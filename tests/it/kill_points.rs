@@ -12,7 +12,7 @@ use crate::common::Bc;
 use crate::strace;
 
 /// Calls that change files or make changes last.
-const CALLS: [&str; 12] = [
+pub const CALLS: [&str; 12] = [
     "renameat2",
     "linkat",
     "symlinkat",

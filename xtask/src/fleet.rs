@@ -36,8 +36,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         None | Some("all") => &[Engine::DuckDb, Engine::Spark],
         Some("duckdb") => &[Engine::DuckDb],
         Some("spark") => &[Engine::Spark],
-        Some(other) => bail!("no engine {other:?}: duckdb, spark or all"),
+        Some("cluster") => &[],
+        Some(other) => bail!("no engine {other:?}: duckdb, spark, cluster or all"),
     };
+    let has_cluster = matches!(engine.as_deref(), None | Some("all" | "cluster"));
     let bc = match bc {
         Some(bc) => bc.canonicalize().context("--bc")?,
         None => sh::release_binary("bit-crafts", "bc")?,
@@ -71,9 +73,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         for answers in sessions {
             is_right &= ask(&bc, &installed, &manifests, answers)?;
         }
-        if *engine == Engine::Spark {
-            is_right &= cluster::check(&bc, &installed, &dir)?;
-        }
+    }
+    if has_cluster && let Some(spark) = Installed::find(Engine::Spark)? {
+        is_right &= cluster::check(&bc, &spark, &dir)?;
     }
     Ok(match is_right {
         true => ExitCode::SUCCESS,

@@ -26,7 +26,7 @@ cargo xtask COMMAND
       FUSE, a server on 127.0.0.1), in a mount namespace of its own; exit 1 on any difference
   filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
       bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
-  fleet [duckdb|spark|all] (--small | --like MANIFEST [--files N]) [--bc FILE] [--dir D]
+  fleet [duckdb|spark|cluster|all] (--small | --like MANIFEST [--files N]) [--bc FILE] [--dir D]
       every query of bc integrity sql in the engines themselves (pip installs them below target),
       over 20 manifests of 500,000 entries like those of a real tree, made so that each answer is
       known: seconds and peak memory; and one tree read by a Spark cluster of two workers, of which

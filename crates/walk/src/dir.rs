@@ -308,6 +308,8 @@ impl<'w> Worker<'w> {
             let result = match entry {
                 Ok(entry) => {
                     let kind = FileKind::from_type(entry.file_type());
+                    // A view that resolves links may say of their names that they are links.
+                    let kind = kind.filter(|kind| reading.is_plain || *kind != FileKind::Symlink);
                     let (name, ino) = (entry.file_name(), entry.ino());
                     match reading.is_asked_for {
                         true => self.consider(task, reading, name, ino, kind),

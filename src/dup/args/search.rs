@@ -40,7 +40,7 @@ pub struct SearchArgs {
     ///
     /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
     /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
-    /// A manifest stands for a disk that is not here: scan and summary tell what it knows, prune refuses it.
+    /// A manifest stands for a disk that is not here: scan, summary and dirs tell what it knows, prune refuses it.
     /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,

@@ -72,6 +72,7 @@ pub fn page(report: &DirsReport<'_>) -> Page {
     }
     page.body += &notes("Contained in others", "", &contained(report));
     page.body += &notes("Similar", "", &similar(report));
+    page.body += &notes("On disks that are not here", "", &offline(report));
     page.body += &left_out(&report.scan);
     page
 }
@@ -237,6 +238,22 @@ fn contained(report: &DirsReport<'_>) -> Vec<String> {
         )
     });
     line.collect()
+}
+
+fn offline(report: &DirsReport<'_>) -> Vec<String> {
+    let line = |one: &bc_dup::dirs::OfflineDir| {
+        let manifests = one.manifests.iter();
+        let manifests = manifests.map(|number| Path(report.manifests[*number]).to_string());
+        let manifests = manifests.collect::<Vec<_>>().join(" and ");
+        let files = count(one.files, "file is", "files are");
+        let dir = path(report, one.dir);
+        format!(
+            "{} ({}): {files} in {manifests}",
+            Path(&dir),
+            size(one.bytes)
+        )
+    };
+    report.offline.iter().map(line).collect()
 }
 
 fn similar(report: &DirsReport<'_>) -> Vec<String> {

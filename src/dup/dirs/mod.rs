@@ -2,5 +2,6 @@
 
 pub mod args;
 mod html;
-mod output;
+pub mod output;
+pub mod prune;
 pub mod run;

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use bc_dup::dirs::{Contained, Directories, DirsOptions, DirsReport, Names, Similar};
+use bc_dup::dirs::{
+    Contained, DirNames, Directories, DirsOptions, DirsReport, OfflineDir, Similar,
+};
 use bc_walk::DirId;
 
 use crate::dup::search::Found;
@@ -91,6 +93,12 @@ pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
     for one in &found.similar {
         similar(report, one, output)?;
     }
+    if !report.offline.is_empty() {
+        begin(&mut is_first, output)?;
+    }
+    for one in report.offline {
+        offline(report, one, output)?;
+    }
     for (group, names) in report.files() {
         begin(&mut is_first, output)?;
         if output.is_terminal() {
@@ -131,13 +139,36 @@ fn path(report: &DirsReport<'_>, dir: DirId, output: &Output) -> Vec<u8> {
 fn contained(report: &DirsReport<'_>, one: &Contained, output: &mut Output) -> io::Result<()> {
     output.write_all(&path(report, one.dir, output))?;
     let (between, after): (&[u8], &[u8]) = match (one.is_mutual, report.options.names) {
-        (true, Names::Compare) => (b" and ", b": same contents, other names"),
-        (true, Names::Ignore) => (b" and ", b": same contents, not as often"),
+        (true, DirNames::Compare) => (b" and ", b": same contents, other names"),
+        (true, DirNames::Ignore) => (b" and ", b": same contents, not as often"),
         (false, _) => (b" is contained in ", b""),
     };
     output.write_all(between)?;
     output.write_all(&path(report, one.within, output))?;
     output.write_all(after)?;
+    output.write_all(b"\n")
+}
+
+fn offline(report: &DirsReport<'_>, one: &OfflineDir, output: &mut Output) -> io::Result<()> {
+    output.write_all(&path(report, one.dir, output))?;
+    let files = match one.files {
+        1 => "its file is".to_owned(),
+        files => format!("all {} files are", thousands(files)),
+    };
+    write!(output, ": {files} in ")?;
+    for (nth, number) in one.manifests.iter().enumerate() {
+        let manifest = report.manifests[*number];
+        let manifest = match output.is_terminal() {
+            true => bc_fs::escape(manifest).into_owned().into_bytes(),
+            false => manifest.to_vec(),
+        };
+        output.write_all(if nth == 0 { b"" } else { b" and " })?;
+        output.write_all(&manifest)?;
+    }
+    if one.filtered > 0 {
+        let entries = count(one.filtered, "entry", "entries");
+        write!(output, "; filters left out {entries}")?;
+    }
     output.write_all(b"\n")
 }
 

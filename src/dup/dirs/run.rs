@@ -1,16 +1,23 @@
 //! From the arguments of `bc dup dirs` to its exit code.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use bc_digest::Batch;
-use bc_dup::dirs::{Directories, DirsOptions, DirsReport, Names, digest_algorithm};
+use bc_dup::dirs::{
+    DirNames, Directories, DirsOptions, DirsReport, digest_algorithm, offline_dirs,
+};
 use bc_dup::scan::Span;
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::{Entries, Repeats};
 
 use super::args::{DirsArgs, Format};
 use super::{html, output};
+use crate::args::WalkArgs;
 use crate::budget::Kept;
+use crate::dup::args::search::SearchArgs;
+use crate::dup::drawer::Drawer;
 use crate::dup::plan::SearchPlan;
 use crate::dup::run::end_search;
 use crate::dup::search::{Found, search};
@@ -33,17 +40,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
         Format::Json | Format::Jsonl => output.json(),
         _ => output.colors(args.common.color),
     };
-    // An empty file is a part of its directory.
-    let least = 0;
-    let (paths, walk) = (&args.paths, &args.walk);
-    let mut plan = SearchPlan::from_size(least, &session, paths, &args.search, walk, target)?;
-    if !plan.manifests.is_empty() {
-        let text = "--reference: a manifest knows files, and directories are compared whole; \
-                    'bc dup unique' says what of a directory it knows";
-        return Err(session.fatal(text));
-    }
-    plan.walk_options.entries = Entries::All;
-    plan.walk_options.repeats = Repeats::List;
+    let plan = plan(&session, &args.paths, &args.search, &args.walk, target)?;
     let span = plan.scan.span;
     let found = search(&session, plan)?;
     let options = options(&session, args, &found, span)?;
@@ -57,10 +54,18 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
         "Groups of equal directories.",
         answer.groups.len() as f64,
     );
+    let offline = found
+        .drawer
+        .as_ref()
+        .map(|drawer| offline_dirs(&found.listing, &answer, &drawer.offline, args.min_files));
+    let offline = offline.unwrap_or_default();
+    let manifests = found.drawer.as_ref().map(Drawer::paths).unwrap_or_default();
     let report = DirsReport {
         scan: found.report(),
         found: &answer,
         options: &options,
+        offline: &offline,
+        manifests: &manifests,
     };
     let closing = output::closing(&found, &answer, &args.paths);
     end_search(session, &found, output, closing, |output| {
@@ -73,12 +78,26 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     })
 }
 
+/// A search of whole directories: an empty file is a part of its directory.
+pub fn plan<'a>(
+    session: &Session,
+    paths: &[OsString],
+    search: &SearchArgs,
+    walk: &'a WalkArgs,
+    target: Option<&Path>,
+) -> Outcome<SearchPlan<'a>> {
+    let mut plan = SearchPlan::from_size(0, session, paths, search, walk, target)?;
+    plan.walk_options.entries = Entries::All;
+    plan.walk_options.repeats = Repeats::List;
+    Ok(plan)
+}
+
 /// Digests are made where they are told.
 fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Outcome<DirsOptions> {
     let mut options = DirsOptions::new();
     options.names = match args.ignore_names {
-        true => Names::Ignore,
-        false => Names::Compare,
+        true => DirNames::Ignore,
+        false => DirNames::Compare,
     };
     options.similar = args.similar;
     options.min_files = args.min_files;
@@ -98,7 +117,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
 }
 
 /// Makes directories of what the search found; reports what could not be read or changed.
-fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
+pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
     let progress = Arc::new(HashProgress::default());
     // Without digests nothing is read any more.
     let start = |_| Display::start(&session.common, "directories", reading(&progress));

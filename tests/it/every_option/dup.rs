@@ -205,6 +205,19 @@ pub const CASES: &[Case] = &[
         let target = std::fs::read_link(g.t.join("d/large2.c")).unwrap();
         assert_eq!(target, std::path::Path::new("large.c"));
     }),
+    ("dup prune", "dirs", |g| {
+        g.t.write("copies/a/file", "twin")
+            .write("copies/b/file", "twin");
+        g.bc("dup prune --dirs --action=delete --yes --keep=first copies")
+            .code(0)
+            .stdout_is("delete copies/b/ with 1 file (kept: copies/a/)\n");
+        assert!(!g.t.join("copies/b").exists());
+    }),
+    ("dup prune", "interactive", |g| {
+        g.bc("dup prune --interactive --action=hardlink d")
+            .code(2)
+            .stderr_has("on a terminal");
+    }),
     ("dup prune", "keep", |g| {
         g.bc("dup prune --action=hardlink --dry-run --keep=name:ign.c d")
             .code(0)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use bc_testkit::Synth;
 
 use super::engines::Installed;
 use crate::sh;
@@ -33,7 +34,16 @@ exec BC "$@"
 
 /// Runs the job as it is documented, once in peace and once with an executor killed.
 pub(super) fn check(bc: &Path, spark: &Installed, dir: &Path) -> Result<bool> {
-    let tree = sh::root().join("crates/manifest");
+    let tree = dir.join("tree");
+    if tree.exists() {
+        std::fs::remove_dir_all(&tree)?;
+    }
+    let synth = Synth {
+        files: 300,
+        bytes: 1 << 20,
+        ..Synth::default()
+    };
+    synth.build(&tree).context("a tree")?;
     let one = dir.join("one.jsonl");
     let mut command = Command::new(bc);
     sh::run(
@@ -64,7 +74,7 @@ pub(super) fn check(bc: &Path, spark: &Installed, dir: &Path) -> Result<bool> {
         let said = sh::capture(&mut job)?;
         let errors = String::from_utf8_lossy(&said.stderr);
         ensure!(said.status.success(), "the job failed{what}: {errors}");
-        let found = entries(&into.join("manifest.jsonl"))?;
+        let found = entries(&into.join("tree.jsonl"))?;
         let is_same = found == expected;
         let verdict = if is_same {
             "as one run"

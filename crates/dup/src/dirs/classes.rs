@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use bc_walk::{DirId, EntryId};
 
-use super::Names;
+use super::DirNames;
 use super::sums::Sums;
 use super::tree::{Item, NONE, Tree};
 
@@ -22,14 +22,14 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    pub(crate) fn new(tree: &Tree<'_>, sums: &Sums, names: Names) -> Classes {
+    pub(crate) fn new(tree: &Tree<'_>, sums: &Sums, names: DirNames) -> Classes {
         let mut classes = Classes {
             of: vec![NONE; tree.listing.dirs()],
             first: Vec::new(),
         };
         match names {
-            Names::Compare => classes.by_entries(tree, sums),
-            Names::Ignore => classes.by_sums(tree, sums),
+            DirNames::Compare => classes.by_entries(tree, sums),
+            DirNames::Ignore => classes.by_sums(tree, sums),
         }
         classes
     }

@@ -17,7 +17,7 @@ use super::search::Search;
 use super::space::Space;
 use super::sums::Sums;
 use super::tree::Tree;
-use super::{DirGroup, Directories, DirsOptions, Names, Obstacle, contained, repeated, similar};
+use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, repeated, similar};
 use crate::scan::Scan;
 
 /// Finds equal, contained and similar directories.
@@ -126,7 +126,8 @@ fn look(
             && !is_equal()
             && (options.similar.is_some() || !sum.has_alone)
     };
-    if !tree.dirs().any(is_sought) {
+    let seeks = options.contained || options.similar.is_some();
+    if !seeks || !tree.dirs().any(is_sought) {
         return found;
     }
     let places = Places::new(tree, contents);
@@ -166,16 +167,16 @@ fn set_digests(
     tree: &Tree<'_>,
     contents: &Contents,
     classes: &Classes,
-    (digests, names): (&Digests, Names),
+    (digests, names): (&Digests, DirNames),
 ) {
     let mut known = HashMap::new();
     for group in groups {
         let dir = group.dirs[0];
         group.digest = match names {
-            Names::Compare => classes
+            DirNames::Compare => classes
                 .of(dir)
                 .and_then(|class| digests.with_names(tree, contents, classes, &mut known, class)),
-            Names::Ignore => digests.without_names(tree, contents, dir),
+            DirNames::Ignore => digests.without_names(tree, contents, dir),
         };
     }
 }

@@ -7,7 +7,7 @@ use bc_walk::{DirId, EntryId};
 use super::classes::Classes;
 use super::sums::Sums;
 use super::tree::Tree;
-use super::{DirsOptions, Names};
+use super::{DirNames, DirsOptions};
 use crate::scan::{Scan, Span};
 
 /// Directories with equal contents, by the number of the content.
@@ -124,7 +124,7 @@ fn is_wanted(tree: &Tree<'_>, scan: &Scan, options: &DirsOptions, members: &[Dir
 struct Cover<'a> {
     classes: &'a Classes,
     groups: &'a Groups,
-    names: Names,
+    names: DirNames,
     /// Kept from one group to the next for its memory.
     parents: Vec<DirId>,
 }
@@ -140,7 +140,7 @@ impl Cover<'_> {
                 return false;
             };
             let (of_first, name_of_first) = *first.get_or_insert((class, name));
-            let is_alike = self.names == Names::Ignore || name == name_of_first;
+            let is_alike = self.names == DirNames::Ignore || name == name_of_first;
             if class != of_first || !is_alike || !self.groups.is_group(class) {
                 return false;
             }

@@ -4,7 +4,8 @@
 //! directories, `"errors"` of everything, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
 //! "paths":[{"path","reference"}]}]`, `"contained":[{"path","in","same_contents","files","bytes",
 //! "filtered"}]`, `"similar":[{"path","with","percent","shared_bytes","files","bytes","with_files",
-//! "with_bytes","filtered"}]`, `"groups"` with those groups of files that no group of directories
+//! "with_bytes","filtered"}]`, where manifests were asked `"offline":[{"path","files","bytes",
+//! "filtered","manifests":[{"path"}]}]`, `"groups"` with those groups of files that no group of directories
 //! covers, and `"not_comparable":[{"path","reason"}]`. What is not UTF-8 has its bytes as base64
 //! beside it, in `path_b64`, `in_b64` or `with_b64`.
 
@@ -14,7 +15,9 @@ use bc_walk::{DirId, EntryId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Contained, DirGroup, Directories, DirsOptions, Names, Obstacle, Similar};
+use super::{
+    Contained, DirGroup, DirNames, Directories, DirsOptions, Obstacle, OfflineDir, Similar,
+};
 use crate::json::JsonPath;
 use crate::report::{ScanReport, json as report};
 use crate::scan::Group;
@@ -30,6 +33,10 @@ pub struct DirsReport<'a> {
     pub found: &'a Directories,
     /// What was asked for.
     pub options: &'a DirsOptions,
+    /// Directories all of whose files manifests know.
+    pub offline: &'a [OfflineDir],
+    /// The paths of the manifests, by number.
+    pub manifests: &'a [&'a [u8]],
 }
 
 impl DirsReport<'_> {
@@ -58,6 +65,13 @@ impl DirsReport<'_> {
             "similar",
             found.similar.iter().map(|one| self.similar(one)),
         )?;
+        if !self.manifests.is_empty() {
+            array(
+                out,
+                "offline",
+                self.offline.iter().map(|one| self.offline(one)),
+            )?;
+        }
         array(out, "groups", self.json_files())?;
         array(
             out,
@@ -83,6 +97,9 @@ impl DirsReport<'_> {
         for one in &found.similar {
             line(out, "similar", &self.similar(one))?;
         }
+        for one in self.offline {
+            line(out, "offline", &self.offline(one))?;
+        }
         for one in self.json_files() {
             line(out, "group", &one)?;
         }
@@ -103,7 +120,7 @@ impl DirsReport<'_> {
 
     fn head(&self) -> Value {
         let mut head = report::head(&self.scan, COMMAND);
-        head["ignore_names"] = json!(self.options.names == Names::Ignore);
+        head["ignore_names"] = json!(self.options.names == DirNames::Ignore);
         let algorithm = super::digest_algorithm(self.scan.algorithm);
         head["digest_algorithm"] = json!(algorithm.name());
         head
@@ -146,6 +163,21 @@ impl DirsReport<'_> {
         }
         value["same_contents"] = json!(one.is_mutual);
         value["filtered"] = json!(one.filtered);
+        value
+    }
+
+    fn offline(&self, one: &OfflineDir) -> Value {
+        let mut value = json!(self.path(one.dir));
+        for (name, figure) in [
+            ("files", one.files),
+            ("bytes", one.bytes),
+            ("filtered", one.filtered),
+        ] {
+            value[name] = json!(figure);
+        }
+        let manifests = one.manifests.iter();
+        let manifests = manifests.map(|number| JsonPath::new(self.manifests[*number]));
+        value["manifests"] = json!(manifests.collect::<Vec<_>>());
         value
     }
 

@@ -25,6 +25,7 @@ mod digest;
 mod find;
 mod groups;
 mod json;
+mod offline;
 mod places;
 mod repeated;
 mod search;
@@ -34,6 +35,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trees;
 
 use std::collections::HashSet;
 
@@ -47,11 +49,12 @@ pub use contained::Contained;
 pub use digest::algorithm as digest_algorithm;
 pub use find::find;
 pub use json::DirsReport;
+pub use offline::{OfflineDir, offline_dirs};
 pub use similar::Similar;
 
 /// Whether names count.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Names {
+pub enum DirNames {
     /// Equal directories have the same files at the same paths.
     #[default]
     Compare,
@@ -81,10 +84,12 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct DirsOptions {
     /// Whether names count.
-    pub names: Names,
+    pub names: DirNames,
     /// How much similar directories have in common at least, in percent of the larger one's bytes:
     /// 1 to 100. `None`: they are not looked for.
     pub similar: Option<u8>,
+    /// Whether those that are wholly in another one are looked for.
+    pub contained: bool,
     /// Directories with fewer files below them are left out.
     pub min_files: u64,
     /// Which roots a group has to span: that of the search.
@@ -102,8 +107,9 @@ impl DirsOptions {
     /// default options.
     pub fn new() -> DirsOptions {
         DirsOptions {
-            names: Names::default(),
+            names: DirNames::default(),
             similar: None,
+            contained: true,
             min_files: 1,
             span: Span::default(),
             algorithm: Algorithm::Xxh128,

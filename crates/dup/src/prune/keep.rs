@@ -290,7 +290,7 @@ impl KeepRules {
     }
 
     /// Whether `target` may be acted on when `keeper` stays.
-    fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
+    pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
         !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
     }
 }

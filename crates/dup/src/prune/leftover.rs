@@ -192,6 +192,13 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     })
 }
 
+/// Symbolic links in `dir` that runs which are over had set aside.
+pub(crate) fn links(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, stat| {
+        suffix == Suffix::Name && stat.kind() == FileKind::Symlink
+    })
+}
+
 pub(crate) fn is_probe(name: &CStr) -> bool {
     parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Probe)
 }

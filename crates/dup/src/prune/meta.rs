@@ -3,10 +3,11 @@
 //! in the journal, given to copies.
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
-use bc_walk::FileStat;
-use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use bc_walk::{FileKind, FileStat};
+use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
@@ -47,7 +48,11 @@ impl Metadata {
             gid: stat.gid,
             atime_ns,
             mtime_ns: stat.stamp.mtime_ns,
-            xattrs: xattrs(file)?,
+            xattrs: match stat.kind() {
+                // It is held as a place alone, of which they cannot be asked.
+                FileKind::Symlink => Vec::new(),
+                _ => xattrs(file)?,
+            },
         })
     }
 
@@ -231,11 +236,27 @@ impl Metadata {
 
     /// Sets access and modification time alone.
     pub(crate) fn apply_times(&self, file: &OwnedFd) -> Result<(), Errno> {
-        let times = Timestamps {
+        let times = self.times();
+        point("utimens").and_then(|()| fs::futimens(file, &times))
+    }
+
+    /// Gives a symbolic link of our own making its owner and its times.
+    pub(crate) fn apply_to_link(&self, dir: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        let itself = AtFlags::SYMLINK_NOFOLLOW;
+        let owner =
+            point("chown").and_then(|()| fs::chownat(dir, name, Some(uid), Some(gid), itself));
+        let times = self.times();
+        point("utimens").and_then(|()| fs::utimensat(dir, name, &times, itself))?;
+        owner
+    }
+
+    /// Both, as the system takes them.
+    pub(crate) fn times(&self) -> Timestamps {
+        Timestamps {
             last_access: timespec(self.atime_ns),
             last_modification: timespec(self.mtime_ns),
-        };
-        point("utimens").and_then(|()| fs::futimens(file, &times))
+        }
     }
 }
 

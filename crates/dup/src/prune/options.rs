@@ -59,6 +59,8 @@ pub struct PruneOptions {
     /// it may lack what its file system did not take, and undo may remove it.
     /// They are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
+    /// Where the journal is, or will be: a directory that it lies in is not removed.
+    pub journal: Option<PathBuf>,
     /// What is never changed, whatever the groups say of it. Groups need not
     /// know: files in there are marked as the run comes to them.
     pub references: Arc<Subtrees>,
@@ -75,6 +77,7 @@ impl PruneOptions {
             force: Force::default(),
             max_links: None,
             earlier: Vec::new(),
+            journal: None,
             references: Arc::default(),
         }
     }

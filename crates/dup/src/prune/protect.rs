@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
-use rustix::io::Errno;
 
+use super::climb::{climb, deepest_existing};
 use super::keep::FileGroup;
 use super::open_file::{self, OpenFile};
 use super::skip::Skip;
@@ -103,6 +103,26 @@ impl<'a> Places<'a> {
 
     fn matter(&self) -> bool {
         self.destination.is_some() || !self.references.is_empty()
+    }
+
+    /// Proves right before a directory is changed that it is in none of the places, and that it is
+    /// not above the destination.
+    pub(super) fn check_dir(&mut self, dir: &OwnedFd) -> Result<(), Skip> {
+        if !self.matter() {
+            return Ok(());
+        }
+        self.open_destination();
+        let place = self.look(dir)?;
+        if self.barred || place.reference {
+            return Err(Skip::Protected);
+        }
+        if place.destination {
+            return Err(Skip::InDestination);
+        }
+        match place.in_view && self.views.dir(self.references, dir, self.cancel)? != Seen::No {
+            true => Err(Skip::Protected),
+            false => Ok(()),
+        }
     }
 
     /// While it does not exist, nothing lies in it.
@@ -346,46 +366,6 @@ fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
     same != 1
 }
 
-/// So many directories deep nothing lies that was opened by a path of a system call or two;
-/// a climb that takes more goes in circles.
-const DEEPEST: usize = 1 << 20;
-
-/// A directory that is its own parent this many times is the root. Once is not enough: one that
-/// is mounted on a directory directly within itself looks the same.
-const ROOT: usize = 64;
-
-/// Shows `found` the identity of an open directory and of each one above it, each open, until it
-/// says that this will do, which is then the result.
-pub(super) fn climb(
-    dir: &OwnedFd,
-    mut found: impl FnMut(Identity, &OwnedFd) -> bool,
-) -> Result<bool, Failed> {
-    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
-    let top = identity(&sys::open_root(b"/")?)?;
-    let mut id = identity(&dir)?;
-    if found(id, dir) {
-        return Ok(true);
-    }
-    let mut at = sys::open_parent(dir)?;
-    let mut same = 0;
-    for _ in 0..DEEPEST {
-        let above = identity(&at)?;
-        if found(above, &at) {
-            return Ok(true);
-        }
-        same = if above == id { same + 1 } else { 0 };
-        if same > 0 && id == top || same == ROOT {
-            return Ok(false);
-        }
-        id = above;
-        at = sys::open_parent(&at)?;
-    }
-    Err(Failed {
-        op: "open directory",
-        errno: Errno::LOOP,
-    })
-}
-
 /// Whether the directory `dir`, which need not exist yet, is or would be at or below one of
 /// `trees`: where the part of it lies that exists, or what that shows.
 ///
@@ -433,32 +413,6 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
         }
     }
     Ok(false)
-}
-
-/// Opens as much of a path as there is, and says how many names are missing behind. They will be
-/// made as plain directories, so that a `..` among them takes back the name before.
-fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> {
-    let start: &[u8] = if path.first() == Some(&b'/') {
-        b"/"
-    } else {
-        b"."
-    };
-    let mut at = sys::open_root(start)?;
-    let mut missing = 0_usize;
-    for part in path.split(|byte| *byte == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." if missing > 0 => missing -= 1,
-            b".." => at = sys::open_parent(&at)?,
-            _ if missing > 0 => missing += 1,
-            _ => match sys::open_dir_at(&at, part) {
-                Ok(opened) => at = opened,
-                Err(failed) if failed.errno == Errno::NOENT => missing = 1,
-                Err(failed) => return Err(failed),
-            },
-        }
-    }
-    Ok((at, missing))
 }
 
 #[cfg(test)]

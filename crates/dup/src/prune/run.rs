@@ -45,19 +45,24 @@ pub fn prune(
             run.group(&group);
         }
     }
-    if let Some(journal) = &mut run.journal
-        && let Err(skip) = journal.sync()
-    {
-        (run.observer)(PruneEvent::Journal(&skip));
-        run.summary.skip(&skip);
-    }
-    let (freed, used) = (run.summary.freed, run.summary.used);
-    run.summary.freed = freed.saturating_sub(used);
-    run.summary.used = used.saturating_sub(freed);
-    run.summary
+    run.finish()
 }
 
 impl Run<'_> {
+    /// Ends the journal and the account.
+    pub(super) fn finish(mut self) -> PruneSummary {
+        if let Some(journal) = &mut self.journal
+            && let Err(skip) = journal.sync()
+        {
+            (self.observer)(PruneEvent::Journal(&skip));
+            self.summary.skip(&skip);
+        }
+        let (freed, used) = (self.summary.freed, self.summary.used);
+        self.summary.freed = freed.saturating_sub(used);
+        self.summary.used = used.saturating_sub(freed);
+        self.summary
+    }
+
     fn group(&mut self, group: &FileGroup) {
         let inodes = self.options.rules.order(group);
         let Some(best) = inodes.first() else { return };
@@ -179,7 +184,7 @@ impl Run<'_> {
     }
 
     /// Does it, or says that it would be done.
-    fn perform(
+    pub(super) fn perform(
         &mut self,
         keeper: &mut OpenFile,
         ready: &mut Ready,
@@ -271,7 +276,7 @@ impl Run<'_> {
     }
 
     /// Records how a step went.
-    fn end(&mut self, number: Option<u64>, acted: &Result<(), Skip>, target: &OpenFile) {
+    pub(super) fn end(&mut self, number: Option<u64>, acted: &Result<(), Skip>, target: &OpenFile) {
         if let Err(Skip::Left { errno, .. }) = acted
             && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(*errno)
         {

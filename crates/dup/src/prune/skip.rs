@@ -100,6 +100,28 @@ pub enum Skip {
     /// It is the original of a move that was killed, and this shows no copy of it to be in its
     /// place.
     Original,
+    /// A directory is not removed while it holds this.
+    Holds(&'static str),
+    /// A directory holds this path, which was not there when it was searched.
+    HasMore(Vec<u8>),
+    /// Filters left out so many entries of directories that are otherwise equal.
+    Filtered(u64),
+    /// Something in a directory is why that was left as it is.
+    In {
+        /// What it is.
+        path: Vec<u8>,
+        /// What is the matter with it.
+        why: Box<Skip>,
+    },
+    /// A part of a directory went, and then something was in the way.
+    Stopped {
+        /// What that was.
+        why: Box<Skip>,
+        /// Files that went.
+        gone: u64,
+        /// Bytes of disk space that these freed.
+        freed: u64,
+    },
     /// A temporary name that another run may be using.
     InUse,
     /// The run was cancelled.
@@ -127,6 +149,17 @@ impl Skip {
         }
     }
 
+    /// The same, of this path in a directory.
+    pub(crate) fn of(self, path: &[u8]) -> Skip {
+        match self {
+            Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal(_) => self,
+            why => Skip::In {
+                path: path.to_vec(),
+                why: Box::new(why),
+            },
+        }
+    }
+
     /// Whether the step took effect all the same.
     pub(crate) fn took_effect(&self) -> bool {
         matches!(
@@ -147,6 +180,7 @@ impl Skip {
                 | Skip::NewKeeper
                 | Skip::KeeperBelow
                 | Skip::InUse
+                | Skip::Filtered(_)
         )
     }
 
@@ -157,7 +191,10 @@ impl Skip {
             Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
             Skip::Journal(errno) => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
-            Skip::CopyStays { why, .. } | Skip::Rest { why, .. } => why.system(),
+            Skip::CopyStays { why, .. }
+            | Skip::Rest { why, .. }
+            | Skip::In { why, .. }
+            | Skip::Stopped { why, .. } => why.system(),
             _ => None,
         }
     }
@@ -194,6 +231,11 @@ impl Skip {
             Skip::Rest { why, .. } => why.reason(),
             Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
+            Skip::Holds(_) => "holds what has to stay",
+            Skip::HasMore(_) => "holds something new",
+            Skip::Filtered(_) => "filtered",
+            Skip::In { why, .. } => why.reason(),
+            Skip::Stopped { .. } => HALF_WAY,
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
             Skip::Journal(_) => "journal not writable",
@@ -283,6 +325,24 @@ impl fmt::Display for Skip {
                 write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))
             }
             Skip::Original => f.write_str(ORIGINAL),
+            Skip::Holds(what) => write!(f, "it holds {what}"),
+            Skip::HasMore(path) => write!(
+                f,
+                "{} was not there when it was searched",
+                Escaped(path)
+            ),
+            Skip::Filtered(1) => {
+                f.write_str("filters left out an entry, so it is not known to be equal as a whole")
+            }
+            Skip::Filtered(count) => write!(
+                f,
+                "filters left out {count} entries, so it is not known to be equal as a whole"
+            ),
+            Skip::In { path, why } => write!(f, "{}: {why}", Escaped(path)),
+            Skip::Stopped { why, gone, .. } => write!(
+                f,
+                "{why}; stopped after {gone} of its files; 'bc dup undo' fills it again"
+            ),
             Skip::InUse => f.write_str("may be in use by another run"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
@@ -291,6 +351,9 @@ impl fmt::Display for Skip {
         }
     }
 }
+
+/// The [reason](Skip::reason) of directories of which a part went.
+pub const HALF_WAY: &str = "stopped half-way";
 
 /// What is said of the original of a move whose run was killed.
 pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \

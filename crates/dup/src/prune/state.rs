@@ -12,6 +12,7 @@ use super::copies::Copies;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::FileRef;
+use super::meta::Metadata;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::protect::Places;
@@ -31,6 +32,8 @@ pub(super) struct Run<'a> {
     pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
+    /// What directories had whose names are going, by what they were.
+    pub(super) dir_metadata: HashMap<Identity, Metadata>,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// Of the file systems met.
@@ -73,6 +76,7 @@ impl<'a> Run<'a> {
             blocked: Blocked::default(),
             copies: Copies::default(),
             taken: HashSet::new(),
+            dir_metadata: HashMap::new(),
             swept: HashSet::new(),
             abilities: Abilities::new(options),
             told_unwatched: false,

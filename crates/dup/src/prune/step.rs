@@ -129,6 +129,36 @@ impl fmt::Display for Step {
     }
 }
 
+/// What is done to a whole directory. `Display` is a line without its newline.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TreeStep {
+    /// The directory that goes.
+    pub target: Vec<u8>,
+    /// The one that stays.
+    pub keeper: Vec<u8>,
+    /// Where it goes, if it is moved.
+    pub to: Option<Vec<u8>>,
+    /// Whether what stays is a reference's.
+    pub reference: bool,
+    /// Files in it.
+    pub files: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+}
+
+impl fmt::Display for TreeStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        match &self.to {
+            Some(to) => write!(f, "move {target}/ to {}/", Escaped(to))?,
+            None => write!(f, "delete {target}/")?,
+        }
+        let (files, s) = (self.files, if self.files == 1 { "" } else { "s" });
+        let beside = if self.reference { ", reference" } else { "" };
+        write!(f, " with {files} file{s} (kept: {keeper}/{beside})")
+    }
+}
+
 /// How a step went.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum StepOutcome {
@@ -164,6 +194,8 @@ pub enum PruneEvent<'a> {
     /// A step and what became of it. What a file system cannot do with any of its
     /// files ([`Skip::Unable`], [`Skip::UnstableInodes`]) is told for the first of them only.
     Step(&'a Step, &'a StepOutcome),
+    /// The same of a whole directory.
+    Tree(&'a TreeStep, &'a StepOutcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
     Unusable(&'a [u8], &'a Skip),
@@ -191,6 +223,8 @@ pub struct PruneSummary {
     pub groups: u64,
     /// Steps done, or that a dry run would do.
     pub changed: u64,
+    /// Directories that were removed or moved with all that was in them, or would be.
+    pub dirs: u64,
     /// Bytes of disk space freed: those of files whose last name went, less
     /// what they shared with other files, and less what was taken to copy files up.
     pub freed: u64,

@@ -18,6 +18,10 @@ use bc_fs::mount::{Traits, basic_traits};
 
 use super::fail::point;
 
+mod dirs;
+
+pub(crate) use self::dirs::{link_text, open_link, open_listed, relist, remove_dir};
+
 /// A call that failed: its name and the system's reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Failed {

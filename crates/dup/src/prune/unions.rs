@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Shows;
 
-use super::protect::{Open, Places, climb};
+use super::climb::climb;
+use super::protect::{Open, Places};
 use super::skip::Skip;
 use super::sys;
 use super::views::Seen;

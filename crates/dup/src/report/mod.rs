@@ -195,7 +195,7 @@ impl ScanReport<'_> {
 /// Bytes of `path` that are its root argument; all of them where it is the
 /// root itself, or where it does not begin with it (then every link in the
 /// directory part is followed, as in any path that was named directly).
-fn root_len(path: &[u8], root: &[u8]) -> usize {
+pub(crate) fn root_len(path: &[u8], root: &[u8]) -> usize {
     if path.starts_with(root) {
         root.len()
     } else {

@@ -7,24 +7,36 @@ use super::{Engine, SqlError};
 pub(super) struct Literal;
 
 impl Literal {
-    /// A string.
+    /// A string, on one line.
     ///
-    /// In DuckDB a quote is doubled and nothing else has a meaning. In Spark a setting says whether
-    /// a backslash has one: quotes and backslashes are written by their numbers there, which are
-    /// taken for other text at worst.
+    /// In DuckDB a quote is doubled and nothing else has a meaning; control characters need the
+    /// kind of literal in which a backslash has one, which is doubled there. In Spark a setting
+    /// says whether a backslash has one: quotes, backslashes and control characters are written by
+    /// their numbers there, which are taken for other text at worst.
     pub(super) fn text(engine: Engine, value: &str) -> Result<String, SqlError> {
         if value.contains('\0') {
             return Err(SqlError::new("a value must not hold NUL"));
         }
-        let mut literal = String::with_capacity(value.len() + 2);
+        let has_control = value.chars().any(|letter| letter.is_ascii_control());
+        let mut literal = String::with_capacity(value.len() + 3);
+        if engine == Engine::DuckDb && has_control {
+            literal.push('E');
+        }
         literal.push('\'');
         for letter in value.chars() {
+            let number = letter as u32;
             match (engine, letter) {
                 (Engine::DuckDb, '\'') => literal.push_str("''"),
-                (Engine::Spark, '\'') => literal.push_str("\\u0027"),
-                (Engine::Spark, '\\') => literal.push_str("\\u005C"),
-                // What Spark would replace by the value of a variable before it takes it apart.
-                (Engine::Spark, '$') => literal.push_str("\\u0024"),
+                (Engine::DuckDb, '\\') if has_control => literal.push_str("\\\\"),
+                (Engine::DuckDb, _) if letter.is_ascii_control() => {
+                    literal.push_str(&format!("\\x{number:02x}"));
+                }
+                // A dollar begins what Spark would replace by the value of a variable before it
+                // takes the text apart.
+                (Engine::Spark, '\'' | '\\' | '$') => literal.push_str(&format!("\\u{number:04X}")),
+                (Engine::Spark, _) if letter.is_ascii_control() => {
+                    literal.push_str(&format!("\\u{number:04X}"));
+                }
                 _ => literal.push(letter),
             }
         }

@@ -58,6 +58,10 @@ fn outside(text: &str, backslash: bool) -> String {
                         _ => {}
                     }
                 }
+                // The kind of a literal is of no matter here.
+                if [" E", "[E", "(E"].iter().any(|end| out.ends_with(end)) {
+                    out.pop();
+                }
                 out.push('?');
             }
             '-' if letters.peek() == Some(&'-') => {
@@ -71,12 +75,13 @@ fn outside(text: &str, backslash: bool) -> String {
 
 #[test]
 fn no_value_ends_its_literal() {
-    let hostile: [&[u8]; 8] = [
+    let hostile: [&[u8]; 9] = [
         b"'); COPY (SELECT 1) TO '/tmp/x'; --",
         b"\\'); DROP TABLE entries; --",
         b"\\",
         b"''",
         b"a\n'; SELECT 1;\n--",
+        b"\n\\'; SELECT 1; --\x1b\x7f",
         b"${spark.sql.x}'",
         b"{{files}}'{{algorithm}}",
         "\u{2019}\u{ff07}'".as_bytes(),

@@ -146,7 +146,7 @@ fn names_may_be_ignored() {
         .symlink("t", "b/deep/z");
     assert_eq!(equal(&tree), [""; 0]);
     let ignoring = DirsOptions {
-        names: Names::Ignore,
+        names: DirNames::Ignore,
         ..options()
     };
     let text = |tree: &TestTree| answer(tree.path(), &[""], &ignoring).texts();
@@ -300,7 +300,7 @@ fn many_and_deep_directories_are_as_any_others() {
     }
     assert_eq!(equal(&tree), ["one two"]);
     let ignoring = DirsOptions {
-        names: Names::Ignore,
+        names: DirNames::Ignore,
         similar: Some(50),
         ..options()
     };

@@ -180,7 +180,11 @@ fn compare(seed: u64) {
     make(&mut rng, tree.path(), &built, &mut HashMap::new());
     let reference = Reference::of(tree.path());
     assert!(reference.len() >= 300, "seed {seed}");
-    for (names, least) in [(Names::Compare, 1), (Names::Compare, 4), (Names::Ignore, 1)] {
+    for (names, least) in [
+        (DirNames::Compare, 1),
+        (DirNames::Compare, 4),
+        (DirNames::Ignore, 1),
+    ] {
         let what = format!("seed {seed}, {names:?}, {least} files");
         let percent = 40 + (seed % 60) as u8;
         let options = DirsOptions {

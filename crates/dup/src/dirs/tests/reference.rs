@@ -8,7 +8,7 @@ use bc_digest::{Algorithm, Digest, hash};
 use bc_testkit::reference;
 use rustix::fs::FileType;
 
-use crate::dirs::Names;
+use crate::dirs::DirNames;
 
 pub(super) type Path8 = Vec<u8>;
 
@@ -100,10 +100,10 @@ impl Reference {
     }
 
     /// All groups of equal directories with so many files, those that are not told as well.
-    pub(super) fn equal(&self, names: Names, least: u64) -> Vec<Vec<Path8>> {
+    pub(super) fn equal(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let key = |content: &Content| match names {
-            Names::Compare => content.clone().into_iter().collect::<Vec<_>>(),
-            Names::Ignore => {
+            DirNames::Compare => content.clone().into_iter().collect::<Vec<_>>(),
+            DirNames::Ignore => {
                 let mut items: Vec<Item> = content.values().cloned().collect();
                 items.sort();
                 items.into_iter().map(|item| (Vec::new(), item)).collect()
@@ -126,7 +126,7 @@ impl Reference {
     }
 
     /// Whether nothing is said that the equality of the parents does not say.
-    fn is_covered(&self, groups: &[Vec<Path8>], names: Names, members: &[Path8]) -> bool {
+    fn is_covered(&self, groups: &[Vec<Path8>], names: DirNames, members: &[Path8]) -> bool {
         if members.iter().any(|member| member.is_empty()) {
             return false;
         }
@@ -137,7 +137,7 @@ impl Reference {
             parents.iter().all(|parent| {
                 group.iter().any(|dir| {
                     dir == parent
-                        || names == Names::Ignore && {
+                        || names == DirNames::Ignore && {
                             let same = |a: &[u8], b: &[u8]| {
                                 let all = |dir: &[u8]| {
                                     let mut all: Vec<&Item> = self.dirs[dir].values().collect();
@@ -152,12 +152,12 @@ impl Reference {
             })
         };
         parents.len() == members.len()
-            && (names == Names::Ignore || called.len() == 1)
+            && (names == DirNames::Ignore || called.len() == 1)
             && groups.iter().any(is_group)
     }
 
     /// The groups that are told.
-    pub(super) fn largest(&self, names: Names, least: u64) -> Vec<Vec<Path8>> {
+    pub(super) fn largest(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let all = self.equal(names, least);
         let told = all
             .iter()
@@ -166,7 +166,7 @@ impl Reference {
     }
 
     /// The groups of files that are told: all names.
-    pub(super) fn files(&self, names: Names, least: u64) -> Vec<Vec<Path8>> {
+    pub(super) fn files(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let all = self.equal(names, least);
         let mut groups: BTreeMap<&Item, Vec<Path8>> = BTreeMap::new();
         for (path, (_, item)) in &self.files {
@@ -203,12 +203,12 @@ impl Reference {
     }
 
     /// Directories that follow from something else that is told.
-    fn equals(&self, names: Names, least: u64) -> BTreeSet<Path8> {
+    fn equals(&self, names: DirNames, least: u64) -> BTreeSet<Path8> {
         self.equal(names, least).into_iter().flatten().collect()
     }
 
     /// Lines that are told.
-    pub(super) fn contained(&self, names: Names, least: u64) -> Vec<(Path8, Path8, bool)> {
+    pub(super) fn contained(&self, names: DirNames, least: u64) -> Vec<(Path8, Path8, bool)> {
         let mut found = self.all_contained(names, least);
         let pairs: BTreeSet<(Path8, Path8)> = found
             .iter()
@@ -219,7 +219,7 @@ impl Reference {
     }
 
     /// The same lines, and those that say of two directories what another one says.
-    fn all_contained(&self, names: Names, least: u64) -> Vec<(Path8, Path8, bool)> {
+    fn all_contained(&self, names: DirNames, least: u64) -> Vec<(Path8, Path8, bool)> {
         let mut done = self.equals(names, least);
         let mut found = Vec::new();
         let sets: BTreeMap<&Path8, BTreeSet<&Item>> =
@@ -271,7 +271,7 @@ impl Reference {
     /// Pairs with their shared bytes.
     pub(super) fn similar(
         &self,
-        names: Names,
+        names: DirNames,
         least: u64,
         percent: u64,
     ) -> Vec<(Path8, Path8, u64)> {
@@ -325,10 +325,10 @@ impl Reference {
     }
 
     /// The digest of a directory, as the documentation has it.
-    pub(super) fn digest(&self, dir: &[u8], names: Names) -> Digest {
+    pub(super) fn digest(&self, dir: &[u8], names: DirNames) -> Digest {
         match names {
-            Names::Compare => with_names(&self.dirs[dir]),
-            Names::Ignore => {
+            DirNames::Compare => with_names(&self.dirs[dir]),
+            DirNames::Ignore => {
                 let mut records: Vec<String> = self.dirs[dir].values().map(record).collect();
                 records.sort();
                 let text: String = records.iter().map(|record| format!("{record}\0")).collect();

@@ -14,6 +14,7 @@
 mod read;
 mod record;
 mod roots;
+mod tree_action;
 mod trust;
 
 use std::fs::File;
@@ -50,6 +51,7 @@ use bc_fs::place::Place;
 
 pub(crate) use self::read::{Copy, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
+pub(crate) use self::tree_action::TreeAction;
 
 /// How often the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -235,8 +237,40 @@ impl Journal {
             keeper: Recorded::new(keeper, &keeper_path)?,
             digest: digest.to_string(),
             destination: destination.map(|path| JsonPath::new(&path)),
+            text: None,
         };
-        self.line(&entry).map_err(unwritable)?;
+        self.write(&entry)
+    }
+
+    /// Records what is about to happen to a directory, or to a link that leads to `text`, with what
+    /// stays in its place.
+    pub(crate) fn begin_tree(
+        &mut self,
+        action: TreeAction,
+        (target, keeper): (&OpenFile, &OpenFile),
+        destination: Option<&[u8]>,
+        text: Option<&[u8]>,
+    ) -> Result<u64, Skip> {
+        let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
+        let keeper_path = self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?;
+        let destination = destination
+            .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
+            .transpose()?;
+        self.step += 1;
+        let entry = Entry {
+            step: self.step,
+            action: action.name().to_owned(),
+            target: Recorded::new(target, &target_path)?,
+            keeper: Recorded::new(keeper, &keeper_path)?,
+            digest: String::new(),
+            destination: destination.map(|path| JsonPath::new(&path)),
+            text: text.map(JsonPath::new),
+        };
+        self.write(&entry)
+    }
+
+    fn write(&mut self, entry: &Entry) -> Result<u64, Skip> {
+        self.line(entry).map_err(unwritable)?;
         if self.synced.elapsed() >= SYNC_EVERY {
             self.sync()?;
         }

@@ -7,6 +7,7 @@ use bc_manifest::base64;
 use bc_walk::{Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
+use super::tree_action::TreeAction;
 use crate::json::{JsonPath, encode};
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
@@ -77,6 +78,9 @@ pub(crate) struct Entry {
     pub(super) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) destination: Option<JsonPath>,
+    /// Where a link leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<JsonPath>,
 }
 
 /// How a step went.
@@ -243,19 +247,42 @@ impl Entry {
         bytes.starts_with(b"/").then_some(bytes)
     }
 
+    /// What was done to a directory or a link, if anything was.
+    pub(crate) fn tree_action(&self) -> Option<TreeAction> {
+        let mut all = TreeAction::ALL.into_iter();
+        all.find(|action| action.name() == self.action)
+    }
+
+    /// Where the link led that is gone.
+    pub(crate) fn text(&self) -> Option<Vec<u8>> {
+        let text = self.text.as_ref()?.bytes()?;
+        (!text.is_empty() && !text.contains(&0)).then_some(text)
+    }
+
+    /// Whether it has all that undo needs.
+    fn is_complete(&self) -> bool {
+        let has = match self.tree_action() {
+            None => {
+                self.digest().is_some() && (self.action != "move" || self.destination().is_some())
+            }
+            Some(TreeAction::RemoveLink) => self.text().is_some(),
+            Some(TreeAction::MoveDirectory) => self.destination().is_some(),
+            Some(TreeAction::Empty | TreeAction::RemoveDirectory) => true,
+        };
+        has && self.target.metadata().is_some()
+    }
+
     /// What is wrong with it, if anything: undo acts on nothing that this lets
     /// through unless every path lies in one of `roots`. A journal of version
     /// 1 has none recorded.
     pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
-        if !ACTIONS.contains(&self.action.as_str()) {
+        if !ACTIONS.contains(&self.action.as_str()) && self.tree_action().is_none() {
             let action = bc_fs::escape(self.action.as_bytes()).into_owned();
             return Some(format!("unknown action '{action}'"));
         }
         let destination = self.destination();
-        let complete = self.target.metadata().is_some()
-            && self.digest().is_some()
-            && (self.action != "move" || destination.is_some());
-        let (Some(target), Some(keeper), true) = (self.target.path(), self.keeper.path(), complete)
+        let (Some(target), Some(keeper), true) =
+            (self.target.path(), self.keeper.path(), self.is_complete())
         else {
             return Some("a step without absolute paths, metadata and digest".to_owned());
         };

@@ -15,6 +15,7 @@ mod race;
 mod reflink;
 mod refusals;
 mod standing;
+mod trees;
 mod undo;
 mod unswappable;
 mod vanish;
@@ -203,6 +204,7 @@ pub(super) fn run_groups(
                 format!("{step}: without {}", lost.join("; "))
             }
             PruneEvent::Step(step, _) => step.to_string(),
+            PruneEvent::Tree(step, _) => step.to_string(),
             PruneEvent::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
             PruneEvent::Unwatched(path, errno) => {
                 format!("{}: no lease: {errno}", bc_fs::Escaped(path))

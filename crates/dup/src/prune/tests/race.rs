@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 /// What the other process does to a name.
 #[derive(Clone, Copy, Debug)]
-enum Race {
+pub(super) enum Race {
     /// Overwrites some bytes in place.
     Edit,
     Truncate,
@@ -33,7 +33,7 @@ const RACES: [Race; 7] = [
 
 impl Race {
     /// Does it; what must exist somewhere from then on, if anything new.
-    fn go(self, root: &Path, name: &str) -> Option<Vec<u8>> {
+    pub(super) fn go(self, root: &Path, name: &str) -> Option<Vec<u8>> {
         let path = root.join(name);
         // No file is created by the first three: the name may be gone. And they do not wait: it is
         // this thread that they would wait for.

@@ -7,10 +7,12 @@ mod leftovers;
 mod moved;
 mod outcome;
 mod remake;
+mod trees;
 
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::Leftovers;
+use self::trees::Trees;
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -27,7 +29,7 @@ use rustix::io::Errno;
 use crate::path::split;
 use crate::prune::claim::Blocked;
 use crate::prune::copy::digest;
-use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps};
+use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps, TreeAction};
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::{self, OpenFile, identity_at};
 use crate::prune::options::RunMode;
@@ -64,6 +66,7 @@ pub fn undo(
         leftovers: Leftovers::default(),
         foreseen: HashMap::new(),
         run: 0,
+        trees: Trees::default(),
         restored: HashMap::new(),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
@@ -81,12 +84,20 @@ pub fn undo(
             continue;
         };
         undo.run = place.run;
-        undo.leftovers.look(&entry, mode, cancel);
-        let outcome = undo
-            .put_back(&entry, place.took_effect, copy, &path)
-            .unwrap_or_else(UndoOutcome::Failed);
+        let action = entry.tree_action();
+        let outcome = match action {
+            // What is left over in a directory is looked at for the sake of the files in it, which
+            // tell what may be the last of its content.
+            Some(action) => undo.tree(action, &entry, &path),
+            None => {
+                undo.leftovers.look(&entry, mode, cancel);
+                undo.put_back(&entry, place.took_effect, copy, &path)
+            }
+        };
+        let outcome = outcome.unwrap_or_else(UndoOutcome::Failed);
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
             && mode == RunMode::Execute
+            && action.is_none()
         {
             undo.leftovers
                 .remove_equal(&entry, &path, &mut undo.temps, cancel);
@@ -95,11 +106,14 @@ pub fn undo(
             UndoOutcome::Restored { lost } => {
                 summary.restored += 1;
                 summary.incomplete += u64::from(!lost.is_empty());
+                undo.trees.filled(&path);
             }
             UndoOutcome::Would => {
                 summary.restored += 1;
                 undo.foreseen.insert(path.clone(), entry.digest());
             }
+            // That a directory has what it had is a part of its making.
+            UndoOutcome::Unneeded if action == Some(TreeAction::Empty) => continue,
             UndoOutcome::Unneeded => summary.unneeded += 1,
             UndoOutcome::Failed(_) => summary.failed += 1,
         }
@@ -140,6 +154,8 @@ struct Undo<'a> {
     foreseen: HashMap<Vec<u8>, Option<Digest>>,
     /// Which of the journal's runs made the step at hand.
     run: u64,
+    /// What became of whole directories.
+    trees: Trees,
     /// Where files that had several names were restored: by what they were,
     /// what they are now and a name.
     restored: HashMap<Original, (Identity, Vec<u8>)>,
@@ -262,6 +278,15 @@ impl Undo<'_> {
         copy: Option<journal::Copy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
+        if self.mode == RunMode::DryRun && self.trees.foresees(path) {
+            return match entry.action.as_str() {
+                "delete" => {
+                    self.prove_source(entry, &remake::keeper(entry)?)?;
+                    Ok(UndoOutcome::Would)
+                }
+                _ => Ok(UndoOutcome::Would),
+            };
+        }
         let found = find(path, &entry.target).map_err(|why| match why {
             // The file is perhaps where it was moved to.
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),

@@ -1,0 +1,74 @@
+//! The way from a directory up to the root, and down a path as far as that exists.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use bc_walk::Identity;
+use rustix::io::Errno;
+
+use super::sys::{self, Failed};
+
+/// So many directories deep nothing lies that was opened by a path of a system call or two;
+/// a climb that takes more goes in circles.
+const DEEPEST: usize = 1 << 20;
+
+/// A directory that is its own parent this many times is the root. Once is not enough: one that
+/// is mounted on a directory directly within itself looks the same.
+const ROOT: usize = 64;
+
+/// Shows `found` the identity of an open directory and of each one above it, each open, until it
+/// says that this will do, which is then the result.
+pub(super) fn climb(
+    dir: &OwnedFd,
+    mut found: impl FnMut(Identity, &OwnedFd) -> bool,
+) -> Result<bool, Failed> {
+    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
+    let top = identity(&sys::open_root(b"/")?)?;
+    let mut id = identity(&dir)?;
+    if found(id, dir) {
+        return Ok(true);
+    }
+    let mut at = sys::open_parent(dir)?;
+    let mut same = 0;
+    for _ in 0..DEEPEST {
+        let above = identity(&at)?;
+        if found(above, &at) {
+            return Ok(true);
+        }
+        same = if above == id { same + 1 } else { 0 };
+        if same > 0 && id == top || same == ROOT {
+            return Ok(false);
+        }
+        id = above;
+        at = sys::open_parent(&at)?;
+    }
+    Err(Failed {
+        op: "open directory",
+        errno: Errno::LOOP,
+    })
+}
+
+/// Opens as much of a path as there is, and says how many names are missing behind. They will be
+/// made as plain directories, so that a `..` among them takes back the name before.
+pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> {
+    let start: &[u8] = if path.first() == Some(&b'/') {
+        b"/"
+    } else {
+        b"."
+    };
+    let mut at = sys::open_root(start)?;
+    let mut missing = 0_usize;
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if missing > 0 => missing -= 1,
+            b".." => at = sys::open_parent(&at)?,
+            _ if missing > 0 => missing += 1,
+            _ => match sys::open_dir_at(&at, part) {
+                Ok(opened) => at = opened,
+                Err(failed) if failed.errno == Errno::NOENT => missing = 1,
+                Err(failed) => return Err(failed),
+            },
+        }
+    }
+    Ok((at, missing))
+}

@@ -1,0 +1,203 @@
+//! One group: which directory stays, which go, and how.
+
+use std::collections::{HashMap, HashSet};
+
+use bc_walk::{Identity, Stamp};
+use rustix::io::Errno;
+
+use super::held::open_dir;
+use super::{Pair, TreeCopy, TreeGroup, TreeKind, Way};
+use crate::path::split;
+use crate::prune::climb::{climb, deepest_existing};
+use crate::prune::freed::Ledger;
+use crate::prune::journal::Journal;
+use crate::prune::keep::{FileGroup, FileRef};
+use crate::prune::options::{PruneOptions, RunMode};
+use crate::prune::skip::Skip;
+use crate::prune::state::{Run, State};
+use crate::prune::step::{Action, PruneEvent, StepOutcome, TreeStep};
+use crate::prune::{relocate, sys};
+
+/// What became of directories so far.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Directories that stay, and those in them.
+    kept: HashSet<Identity>,
+    /// Of those the ones that groups named.
+    kept_roots: HashSet<Identity>,
+    /// Directories that went, or of which a part did, and those in them.
+    gone: HashSet<Identity>,
+    /// The directories in which the journal lies.
+    pub(super) journal: HashSet<Identity>,
+    /// States that our own changes left files in.
+    stamps: HashMap<Identity, Stamp>,
+}
+
+impl Done {
+    pub(super) fn new(journal: Option<&Journal>, options: &PruneOptions) -> Done {
+        let mut done = Done::default();
+        let paths = journal.map(|journal| journal.path().to_owned());
+        for path in paths.into_iter().chain(options.journal.clone()) {
+            let path = path.as_os_str().as_encoded_bytes();
+            let Ok((dir, _)) = deepest_existing(split(path).0) else {
+                continue;
+            };
+            let _ = climb(&dir, |id, _| {
+                done.journal.insert(id);
+                false
+            });
+        }
+        done
+    }
+
+    /// Whether nothing of it may go, as it stays for another group.
+    fn keeps(&self, copy: &TreeCopy) -> bool {
+        self.kept.contains(&copy.dir.id) || copy.dirs().any(|id| self.kept_roots.contains(&id))
+    }
+
+    fn is_gone(&self, copy: &TreeCopy) -> bool {
+        copy.dirs().any(|id| self.gone.contains(&id))
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn tree_group(&mut self, mut group: TreeGroup, done: &mut Done) {
+        group.copies.retain(|copy| !done.is_gone(copy));
+        self.protect_trees(&mut group.copies);
+        if self.find_destination() {
+            self.protect_trees(&mut group.copies);
+        }
+        let Some(order) = self.order_trees(&group.copies, done) else {
+            return;
+        };
+        let copies: Vec<&TreeCopy> = order.iter().map(|at| &group.copies[*at]).collect();
+        let (keeper, rest) = (copies[0], &copies[1..]);
+        let files = copies.iter().flat_map(|copy| {
+            let files = copy.of(TreeKind::File);
+            files.map(|at| copy.at(at))
+        });
+        let files: Vec<FileRef> = files.collect();
+        let mut state = State {
+            ledger: Ledger::new(files.iter().collect()),
+            stamps: std::mem::take(&mut done.stamps),
+            ..State::default()
+        };
+        for target in rest {
+            let acts = !target.dir.protected
+                && !done.keeps(target)
+                && self.options.rules.allow(&keeper.dir, &target.dir);
+            if !acts || self.cancel.is_cancelled() {
+                continue;
+            }
+            let pair = Pair { keeper, target };
+            let outcome = match group.filtered {
+                0 => self.tree(&pair, done, &mut state),
+                filtered => Err(Skip::Filtered(filtered)),
+            };
+            if outcome.is_ok() || matches!(outcome, Err(Skip::Stopped { .. })) {
+                done.kept.extend(keeper.dirs());
+                done.kept_roots.insert(keeper.dir.id);
+                done.gone.extend(target.dirs());
+            }
+            let outcome = outcome.unwrap_or_else(StepOutcome::Skipped);
+            self.tell_tree(&pair.step(self.options), &outcome);
+        }
+        done.stamps = state.stamps;
+    }
+
+    /// Marks those that lie at or below a reference by now, and leaves out those in the destination.
+    fn protect_trees(&mut self, copies: &mut Vec<TreeCopy>) {
+        let places = &mut self.places;
+        let mut moved = 0;
+        copies.retain_mut(|copy| {
+            let place = open_dir(&copy.dir).and_then(|dir| places.check_dir(&dir.file));
+            copy.dir.protected |= place == Err(Skip::Protected);
+            let is_moved = place == Err(Skip::InDestination);
+            moved += usize::from(is_moved);
+            !is_moved
+        });
+        for _ in 0..moved {
+            self.summary.skip(&Skip::InDestination);
+        }
+    }
+
+    /// The copies in the order of the rules: first the one that stays. What stays for other groups
+    /// stays for this one, too, if no reference does.
+    fn order_trees(&self, copies: &[TreeCopy], done: &Done) -> Option<Vec<usize>> {
+        let dirs = copies.iter().map(|copy| copy.dir.clone());
+        let inodes = self.options.rules.order(&FileGroup {
+            files: dirs.collect(),
+        });
+        let mut order: Vec<usize> = inodes.iter().map(|inode| inode.names[0]).collect();
+        order.sort_by_key(|at| (!copies[*at].dir.protected, !done.keeps(&copies[*at])));
+        (order.len() > 1).then_some(order)
+    }
+
+    /// Proves it, then does it or says that it would be done.
+    fn tree(
+        &mut self,
+        pair: &Pair<'_>,
+        done: &Done,
+        state: &mut State<'_>,
+    ) -> Result<StepOutcome, Skip> {
+        let way = self.way(pair)?;
+        let freed = self.prove(pair, &way, done, state)?;
+        match (self.options.mode, &way) {
+            (RunMode::DryRun, _) => {
+                if let Way::Rename(to) | Way::Copy(to) = &way {
+                    self.taken.insert(to.clone());
+                }
+                let freed = if way == Way::Delete { freed } else { 0 };
+                Ok(StepOutcome::Would { freed })
+            }
+            (RunMode::Execute, Way::Rename(to)) => match self.rename_tree(pair, to) {
+                Err(Skip::System { errno, .. }) if errno == Errno::XDEV.raw_os_error() => {
+                    self.empty_tree(pair, &Way::Copy(to.clone()), state)
+                }
+                outcome => outcome,
+            },
+            (RunMode::Execute, _) => self.empty_tree(pair, &way, state),
+        }
+    }
+
+    /// How the directory goes, as far as that can be seen beforehand.
+    fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
+        let Action::Move(dir) = &self.options.action else {
+            return Ok(Way::Delete);
+        };
+        let to = relocate::destination(dir, &pair.target.dir.path);
+        if self.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
+            return Err(Skip::DestinationExists(None));
+        }
+        let (existing, _) = deepest_existing(dir)?;
+        let same = sys::stat(existing)?.id.dev == pair.target.dir.id.dev;
+        Ok(match same {
+            true => Way::Rename(to),
+            false => Way::Copy(to),
+        })
+    }
+
+    fn tell_tree(&mut self, step: &TreeStep, outcome: &StepOutcome) {
+        match outcome {
+            StepOutcome::Done { freed, lost } => {
+                self.summary.freed += freed;
+                self.summary.incomplete += u64::from(!lost.is_empty());
+                self.summary.changed += step.files;
+                self.summary.dirs += 1;
+            }
+            StepOutcome::Would { freed } => {
+                self.summary.freed += freed;
+                self.summary.changed += step.files;
+                self.summary.dirs += 1;
+            }
+            StepOutcome::Skipped(skip) => {
+                if let Skip::Stopped { gone, freed, .. } = skip {
+                    self.summary.changed += gone;
+                    self.summary.freed += freed;
+                }
+                self.summary.skip(skip);
+            }
+        }
+        self.event(PruneEvent::Tree(step, outcome));
+    }
+}

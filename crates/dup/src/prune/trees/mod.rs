@@ -1,0 +1,204 @@
+//! Whole directories that are copies of each other. One of each group stays; of another one everything
+//! is proven to be in that one first, then it goes, name by name or, where it is moved within one
+//! file system, by one rename.
+//!
+//! # Invariants
+//! - Before the first name of a directory goes, every file in it was compared byte for byte with its
+//!   twin, every link and every directory was found in the directory that stays, and nothing else was
+//!   in it. Then each file is proven once more, right before its own name goes.
+//! - What stays lies in nothing that the run removes, and nothing is removed from it.
+//! - Directories go by `rmdir` alone, which takes none that anything is in.
+//! - Before the first name of a directory goes, the journal has the owner, mode, times and attributes of
+//!   each directory in it.
+
+mod group;
+mod held;
+mod moving;
+mod prove;
+mod remove;
+
+use bc_pool::Cancel;
+use bc_walk::{Identity, Stamp};
+
+use self::group::Done;
+use super::journal::Journal;
+use super::keep::FileRef;
+use super::options::PruneOptions;
+use super::relocate;
+use super::state::Run;
+use super::step::{Action, PruneEvent, PruneSummary, TreeStep};
+
+/// A directory with all that is in it, as a search found it.
+#[derive(Clone, Debug)]
+pub struct TreeCopy {
+    /// The directory itself.
+    pub dir: FileRef,
+    /// What is in it, at any depth: each directory before what is in it. Copies have theirs in the
+    /// same order.
+    pub entries: Vec<TreeEntry>,
+}
+
+/// One name below a [`TreeCopy`].
+#[derive(Clone, Debug)]
+pub struct TreeEntry {
+    /// Which of the entries is the directory that it is in; `None`: the copy itself.
+    pub parent: Option<u32>,
+    /// Its name there.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub kind: TreeKind,
+    /// Which it was.
+    pub id: Identity,
+    /// In which state.
+    pub stamp: Stamp,
+    /// How many names it had.
+    pub nlink: u64,
+}
+
+/// What a name below a directory stands for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TreeKind {
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A directory.
+    Dir,
+}
+
+/// Directories that a search found to be copies of each other.
+#[derive(Clone, Debug)]
+pub struct TreeGroup {
+    /// All of them.
+    pub copies: Vec<TreeCopy>,
+    /// Entries in them that filters left out: of such a group nothing is removed.
+    pub filtered: u64,
+}
+
+impl TreeCopy {
+    /// The copy itself, or one of its entries, by the path that it has.
+    fn at(&self, at: Option<u32>) -> FileRef {
+        let Some(nth) = at else {
+            return self.dir.clone();
+        };
+        let entry = &self.entries[nth as usize];
+        let mut names: Vec<&[u8]> = vec![&entry.name];
+        let mut above = entry.parent;
+        while let Some(nth) = above {
+            let entry = &self.entries[nth as usize];
+            names.push(&entry.name);
+            above = entry.parent;
+        }
+        let mut path = self.dir.path.clone();
+        for name in names.into_iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        FileRef {
+            path,
+            root_len: self.dir.root_len,
+            root: self.dir.root,
+            id: entry.id,
+            stamp: entry.stamp,
+            nlink: entry.nlink,
+            protected: self.dir.protected,
+        }
+    }
+
+    /// The entries of one kind.
+    fn of(&self, kind: TreeKind) -> impl DoubleEndedIterator<Item = Option<u32>> {
+        let all = 0..self.entries.len() as u32;
+        let of_kind = all.filter(move |nth| self.entries[*nth as usize].kind == kind);
+        of_kind.map(Some)
+    }
+
+    /// The directory, and each one in it.
+    fn dirs(&self) -> impl Iterator<Item = Identity> {
+        let inner = self.entries.iter();
+        let inner = inner.filter(|entry| entry.kind == TreeKind::Dir);
+        [self.dir.id].into_iter().chain(inner.map(|entry| entry.id))
+    }
+
+    /// How many files are in it, and how many bytes they have.
+    fn amount(&self) -> (u64, u64) {
+        let files = self.entries.iter();
+        let files = files.filter(|entry| entry.kind == TreeKind::File);
+        files.fold((0, 0), |(count, bytes), file| {
+            (count + 1, bytes + file.stamp.size)
+        })
+    }
+}
+
+/// Acts on each group: removes or moves all of its directories but one. Steps are written to
+/// `journal` before they are done; a front end should always give one when it executes.
+///
+/// Returns early, between two steps, when cancelled.
+///
+/// # Panics
+/// If the action is neither [`Action::Delete`] nor [`Action::Move`].
+pub fn prune_trees(
+    groups: impl IntoIterator<Item = TreeGroup>,
+    options: &PruneOptions,
+    journal: Option<&mut Journal>,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(PruneEvent<'_>),
+) -> PruneSummary {
+    assert!(
+        matches!(options.action, Action::Delete | Action::Move(_)),
+        "directories are deleted or moved"
+    );
+    let mut run = Run::new(options, journal, cancel, observer);
+    let mut done = Done::new(run.journal.as_deref(), options);
+    for group in groups {
+        if cancel.is_cancelled() {
+            break;
+        }
+        run.summary.groups += 1;
+        run.tree_group(group, &mut done);
+    }
+    run.finish()
+}
+
+/// How a directory goes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Way {
+    /// Name by name.
+    Delete,
+    /// By one rename to this path.
+    Rename(Vec<u8>),
+    /// Name by name, with a copy of each below this path.
+    Copy(Vec<u8>),
+}
+
+/// A directory that is to go, and the one that stays in its place.
+struct Pair<'p> {
+    keeper: &'p TreeCopy,
+    target: &'p TreeCopy,
+}
+
+impl Pair<'_> {
+    fn step(&self, options: &PruneOptions) -> TreeStep {
+        let (files, bytes) = self.target.amount();
+        TreeStep {
+            target: self.target.dir.path.clone(),
+            keeper: self.keeper.dir.path.clone(),
+            to: match &options.action {
+                Action::Move(dir) => Some(relocate::destination(dir, &self.target.dir.path)),
+                _ => None,
+            },
+            reference: self.keeper.dir.protected,
+            files,
+            bytes,
+        }
+    }
+
+    /// An entry of the target behind its twin; or both directories themselves.
+    fn both(&self, at: Option<u32>) -> (FileRef, FileRef) {
+        (self.keeper.at(at), self.target.at(at))
+    }
+
+    /// The directory, and then each one in it, before what is in that.
+    fn dirs(&self) -> impl DoubleEndedIterator<Item = Option<u32>> {
+        [None].into_iter().chain(self.target.of(TreeKind::Dir))
+    }
+}

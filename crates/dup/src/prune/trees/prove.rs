@@ -1,0 +1,233 @@
+//! The first pass: everything in a directory is in the one that stays, and nothing else is in it.
+
+use std::collections::HashSet;
+
+use bc_walk::Identity;
+use rustix::io::Errno;
+
+use super::held::{check_names, expected, open_dir, open_link};
+use super::{Done, Pair, TreeEntry, TreeKind, Way};
+use crate::path::split;
+use crate::prune::keep::FileRef;
+use crate::prune::leftover;
+use crate::prune::open_file::{self, OpenFile};
+use crate::prune::options::RunMode;
+use crate::prune::precheck::{Ready, Refusal};
+use crate::prune::skip::Skip;
+use crate::prune::state::{Run, State};
+use crate::prune::step::{StepKind, StepOutcome};
+use crate::prune::sys;
+
+impl Run<'_> {
+    /// Proves that the target may go; gives what a dry run would free. Changes nothing.
+    pub(super) fn prove(
+        &mut self,
+        pair: &Pair<'_>,
+        way: &Way,
+        done: &Done,
+        state: &mut State<'_>,
+    ) -> Result<u64, Skip> {
+        pair.check_shape()?;
+        pair.check_name()?;
+        self.prove_dirs(pair, done)?;
+        for at in pair.target.of(TreeKind::Link) {
+            let (twin, link) = pair.both(at);
+            self.prove_link(&twin, &link)
+                .map_err(|why| why.of(&link.path))?;
+        }
+        let mut freed = 0;
+        for at in pair.target.of(TreeKind::File) {
+            if self.cancel.is_cancelled() {
+                return Err(Skip::Cancelled);
+            }
+            let (twin, file) = pair.both(at);
+            let proven = self.prove_file(pair, (&twin, &file), way, state);
+            freed += proven.map_err(|why| why.of(&file.path))?;
+        }
+        // Once more: what came in the meantime was compared with nothing.
+        self.prove_dirs(pair, done)?;
+        Ok(freed)
+    }
+
+    fn prove_dirs(&mut self, pair: &Pair<'_>, done: &Done) -> Result<(), Skip> {
+        let names = expected(pair.target);
+        let dev = pair.target.dir.id.dev;
+        for at in pair.dirs() {
+            let (twin, dir) = pair.both(at);
+            if done.journal.contains(&dir.id) {
+                return Err(Skip::Holds("the journal"));
+            }
+            let held = open_dir(&dir).map_err(|why| why.of(&dir.path))?;
+            if held.stat.id.dev != dev || sys::is_mount_root(&held.file) == Some(true) {
+                return Err(Skip::Holds("a mount point").of(&dir.path));
+            }
+            self.places
+                .check_dir(&held.file)
+                .map_err(|why| why.of(&dir.path))?;
+            self.changeable(&held).map_err(|why| why.of(&dir.path))?;
+            open_dir(&twin).map_err(|why| Skip::of_keeper(why).of(&twin.path))?;
+            let expected = names.get(&at).map_or(&[][..], Vec::as_slice);
+            check_names(&held, expected)?;
+        }
+        Ok(())
+    }
+
+    /// That names in the directory can be taken away, and its own.
+    fn changeable(&mut self, dir: &OpenFile) -> Result<(), Skip> {
+        for at in [&dir.dir, &dir.file] {
+            match sys::may_change(at) {
+                Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
+                    return Err(failed.into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        drop(self.blocked.claim(&dir.file, self.cancel)?);
+        let above = self.blocked.claim(&dir.dir, self.cancel)?;
+        above.check_removable(dir.stat.uid)
+    }
+
+    /// That both links lead to the same, as far as their texts go.
+    pub(super) fn prove_link(
+        &mut self,
+        twin: &FileRef,
+        link: &FileRef,
+    ) -> Result<(OpenFile, OpenFile, Vec<u8>), Skip> {
+        let (held, text) = open_link(link)?;
+        let (kept, kept_text) = open_link(twin).map_err(Skip::of_keeper)?;
+        if text != kept_text {
+            return Err(Skip::ContentDiffers);
+        }
+        if held.stat.id == kept.stat.id {
+            return Err(Skip::Holds("a link of the directory that stays"));
+        }
+        self.keep_off(&held)?;
+        Ok((kept, held, text))
+    }
+
+    fn prove_file(
+        &mut self,
+        pair: &Pair<'_>,
+        (twin, file): (&FileRef, &FileRef),
+        way: &Way,
+        state: &mut State<'_>,
+    ) -> Result<u64, Skip> {
+        let mut kind = way.kind(pair, file);
+        state.pending = 1;
+        let mut keeper = open_twin(twin, state)?;
+        let ready = match self.options.mode {
+            RunMode::DryRun => self.precheck(&mut keeper, file, state, &mut kind),
+            // It is proven again right before it goes, and then taken note of.
+            RunMode::Execute => {
+                let mut scratch = State {
+                    stamps: std::mem::take(&mut state.stamps),
+                    pending: 1,
+                    ..State::default()
+                };
+                let ready = self.precheck(&mut keeper, file, &mut scratch, &mut kind);
+                state.stamps = scratch.stamps;
+                ready
+            }
+        };
+        let mut ready = ready.map_err(refused)?;
+        if sys::is_mount_root(&ready.held.file) == Some(true) {
+            return Err(Skip::Holds("a mount point"));
+        }
+        self.keep_off(&ready.held)?;
+        match self.options.mode {
+            RunMode::DryRun => self.freed_by(&mut keeper, &mut ready, &kind, state),
+            RunMode::Execute => Ok(0),
+        }
+    }
+
+    fn freed_by(
+        &mut self,
+        keeper: &mut OpenFile,
+        ready: &mut Ready,
+        kind: &StepKind,
+        state: &mut State<'_>,
+    ) -> Result<u64, Skip> {
+        match self.perform(keeper, ready, kind, state)? {
+            StepOutcome::Would { freed } => Ok(freed),
+            StepOutcome::Done { .. } | StepOutcome::Skipped(_) => Ok(0),
+        }
+    }
+}
+
+/// Opens the file that stays, in the state that it was found in or that this run left it in.
+pub(super) fn open_twin(twin: &FileRef, state: &State<'_>) -> Result<OpenFile, Skip> {
+    let opened = match state.stamps.get(&twin.id) {
+        None => open_file::open(twin, twin.stamp),
+        Some(stamp) => open_file::open_again(twin, *stamp),
+    };
+    opened.map_err(Skip::of_keeper)
+}
+
+pub(super) fn refused(refusal: Refusal) -> Skip {
+    match refusal {
+        Refusal::Skip(Skip::AlreadyLinked) => Skip::Holds("a file of the directory that stays"),
+        Refusal::Skip(skip) | Refusal::Keep(_, skip) => skip,
+    }
+}
+
+impl Way {
+    /// What is done to one file.
+    pub(super) fn kind(&self, pair: &Pair<'_>, file: &FileRef) -> StepKind {
+        match self {
+            Way::Copy(to) => StepKind::Move(pair.below(to, file)),
+            // Its directory is renamed: whatever a deletion needs is enough.
+            Way::Delete | Way::Rename(_) => StepKind::Delete,
+        }
+    }
+}
+
+impl Pair<'_> {
+    /// The path below `to` that an entry of the target has there.
+    pub(super) fn below(&self, to: &[u8], entry: &FileRef) -> Vec<u8> {
+        [to, &entry.path[self.target.dir.path.len()..]].concat()
+    }
+
+    /// That its name is one that can be taken away.
+    fn check_name(&self) -> Result<(), Skip> {
+        match split(&self.target.dir.path).1 {
+            b"" | b"." | b".." => Err(Skip::System {
+                op: "rmdir",
+                errno: Errno::INVAL.raw_os_error(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// That both have the same names of the same kinds, no temporary of a run among them, and no
+    /// file in common.
+    fn check_shape(&self) -> Result<(), Skip> {
+        let (keeper, target) = (&self.keeper.entries, &self.target.entries);
+        let alike = |(twin, entry): (&TreeEntry, &TreeEntry)| {
+            (twin.parent, &twin.name, twin.kind) == (entry.parent, &entry.name, entry.kind)
+        };
+        let alike = keeper.len() == target.len() && keeper.iter().zip(target).all(alike);
+        if !alike || self.keeper.dir.id == self.target.dir.id {
+            return Err(Skip::Changed);
+        }
+        let kept: HashSet<Identity> = keeper.iter().map(|entry| entry.id).collect();
+        let holds = |what, is_it: &dyn Fn(&TreeEntry) -> bool| match target.iter().position(is_it) {
+            Some(nth) => {
+                let path = self.target.at(Some(nth as u32)).path;
+                Err(Skip::Holds(what).of(&path))
+            }
+            None => Ok(()),
+        };
+        holds("a temporary of a run", &|entry| is_stage(&entry.name))?;
+        holds("a file of the directory that stays", &|entry| {
+            kept.contains(&entry.id)
+        })
+    }
+}
+
+/// Whether the name is one that runs give to what they have not finished.
+fn is_stage(name: &[u8]) -> bool {
+    leftover::is_ours(name) || name.starts_with(STAGE)
+}
+
+/// What the names begin with that other commands give to what they write.
+const STAGE: &[u8] = b".bc-";

@@ -1,0 +1,229 @@
+//! Whole directories come back: made again, filled by the steps before, and given what they had.
+
+use std::collections::HashSet;
+
+use bc_walk::FileKind;
+
+use super::{Found, Undo, UndoOutcome, find};
+use crate::path::split;
+use crate::prune::journal::{Entry, TreeAction};
+use crate::prune::leftover::Mark;
+use crate::prune::open_file::identity_at;
+use crate::prune::options::RunMode;
+use crate::prune::skip::Skip;
+use crate::prune::{claim, leftover, sys};
+
+/// What undo made, or would make.
+#[derive(Default)]
+pub(super) struct Trees {
+    /// Directories that it made.
+    made: HashSet<Vec<u8>>,
+    /// Those in which it gave names back, which moved their times.
+    filled: HashSet<Vec<u8>>,
+    /// Directories that a dry run would have made.
+    foreseen: HashSet<Vec<u8>>,
+}
+
+impl Trees {
+    /// Whether the path lies in a directory that a dry run would have made by then.
+    pub(super) fn foresees(&self, path: &[u8]) -> bool {
+        let mut at = split(path).0;
+        while at.len() > 1 {
+            if self.foreseen.contains(at) {
+                return true;
+            }
+            at = split(at).0;
+        }
+        false
+    }
+
+    /// Takes note that a name was given back.
+    pub(super) fn filled(&mut self, path: &[u8]) {
+        self.filled.insert(split(path).0.to_vec());
+    }
+}
+
+impl Undo<'_> {
+    /// Undoes what was done to a directory, or to a link in one.
+    pub(super) fn tree(
+        &mut self,
+        action: TreeAction,
+        entry: &Entry,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        if self.mode == RunMode::DryRun && self.trees.foresees(path) {
+            self.trees.foreseen.insert(path.to_vec());
+            return Ok(match action {
+                TreeAction::Empty => UndoOutcome::Unneeded,
+                _ => UndoOutcome::Would,
+            });
+        }
+        let found = find(path, &entry.target).map_err(|why| match why {
+            Skip::Gone => Skip::Missing(split(path).0.to_vec()),
+            why => why,
+        })?;
+        match action {
+            TreeAction::RemoveDirectory => self.make_dir(path, found),
+            TreeAction::RemoveLink => self.make_link(entry, path, found),
+            TreeAction::MoveDirectory => self.rename_back(entry, path, found),
+            TreeAction::Empty => self.finish(entry, path, found),
+        }
+    }
+
+    fn make_dir(&mut self, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        match &found.stat {
+            Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
+            Some(_) => return Err(Skip::Changed),
+            None => {}
+        }
+        if let Some(would) = self.would(&[&found.dir])? {
+            self.trees.foreseen.insert(path.to_vec());
+            return Ok(would);
+        }
+        // For us alone until all of it is there.
+        sys::make_dir(&found.dir, &found.name, 0o700)?;
+        let _ = sys::sync_dir(&found.dir);
+        self.trees.made.insert(path.to_vec());
+        Ok(UndoOutcome::Restored { lost: Vec::new() })
+    }
+
+    fn make_link(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        let text = entry.text().ok_or(Skip::Changed)?;
+        match &found.stat {
+            Some(stat) if stat.kind() == FileKind::Symlink => {
+                let there = sys::link_text(sys::open_link(&found.dir, &found.name)?)?;
+                if there != text {
+                    return Err(Skip::Changed);
+                }
+                self.clear_links(&found, &text);
+                return Ok(UndoOutcome::Unneeded);
+            }
+            Some(_) => return Err(Skip::Changed),
+            None => {}
+        }
+        if let Some(would) = self.would(&[&found.dir])? {
+            return Ok(would);
+        }
+        sys::symlink(&text, &found.dir, &found.name)?;
+        let mut lost = Vec::new();
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        if let Err(errno) = metadata.apply_to_link(&found.dir, &found.name) {
+            lost.push(format!("owner or times: {}", std::io::Error::from(errno)));
+        }
+        let _ = sys::sync_dir(&found.dir);
+        self.trees.filled(path);
+        self.clear_links(&found, &text);
+        self.take_back_link(entry, &text);
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// Removes what a killed run had set aside of the link.
+    fn clear_links(&self, found: &Found, text: &[u8]) {
+        if self.mode == RunMode::DryRun {
+            return;
+        }
+        for name in leftover::links(&found.dir) {
+            let same = sys::open_link(&found.dir, &name).and_then(sys::link_text);
+            if same.is_ok_and(|same| same == text)
+                && let Some(_claim) = claim::alone(&found.dir)
+            {
+                let _ = sys::unlink(&found.dir, &name);
+            }
+        }
+    }
+
+    /// Removes the link that was made where this one was moved to, if it is still that.
+    fn take_back_link(&self, entry: &Entry, text: &[u8]) {
+        let Some(Ok(there)) = entry.destination().map(|to| find(&to, &entry.target)) else {
+            return;
+        };
+        let found = sys::open_link(&there.dir, &there.name).and_then(sys::link_text);
+        if found.is_ok_and(|found| found == text) {
+            let _ = sys::unlink(&there.dir, &there.name);
+        }
+    }
+
+    fn rename_back(
+        &mut self,
+        entry: &Entry,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        if let Some(stat) = &found.stat {
+            return match stat.id == entry.target.id() {
+                true => Ok(UndoOutcome::Unneeded),
+                false => Err(Skip::Changed),
+            };
+        }
+        let to = entry.destination().ok_or(Skip::Changed)?;
+        let there = find(&to, &entry.target)?;
+        match &there.stat {
+            Some(stat) if stat.kind() == FileKind::Dir => {}
+            Some(_) => return Err(Skip::Changed),
+            None => return Err(Skip::Missing(to)),
+        }
+        let opened = sys::open_listed(&there.dir, &there.name)?;
+        let moved = Mark::of(&opened, sys::stat(&opened)?.id);
+        let (before, ino) = (entry.target.mark(), moved.id.ino);
+        // The number of the device may be another one since it was mounted again.
+        let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
+            true => moved.proves_mounted(&before),
+            false => ino == before.id.ino,
+        };
+        if !is_it {
+            return Err(Skip::Changed);
+        }
+        if let Some(would) = self.would(&[&found.dir, &there.dir])? {
+            self.trees.foreseen.insert(path.to_vec());
+            return Ok(would);
+        }
+        sys::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
+        let back = identity_at(&found.dir, &found.name)?;
+        if back.is_none_or(|id| id.ino != ino) {
+            sys::rename_new(&found.dir, &found.name, &there.dir, &there.name)?;
+            return Err(Skip::Changed);
+        }
+        let _ = sys::sync_dir(&found.dir);
+        Ok(UndoOutcome::Restored { lost: Vec::new() })
+    }
+
+    /// Gives a directory what it had before the first name in it went: the last of it that is undone.
+    fn finish(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+        let is_dir = |stat: &bc_walk::FileStat| stat.kind() == FileKind::Dir;
+        let Some(stat) = found.stat.filter(is_dir) else {
+            return Ok(UndoOutcome::Unneeded);
+        };
+        if self.mode == RunMode::DryRun {
+            return Ok(UndoOutcome::Unneeded);
+        }
+        if let Some(to) = entry.destination() {
+            self.take_back_dir(&to, entry);
+        }
+        let own = stat.uid == rustix::process::geteuid().as_raw();
+        // As an undo that was killed left it.
+        let unfinished = stat.id != entry.target.id() && own && stat.mode & 0o7777 == 0o700;
+        let ours = self.trees.made.contains(path) || unfinished;
+        let same = stat.id == entry.target.id() && self.trees.filled.contains(path);
+        if !ours && !same {
+            return Ok(UndoOutcome::Unneeded);
+        }
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let opened = sys::open_listed(&found.dir, &found.name)?;
+        if sys::stat(&opened)?.id != stat.id {
+            return Err(Skip::Changed);
+        }
+        let lost = metadata.apply(&opened)?;
+        match lost.is_empty() {
+            true => Ok(UndoOutcome::Unneeded),
+            false => Ok(UndoOutcome::Restored { lost }),
+        }
+    }
+
+    /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
+    fn take_back_dir(&self, to: &[u8], entry: &Entry) {
+        if let Ok(there) = find(to, &entry.target) {
+            // What is in there by now is not ours to remove.
+            let _ = sys::remove_dir(&there.dir, &there.name);
+        }
+    }
+}

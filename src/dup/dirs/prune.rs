@@ -1,0 +1,190 @@
+//! `bc dup prune --dirs`: whole directories go, as one of their copies stays.
+
+use bc_dup::dirs::{Directories, DirsOptions, DirsReport};
+use bc_dup::prune::{FileGroup, FileRef, PruneOptions, RunMode, Stake, TreeGroup};
+
+use super::output::tell;
+use super::run::{look, plan};
+use crate::dup::args::PruneArgs;
+use crate::dup::interactive::{self, Offer, Pick};
+use crate::dup::output::{self as told, Printed};
+use crate::dup::plan::PrunePlan;
+use crate::dup::search::search;
+use crate::dup::terminal::count;
+use crate::dup::{journals, question, references};
+use crate::exit::Exit;
+use crate::progress::{size, thousands};
+use crate::run::{Outcome, Session};
+
+/// Finds directories that are copies of each other, asks where it has to, and acts.
+pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
+    let (session, PrunePlan { mut options, asks }) = PrunePlan::start(args)?;
+    options.journal = journals::place(args);
+    let search_plan = plan(&session, &args.paths, &args.search, &args.walk, None)?;
+    let mut dirs_options = DirsOptions::new();
+    dirs_options.contained = false;
+    dirs_options.span = search_plan.scan.span;
+    references::check_destination(&session, &args.action, &search_plan.references)?;
+    let found = search(&session, search_plan)?;
+    dirs_options.algorithm = found.algorithm;
+    references::check_destination(&session, &args.action, &found.references)?;
+    let answer = look(&session, &found, &dirs_options)?;
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
+    tell(&session, &found, &answer, &dirs_options);
+    options.references = found.references.clone();
+    options.earlier = journals::earlier(args.journal.as_deref());
+    let report = DirsReport {
+        scan: found.report(),
+        found: &answer,
+        options: &dirs_options,
+        offline: &[],
+        manifests: &[],
+    };
+    let of_roots = |files: Vec<FileRef>| FileGroup { files };
+    let roots: Vec<FileGroup> = report.tree_roots().into_iter().map(of_roots).collect();
+    let Some(picks) = Picks::ask(&session, args, (&answer, &roots), &mut options, asks) else {
+        if !session.cancel.is_cancelled() {
+            session.report.summary("nothing was changed");
+        }
+        return Ok(session.end(Exit::Done));
+    };
+    let mut journal = match options.mode {
+        RunMode::Execute if !roots.is_empty() => match journals::open(&session, args, &roots)? {
+            None => return Ok(session.end(Exit::Done)),
+            opened => opened,
+        },
+        _ => None,
+    };
+    let path = journal.as_ref().map(|journal| journal.path().to_owned());
+    let mut printed = Printed::open(&session)?;
+    let groups = report.trees().enumerate();
+    let groups = groups.filter_map(|(nth, group)| picks.apply(nth, group));
+    let summary = bc_dup::prune::prune_trees(
+        groups,
+        &options,
+        journal.as_mut(),
+        &session.cancel,
+        &mut |event| told::prune_event(event, &mut printed),
+    );
+    printed.finish();
+    told::unmatched(&session, &options.rules, &summary);
+    told::totals(&session, &summary, options.mode, path.as_deref());
+    Ok(told::end_prune(session, &summary))
+}
+
+/// Which directories of which groups were chosen.
+enum Picks {
+    /// All but one of each, by the rules.
+    Rules,
+    /// These.
+    Chosen(Vec<Option<Pick>>),
+}
+
+impl Picks {
+    /// Asks what has to be asked; `None` if nothing is to be done.
+    fn ask(
+        session: &Session,
+        args: &PruneArgs,
+        (answer, roots): (&Directories, &[FileGroup]),
+        options: &mut PruneOptions,
+        asks: bool,
+    ) -> Option<Picks> {
+        if args.interactive {
+            let heading = |nth: usize| {
+                let group = &answer.groups[nth];
+                format!(
+                    "{} × {}, {} in each",
+                    size(group.bytes),
+                    thousands(group.dirs.len() as u64),
+                    count(group.files, "file", "files")
+                )
+            };
+            // What filters left out may differ: of these nothing goes.
+            let offers = answer.groups.iter().zip(roots).enumerate();
+            let offers = offers.map(|(nth, (group, roots))| Offer {
+                heading: heading(nth),
+                group: (group.filtered == 0).then_some(roots),
+                suffix: "/",
+            });
+            let picks = interactive::choose(session, &offers.collect::<Vec<_>>(), options)?;
+            let stake = of_picks(answer, &picks);
+            if asks && !interactive::confirmed(session, options, &stake.0, stake.1) {
+                return None;
+            }
+            options.rules = interactive::rules();
+            return Some(Picks::Chosen(picks));
+        }
+        if asks {
+            let (stake, dirs) = at_stake(answer, roots);
+            let references = !options.references.is_empty();
+            if dirs > 0 && !question::asked(session, options, &stake, dirs, references) {
+                return None;
+            }
+        }
+        Some(Picks::Rules)
+    }
+
+    fn apply(&self, nth: usize, mut group: TreeGroup) -> Option<TreeGroup> {
+        let Picks::Chosen(picks) = self else {
+            return Some(group);
+        };
+        let pick = picks.get(nth)?.as_ref()?;
+        let mut copies: Vec<_> = std::mem::take(&mut group.copies)
+            .into_iter()
+            .map(Some)
+            .collect();
+        let taken = pick.keeper.iter().map(|at| (0, *at));
+        let taken = taken.chain(pick.targets.iter().map(|at| (1, *at)));
+        group.copies = taken
+            .filter_map(|(root, at)| {
+                let mut copy = copies.get_mut(at)?.take()?;
+                copy.dir.root = root;
+                Some(copy)
+            })
+            .collect();
+        Some(group)
+    }
+}
+
+/// What would go by the rules, as far as it is known before anything is compared again.
+fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Stake, u64) {
+    let mut stake = Stake::default();
+    let mut dirs = 0;
+    for (group, roots) in answer.groups.iter().zip(roots) {
+        let stays = roots
+            .files
+            .iter()
+            .filter(|dir| dir.protected)
+            .count()
+            .max(1);
+        let goes = (roots.files.len() - stays.min(roots.files.len())) as u64;
+        if goes == 0 || group.filtered > 0 {
+            continue;
+        }
+        dirs += goes;
+        add(&mut stake, group, goes);
+    }
+    (stake, dirs)
+}
+
+fn of_picks(answer: &Directories, picks: &[Option<Pick>]) -> (Stake, u64) {
+    let mut stake = Stake::default();
+    let mut dirs = 0;
+    for (group, pick) in answer.groups.iter().zip(picks) {
+        let goes = pick.as_ref().map_or(0, |pick| pick.targets.len() as u64);
+        if goes > 0 {
+            dirs += goes;
+            add(&mut stake, group, goes);
+        }
+    }
+    (stake, dirs)
+}
+
+fn add(stake: &mut Stake, group: &bc_dup::dirs::DirGroup, goes: u64) {
+    stake.groups += 1;
+    stake.files += goes * group.files;
+    let others = group.dirs.len() as u64 - 1;
+    stake.bytes += group.wasted / others.max(1) * goes;
+}

@@ -1,0 +1,273 @@
+//! `bc dup prune --interactive`: one group at a time is shown and asked about; at the end the plan is
+//! shown, and confirmed once.
+
+mod words;
+
+use bc_dup::prune::{FileGroup, Inode, Keep, KeepRules, PruneOptions, Roots, Stake, at_stake};
+use bc_manifest::time::format_rfc3339;
+
+use self::words::Word;
+use super::question::{self, act, answer};
+use crate::progress::{size, thousands};
+use crate::run::Session;
+
+/// A group to choose from.
+pub struct Offer<'a> {
+    /// How large and how many.
+    pub heading: String,
+    /// The names; `None`: nothing of it can go.
+    pub group: Option<&'a FileGroup>,
+    /// What is put after each path.
+    pub suffix: &'static str,
+}
+
+/// What was chosen of a group, by index into it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Pick {
+    /// Names of what stays, and what the others are compared with.
+    pub keeper: Vec<usize>,
+    /// Names that go.
+    pub targets: Vec<usize>,
+}
+
+/// The rules of a run whose groups were chosen from: what stays comes first.
+pub fn rules() -> KeepRules {
+    KeepRules {
+        keep: vec![Keep::First],
+        roots: Roots::Any,
+    }
+}
+
+/// Asks about each group. `None` if nothing was chosen, or the input ended or a signal came before
+/// that.
+pub fn choose(
+    session: &Session,
+    offers: &[Offer<'_>],
+    options: &PruneOptions,
+) -> Option<Vec<Option<Pick>>> {
+    let mut picks: Vec<Option<Pick>> = vec![None; offers.len()];
+    let mut at = 0;
+    // Where questions were answered, for those that are taken back.
+    let mut answered = Vec::new();
+    while let Some(offer) = offers.get(at) {
+        let Some(group) = offer.group else {
+            at += 1;
+            continue;
+        };
+        let inodes = options.rules.order(group);
+        show(offer, group, &inodes, (at, offers.len()));
+        match ask(session, group, &inodes, options)? {
+            Reply::Keep(kept) => picks[at] = pick(group, &inodes, &kept, options),
+            Reply::Skip => picks[at] = None,
+            Reply::Undo => {
+                if let Some(last) = answered.pop() {
+                    at = last;
+                    picks[at] = None;
+                } else {
+                    crate::report::ask("nothing was answered yet\n");
+                }
+                continue;
+            }
+            Reply::Quit => break,
+        }
+        answered.push(at);
+        at += 1;
+    }
+    plan(offers, &picks);
+    picks.iter().any(Option::is_some).then_some(picks)
+}
+
+/// An answer that was understood.
+enum Reply {
+    /// These stay, by number of the physical file.
+    Keep(Vec<usize>),
+    Skip,
+    Undo,
+    Quit,
+}
+
+/// Asks until the answer is one.
+fn ask(
+    session: &Session,
+    group: &FileGroup,
+    inodes: &[Inode],
+    options: &PruneOptions,
+) -> Option<Reply> {
+    loop {
+        crate::report::ask("keep [1 2 …, all, none, a rule, skip, undo, quit, ?] ");
+        let Some(line) = answer(session) else {
+            // The cursor stands behind the question.
+            crate::report::ask("\n");
+            return None;
+        };
+        let references: Vec<usize> = (0..inodes.len())
+            .filter(|at| inodes[*at].protected)
+            .collect();
+        let kept = match words::read(&line, inodes.len()) {
+            Ok(Word::Numbers(numbers)) => numbers,
+            Ok(Word::All | Word::Skip) => return Some(Reply::Skip),
+            Ok(Word::Undo) => return Some(Reply::Undo),
+            Ok(Word::Quit) => return Some(Reply::Quit),
+            Ok(Word::None) if !references.is_empty() => Vec::new(),
+            Ok(Word::None) => {
+                crate::report::ask("one has to stay: no reference has this content\n");
+                continue;
+            }
+            Ok(Word::Rule(rule)) => {
+                let rules = KeepRules {
+                    keep: vec![*rule],
+                    roots: options.rules.roots,
+                };
+                let first = rules.order(group).first().map(|inode| inode.id);
+                let same = |inode: &Inode| Some(inode.id) == first;
+                inodes.iter().position(same).into_iter().collect()
+            }
+            Ok(Word::Help) => {
+                crate::report::ask(words::HELP);
+                continue;
+            }
+            Err(why) => {
+                crate::report::ask(&format!("{why}\n"));
+                continue;
+            }
+        };
+        let mut kept: Vec<usize> = references.into_iter().chain(kept).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        return Some(Reply::Keep(kept));
+    }
+}
+
+/// What follows from an answer; `None` if nothing goes.
+fn pick(
+    group: &FileGroup,
+    inodes: &[Inode],
+    kept: &[usize],
+    options: &PruneOptions,
+) -> Option<Pick> {
+    let keeper = inodes.get(*kept.first()?)?;
+    let root = group.files[keeper.names[0]].root;
+    let may_go = |at: &usize| options.rules.roots == Roots::Any || group.files[*at].root != root;
+    let goes = (0..inodes.len()).filter(|at| !kept.contains(at));
+    let targets: Vec<usize> = goes
+        .flat_map(|at| inodes[at].names.iter().copied())
+        .filter(may_go)
+        .collect();
+    (!targets.is_empty()).then(|| Pick {
+        keeper: keeper.names.clone(),
+        targets,
+    })
+}
+
+impl Pick {
+    /// The group with nothing but what was chosen, as [`rules`] take it.
+    pub fn of(&self, group: &FileGroup) -> FileGroup {
+        let named = |root: u32| {
+            move |at: &usize| {
+                let mut file = group.files[*at].clone();
+                file.root = root;
+                file
+            }
+        };
+        let keeper = self.keeper.iter().map(named(0));
+        let targets = self.targets.iter().map(named(1));
+        FileGroup {
+            files: keeper.chain(targets).collect(),
+        }
+    }
+}
+
+/// Shows a group: a number for each physical file, with its time and all of its names.
+fn show(offer: &Offer<'_>, group: &FileGroup, inodes: &[Inode], (at, of): (usize, usize)) {
+    let mut text = format!(
+        "\n[{}/{}] {}\n",
+        thousands(at as u64 + 1),
+        thousands(of as u64),
+        offer.heading
+    );
+    for (number, inode) in inodes.iter().enumerate() {
+        for (nth, name) in inode.names.iter().enumerate() {
+            let file = &group.files[*name];
+            let lead = match nth {
+                0 => format!("{:>4}  {}", number + 1, time(file.stamp.mtime_ns)),
+                _ => " ".repeat(4 + 2 + TIME),
+            };
+            let tag = match inode.protected && nth == 0 {
+                true => "  (reference: stays)",
+                false => "",
+            };
+            let path = bc_fs::escape(&file.path);
+            text += &format!("{lead}  {path}{}{tag}\n", offer.suffix);
+        }
+    }
+    crate::report::ask(&text);
+}
+
+/// Letters of a time to the minute.
+const TIME: usize = 16;
+
+/// `2026-11-22 15:41`, in UTC.
+fn time(ns: i64) -> String {
+    let text = format_rfc3339(ns);
+    let text: String = text.chars().take(TIME).collect();
+    text.replace('T', " ")
+}
+
+/// Shows what was chosen.
+fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
+    let mut text = String::new();
+    for (offer, pick) in offers.iter().zip(picks) {
+        let (Some(group), Some(pick)) = (offer.group, pick) else {
+            continue;
+        };
+        let path = |at: &usize| {
+            let path = bc_fs::escape(&group.files[*at].path);
+            format!("{path}{}", offer.suffix)
+        };
+        text += &format!("keep {}\n", path(&pick.keeper[0]));
+        for target in &pick.targets {
+            text += &format!("  not {}\n", path(target));
+        }
+    }
+    if !text.is_empty() {
+        crate::report::ask(&format!("\nThe plan:\n{text}"));
+    }
+}
+
+/// Asks whether the plan is to be carried out.
+pub fn confirmed(session: &Session, options: &PruneOptions, stake: &Stake, dirs: u64) -> bool {
+    let done = act(options, stake, dirs);
+    question::confirmed(session, &format!("{done}, as chosen?"))
+}
+
+/// Asks about groups of files; those with what was chosen of them. `None` if nothing is to be done.
+pub fn files(
+    session: &Session,
+    groups: &[FileGroup],
+    options: &mut PruneOptions,
+    asks: bool,
+) -> Option<Vec<FileGroup>> {
+    let heading = |group: &FileGroup| {
+        let each = group.files.first().map_or(0, |file| file.stamp.size);
+        let names = thousands(group.files.len() as u64);
+        format!("{} × {names}", size(each))
+    };
+    let offer = |group| Offer {
+        heading: heading(group),
+        group: Some(group),
+        suffix: "",
+    };
+    let offers: Vec<Offer<'_>> = groups.iter().map(offer).collect();
+    let picks = choose(session, &offers, options)?;
+    options.rules = rules();
+    let both = groups.iter().zip(&picks);
+    let chosen = both.filter_map(|(group, pick)| Some(pick.as_ref()?.of(group)));
+    let chosen: Vec<FileGroup> = chosen.collect();
+    if asks {
+        let stake = at_stake(&chosen, options, &session.cancel);
+        if stake.files == 0 || !confirmed(session, options, &stake, 0) {
+            return None;
+        }
+    }
+    Some(chosen)
+}
