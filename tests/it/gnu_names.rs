@@ -346,7 +346,9 @@ fn a_reader_that_leaves_ends_it_as_any_other_program() {
             break status;
         }
         let mut writer = std::fs::OpenOptions::new();
-        writer.write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+        writer
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
         drop(writer.open(t.join("never written to")));
         std::thread::sleep(std::time::Duration::from_millis(1));
     };
