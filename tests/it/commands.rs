@@ -39,6 +39,8 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
     sample("integrity import", "sums"),
+    sample("integrity merge", "--check m n"),
+    sample("integrity sql", "m"),
 ];
 
 /// Commands whose results are not printed.
