@@ -19,6 +19,8 @@ pub struct Applet {
     pub only: fn(&str) -> Option<clap::Command>,
     /// The subcommand meant when none is named, if one is.
     pub default: Option<&'static str>,
+    /// Whether that is the only one, and never named: its first argument is a path, whatever it is.
+    pub alone: bool,
     /// Runs it with parsed arguments.
     pub run: fn(clap::ArgMatches) -> Exit,
 }
@@ -32,6 +34,7 @@ pub const APPLETS: &[Applet] = &[
         command: crate::hash::command,
         only: crate::hash::only,
         default: Some("hash"),
+        alone: false,
         run: crate::hash::run,
     },
     Applet {
@@ -41,6 +44,7 @@ pub const APPLETS: &[Applet] = &[
         command: crate::dup::command,
         only: crate::dup::only,
         default: Some("scan"),
+        alone: false,
         run: crate::dup::run,
     },
     Applet {
@@ -50,7 +54,18 @@ pub const APPLETS: &[Applet] = &[
         command: crate::integrity::command,
         only: crate::integrity::only,
         default: None,
+        alone: false,
         run: crate::integrity::run,
+    },
+    Applet {
+        name: "copy",
+        called: &["bccopy", "bc-copy", "bccp"],
+        about: "Copy trees: resumes after anything, ends with its proof",
+        command: crate::copy::command,
+        only: crate::copy::only,
+        default: Some("copy"),
+        alone: true,
+        run: crate::copy::run,
     },
 ];
 
@@ -104,7 +119,7 @@ mod tests {
                 }
                 names += 1;
             }
-            assert!(names > 1);
+            assert_eq!(names == 1, applet.alone);
             assert!((applet.only)("help").is_none());
         }
     }

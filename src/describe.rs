@@ -80,8 +80,11 @@ impl Values {
 
 fn tree(command: &clap::Command) -> Value {
     let text = |s: Option<&clap::builder::StyledStr>| s.map(|s| s.to_string());
+    // The one command of an applet is the applet.
+    let alone = command.get_subcommands().find(|below| below.is_hide_set());
     let args: Vec<Value> = command
         .get_arguments()
+        .chain(alone.into_iter().flat_map(clap::Command::get_arguments))
         .filter(|a| !a.is_hide_set() && !matches!(a.get_id().as_str(), "help" | "version"))
         .map(argument)
         .collect();
@@ -89,10 +92,14 @@ fn tree(command: &clap::Command) -> Value {
         .iter()
         .find(|applet| command.get_name().ends_with(applet.name))
         .and_then(|applet| applet.default)
-        .filter(|default| command.get_subcommands().any(|c| c.get_name() == *default));
+        .filter(|default| {
+            command
+                .get_subcommands()
+                .any(|c| c.get_name() == *default && !c.is_hide_set())
+        });
     let subcommands: Vec<Value> = command
         .get_subcommands()
-        .filter(|c| c.get_name() != "help")
+        .filter(|c| c.get_name() != "help" && !c.is_hide_set())
         .map(tree)
         .collect();
     json!({

@@ -87,7 +87,7 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
         Meant::Refused(text) => return report::fatal(&format!("bc {}", applet.name), text),
     };
     if let Some(option) = help::asked(&command, rest) {
-        let shown = help::laid_out(help::front_page(command, applet.default, called), names);
+        let shown = help::laid_out(help::front_page(command, applet, called), names);
         let given = shown.try_get_matches_from([called, option]);
         return given.map_or_else(usage::print, |_| Exit::Done);
     }
@@ -95,18 +95,28 @@ fn start(applet: &Applet, called: &str, names: &Names, rest: &[OsString]) -> Exi
         true => help::laid_out(command, names),
         false => command,
     };
-    if let Some((written, meant)) = crate::args::misspelt(&command, rest) {
+    if !applet.alone
+        && let Some((written, meant)) = crate::args::misspelt(&command, rest)
+    {
         let text = format!(
             "'{}' is neither a path nor a subcommand; did you mean '{called} {meant}'?",
             bc_fs::escape(written.as_bytes())
         );
         return report::fatal(&format!("bc {}", applet.name), &text);
     }
-    let args = crate::args::subcommand_first(&command, applet.default, rest);
+    let args = match applet.alone {
+        true => applet
+            .default
+            .iter()
+            .map(OsString::from)
+            .chain(rest.iter().cloned())
+            .collect(),
+        false => crate::args::subcommand_first(&command, applet.default, rest),
+    };
     let command = match applet.default.filter(|_| args.len() > rest.len()) {
         // It was left out, so a message about it does not show it.
         Some(default) => command.mut_subcommand(default, |meant| {
-            meant.override_usage(format!("{called} [OPTIONS] PATH..."))
+            meant.override_usage(format!("{called} [OPTIONS] {}", help::operands(applet)))
         }),
         None => command,
     };
@@ -129,6 +139,7 @@ fn plain(applet: &Applet, called: &str, rest: &[OsString]) -> Option<clap::ArgMa
     }
     let name = first.to_str().unwrap_or_default();
     let (subcommand, default) = match ((applet.only)(name), applet.default) {
+        (_, Some(default)) if applet.alone => ((applet.only)(default)?, Some(default)),
         (Some(subcommand), _) => (subcommand, None),
         (None, Some(default)) if Path::new(first).symlink_metadata().is_ok() => {
             ((applet.only)(default)?, Some(default))

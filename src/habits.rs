@@ -91,6 +91,7 @@ pub fn applet_of(word: &str) -> Option<String> {
         (&["export"], "bc integrity export"),
         (&["import"], "bc integrity import"),
         (&["mtree", "aide", "chkbit"], "bc integrity"),
+        (&["cp", "rsync", "rclone", "xcp", "cpz", "bcmr"], "bc copy"),
         (&["cksum"], "bc hash --type=crc"),
         (&["sum"], "bc hash --type=bsd"),
         (&["shasum"], "bc hash --type=sha1"),

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::builder::StyledStr;
 
+use crate::applet::Applet;
 use crate::args::first_positional;
 use crate::names::Names;
 
@@ -42,14 +43,28 @@ fn pointed(command: Command) -> Command {
 
 /// The command as it is shown where no subcommand is named: with the options of the one that is
 /// meant then, if one is.
-pub fn front_page(command: Command, default: Option<&str>, called: &str) -> Command {
-    let Some(meant) = default.and_then(|name| command.find_subcommand(name)) else {
+pub fn front_page(command: Command, applet: &Applet, called: &str) -> Command {
+    let Some(meant) = applet
+        .default
+        .and_then(|name| command.find_subcommand(name))
+    else {
         return command;
     };
     let arguments: Vec<clap::Arg> = meant.get_arguments().cloned().collect();
-    command.args(arguments).override_usage(format!(
-        "{called} [OPTIONS] PATH...\n       {called} COMMAND ..."
-    ))
+    let operands = operands(applet);
+    let usage = match applet.alone {
+        true => format!("{called} [OPTIONS] {operands}"),
+        false => format!("{called} [OPTIONS] {operands}\n       {called} COMMAND ..."),
+    };
+    command.args(arguments).override_usage(usage)
+}
+
+/// What comes behind the options where no subcommand is named.
+pub fn operands(applet: &Applet) -> &'static str {
+    match applet.alone {
+        true => "SOURCE... DESTINATION",
+        false => "PATH...",
+    }
 }
 
 /// Whether one of the arguments may ask for help; if not, nobody sees how it would be laid out.
@@ -77,7 +92,7 @@ pub fn asked<'a>(command: &Command, args: &'a [OsString]) -> Option<&'a str> {
 
 /// The command and all below it, speaking of the program by the name that it has here.
 pub fn renamed(command: Command, names: &Names) -> Command {
-    const WRITTEN: &str = "bc bc hash bc dup bc integrity";
+    const WRITTEN: &str = "bc bc hash bc dup bc integrity bc copy";
     if names.text(WRITTEN) == WRITTEN {
         return command;
     }

@@ -11,6 +11,7 @@ mod args;
 mod budget;
 mod commands;
 mod config;
+mod copy;
 mod describe;
 mod details;
 mod diagnostic;

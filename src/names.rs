@@ -2,7 +2,7 @@
 //! examples, which are written for a program named `bc`.
 
 /// The applets that have a name of their own beside the program's.
-pub const APPLETS: [&str; 3] = ["hash", "dup", "integrity"];
+pub const APPLETS: [&str; 4] = ["hash", "dup", "integrity", "copy"];
 
 /// How to call the program and each of its applets.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use crate::style::{Meaning, OFF, colored};
 /// A destination for results. On a terminal nothing in them is obeyed, whatever format they are
 /// in: control characters and the like come out as escapes.
 pub struct Output {
-    to: SafeWriter<BufWriter<Box<dyn Write>>>,
+    to: SafeWriter<BufWriter<Box<dyn Write + Send>>>,
     pending: Option<AtomicFile>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
     own: Option<OwnFile>,
@@ -235,7 +235,10 @@ fn nameless(name: &OsStr, error: &io::Error) -> Diagnostic {
     format!("{}: {error}", bc_fs::escape(name.as_encoded_bytes())).into()
 }
 
-fn buffered(to: Box<dyn Write>, style: Style) -> SafeWriter<BufWriter<Box<dyn Write>>> {
+fn buffered(
+    to: Box<dyn Write + Send>,
+    style: Style,
+) -> SafeWriter<BufWriter<Box<dyn Write + Send>>> {
     SafeWriter::new(BufWriter::with_capacity(64 << 10, to), style)
 }
 

@@ -21,7 +21,7 @@ struct Patient {
 }
 
 /// Makes a writer patient, where it is a pipe or a socket.
-pub fn patient(to: File) -> Box<dyn Write> {
+pub fn patient(to: File) -> Box<dyn Write + Send> {
     let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
         Ok(FileType::Fifo | FileType::Socket) => Box::new(Patient { to, turn: None }),

@@ -4,7 +4,7 @@
 //! The cursor waits at the start of the line. So whatever a terminal does to
 //! the line when it is made narrower, erasing from the cursor on removes it all.
 
-mod line;
+pub mod line;
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};

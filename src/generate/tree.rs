@@ -42,7 +42,7 @@ impl Command {
     pub fn below(&self) -> impl Iterator<Item = (&str, String)> {
         let below = self.clap.get_subcommands();
         below
-            .filter(|command| command.get_name() != "help")
+            .filter(|command| command.get_name() != "help" && !command.is_hide_set())
             .map(|c| (c.get_name(), c.get_about().map(ToString::to_string)))
             .map(|(name, about)| (name, about.unwrap_or_default()))
     }
@@ -76,7 +76,7 @@ pub(super) fn commands(names: &Names) -> Vec<Command> {
     for applet in APPLETS {
         let called = names.command(&[applet.name.to_owned()]);
         whole = whole.mut_subcommand(applet.name, |command| {
-            help::front_page(command, applet.default, &called)
+            help::front_page(command, applet, &called)
         });
     }
     let mut whole = help::renamed(whole, names).disable_help_subcommand(true);
@@ -100,7 +100,7 @@ fn collect(
             .bin_name(names.command(words)),
     });
     for below in command.get_subcommands() {
-        if below.get_name() != "help" {
+        if below.get_name() != "help" && !below.is_hide_set() {
             words.push(below.get_name().to_owned());
             collect(below, words, names, found);
             words.pop();

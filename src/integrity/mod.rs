@@ -13,6 +13,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use args::{IntegrityCli, IntegrityCommand};
+pub use job::origin;
 
 /// The command tree of the applet.
 pub fn command() -> clap::Command {

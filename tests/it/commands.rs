@@ -24,6 +24,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("hash check", "sums"),
     sample("hash check", "--unlisted --base=. sums"),
     sample("hash diff", "sums other"),
+    sample("copy", "--dry-run r to"),
     sample("dup scan", "r"),
     sample("dup summary", "r"),
     sample("dup dirs", "r"),

@@ -2,6 +2,7 @@
 //! `bc --describe`, and one without a case here fails the test.
 
 mod common_options;
+mod copy;
 mod dup;
 mod ground;
 mod hash;
@@ -21,9 +22,15 @@ use ground::Ground;
 type Case = (&'static str, &'static str, fn(&Ground));
 
 fn own_options() -> impl Iterator<Item = &'static Case> {
-    [hash::CASES, dup::CASES, integrity::CASES, install::CASES]
-        .into_iter()
-        .flatten()
+    [
+        hash::CASES,
+        dup::CASES,
+        integrity::CASES,
+        copy::CASES,
+        install::CASES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Commands of the tree that do something, with their options.

@@ -76,6 +76,10 @@ const CASES: &[Case] = &[
             .code(0)
             .stdout_has(format!("{ABC}  d/a\n"));
     }),
+    ("bc-copy", "backup", |e| {
+        e.run("d to", "").code(0).stdout_is("6 of 6 copied\n");
+        assert_eq!(e.t.read("to/sub/lines"), b"1\n2\n3\n");
+    }),
     ("bc-dup", "find_duplicates", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
     }),

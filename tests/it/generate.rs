@@ -10,7 +10,14 @@ use serde_json::Value;
 use crate::common::Bc;
 
 /// The names that every completion serves.
-const NAMES: [&str; 5] = ["bc", "bitcrafts", "bchash", "bcdup", "bcintegrity"];
+const NAMES: [&str; 6] = [
+    "bc",
+    "bitcrafts",
+    "bchash",
+    "bcdup",
+    "bcintegrity",
+    "bccopy",
+];
 
 /// What is typed before the tabulator, and the words that are then there.
 const TYPED: &[(&str, &str)] = &[
@@ -27,6 +34,7 @@ const TYPED: &[(&str, &str)] = &[
     ),
     ("bc hash --type sha256 read", "hash --type sha256 readme"),
     ("bc hash -o read", "hash -o readme"),
+    ("bc copy --on-conf", "copy --on-conflict="),
     ("bc dup --cache read", "dup --cache readme"),
     ("bc hash -t xxh1", "hash -t xxh128"),
     ("bc dup prune --action=hardl", "dup prune --action=hardlink"),
@@ -303,6 +311,7 @@ fn pages_beside_the_calculator_never_say_bc() {
             "bchash-check",
             "bcdup-prune",
             "bcintegrity",
+            "bccopy",
             "bitcrafts-install",
         ] {
             assert!(names.iter().any(|one| *one == name), "{name}: {names:?}");

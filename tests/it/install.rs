@@ -8,7 +8,7 @@ use bc_testkit::{Outcome, TestTree, copy_program};
 
 use crate::common::{BC, Bc};
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 10] = [
     "bitcrafts",
     "bchash",
     "bc-hash",
@@ -16,6 +16,9 @@ const NAMES: [&str; 7] = [
     "bc-dup",
     "bcintegrity",
     "bc-integrity",
+    "bccopy",
+    "bc-copy",
+    "bccp",
 ];
 
 /// Every name that stdout tells `what` of, without the directory.

@@ -191,6 +191,18 @@ fn of_dup() {
 }
 
 #[test]
+fn of_copy() {
+    let t = tree();
+    t.dir("to").mode("to", 0o777);
+    let run = |line: &str| t.bc_line(line).as_nobody().go();
+    let out = run("copy missing r to --log-format=json");
+    assert_eq!(logged(out.code(1), "copy"), refused(), "{out}");
+    let out = run("copy r none/x/y --log-format=json");
+    let expected = [said("none/x/y", "open directory", Errno::NOENT)];
+    assert_eq!(logged(out.code(2), "copy"), expected, "{out}");
+}
+
+#[test]
 fn of_integrity() {
     let t = tree();
     let run = |line: &str| t.bc_line(line).as_nobody().go();

@@ -30,7 +30,10 @@ const NEVER: &[&str] = &[
     "output",
     "reference",
     "resume",
+    "preserve",
+    "restart",
     "shard",
+    "strict-metadata",
     "sync",
     "verify",
     "yes",
@@ -42,12 +45,18 @@ fn every_option() -> Vec<(String, String, Value)> {
     let out = t.bc_line("--describe").go();
     let tree: Value = serde_json::from_slice(&out.code(0).stdout).unwrap();
     let mut found = Vec::new();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     for applet in tree["subcommands"].as_array().unwrap() {
-        for command in applet["subcommands"].as_array().unwrap() {
-            for option in command["arguments"].as_array().unwrap() {
+        let below = applet["subcommands"].as_array().unwrap().iter();
+        let mut commands: Vec<_> = below.map(|command| (name(command), command)).collect();
+        if name(applet) == "copy" {
+            // It is one command.
+            commands.push((String::new(), applet));
+        }
+        for (command, described) in commands {
+            for option in described["arguments"].as_array().unwrap() {
                 if option["long"].is_string() {
-                    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
-                    found.push((name(applet), name(command), option.clone()));
+                    found.push((name(applet), command.clone(), option.clone()));
                 }
             }
         }
@@ -92,6 +101,7 @@ fn value(option: &Value) -> String {
 /// A run of each subcommand that ends with 0.
 fn line(applet: &str, command: &str) -> String {
     let rest = match (applet, command) {
+        ("copy", _) => "--on-conflict=skip d to",
         ("hash", "check") => "sums",
         ("hash", "diff") => "sums sums",
         ("dup", "unique") => "e --reference=d",

@@ -187,6 +187,6 @@ fn commands_in_readme_and_guide_parse() {
     assert!(first.starts_with("cargo run --release -- hash "), "{first}");
     assert_eq!(
         Command::new(BC).arg("--list").output().unwrap().stdout,
-        b"hash\ndup\nintegrity\n"
+        b"hash\ndup\nintegrity\ncopy\n"
     );
 }

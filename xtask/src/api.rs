@@ -21,6 +21,7 @@ const LIBRARIES: &[&str] = &[
     "bc-hash",
     "bc-dup",
     "bc-integrity",
+    "bc-copy",
 ];
 
 /// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does

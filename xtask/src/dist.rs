@@ -135,7 +135,7 @@ fn epoch() -> String {
 }
 
 /// The names beside `bc`, which some systems give to the calculator.
-const NAMES: [&str; 4] = ["bitcrafts", "bchash", "bcdup", "bcintegrity"];
+const NAMES: [&str; 5] = ["bitcrafts", "bchash", "bcdup", "bcintegrity", "bccopy"];
 
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::create_dir_all(path.parent().expect("has a folder"))?;

@@ -65,6 +65,7 @@ const BINARY: &[&str] = &[
     "bc-hash",
     "bc-dup",
     "bc-integrity",
+    "bc-copy",
 ];
 
 /// Arrows point one way.
@@ -108,6 +109,11 @@ const RULES: &[Rule] = &[
         package: "bc-dup",
         licence: GPL,
         may_use: SECOND_ENGINE,
+    },
+    Rule {
+        package: "bc-copy",
+        licence: GPL,
+        may_use: ENGINE,
     },
     Rule {
         package: "bc-integrity",

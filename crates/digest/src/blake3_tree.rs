@@ -21,6 +21,18 @@ use crate::Digest;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subtree([u8; 32]);
 
+impl Subtree {
+    /// The value, to be kept.
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// A value that was kept.
+    pub fn from_bytes(bytes: [u8; 32]) -> Subtree {
+        Subtree(bytes)
+    }
+}
+
 /// Hashes the part at `offset`. All parts of a message have the same length, a
 /// power of two of at least 1024 bytes, except the last, which may be shorter
 /// but not empty.

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use bc_hash::Totals;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT};
-use bc_walk::{FileStats, OwnFile, Skipped};
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope};
+use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::compare::{Comparison, Detail, Flow, Here, Sink};
 use crate::create::{hash_options, is_read};
@@ -77,7 +77,7 @@ pub fn verify(
     let mut old = what.manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
-    refuse_part(what.manifest, &header)?;
+    let scope = scope_of(what.manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
     let own = what.manifest.own_file();
     let leave_out: Vec<OwnFile> = own.iter().chain(what.leave_out).cloned().collect();
@@ -92,6 +92,7 @@ pub fn verify(
     old.prove()?;
     let tree = tree?;
     refuse_root(&tree, what.manifest, what.root, what.root_check)?;
+    let scope = scope.map(|scope| Scoped::new(scope, &tree));
 
     let soundness = Soundness::of(what.manifest, what.trust);
     let manifests = [&soundness];
@@ -112,12 +113,15 @@ pub fn verify(
         unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
         hints: Hints::new(&tree, is_elsewhere),
+        scope: scope.as_ref(),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
+    // Entries that nobody asked about are neither read nor joined by what the walk knows of them.
     if reads {
-        let wanted = |id| is_read(&tree, id);
+        let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
+        let wanted = |id| is_read(&tree, id) && asked(id);
         let hash = hash_options(&tree, wanted, algorithm, work)?;
         totals = hashing::in_order(
             &tree.listing,
@@ -132,6 +136,7 @@ pub fn verify(
         )?;
     } else {
         let same = match (what.trust, what.detail) {
+            _ if scope.is_some() => Same::Shown,
             (Trust::Checked, Detail::Changes | Detail::First) => Same::Counted,
             (Trust::Forced, _) | (_, Detail::All) => Same::Shown,
         };
@@ -173,6 +178,54 @@ pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions,
     }
 }
 
+/// What a manifest is about, where that is not the whole tree.
+fn scope_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Scope>, Error> {
+    if header.scope.is_null() {
+        refuse_part(manifest, header)?;
+        return Ok(None);
+    }
+    match Scope::from_json(&header.scope) {
+        Some(scope) if header.shard.is_null() => Ok(Some(scope)),
+        // In words of its own, or of a later version.
+        _ => refuse_part(manifest, header).map(|()| None),
+    }
+}
+
+/// The part of a tree that a manifest is about.
+struct Scoped {
+    scope: Scope,
+    /// Numbers of the entries in it: few ranges, since what is below a path lies together but for
+    /// names like it.
+    ranges: Vec<std::ops::Range<u32>>,
+}
+
+impl Scoped {
+    fn new(scope: Scope, tree: &Tree) -> Scoped {
+        let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
+        let mut path = Vec::new();
+        for id in tree.listing.ids() {
+            path.clear();
+            tree.listing.write_relative(id, &mut path);
+            if !scope.holds(&path) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if last.end == id.0 => last.end += 1,
+                _ => ranges.push(id.0..id.0 + 1),
+            }
+        }
+        Scoped { scope, ranges }
+    }
+
+    /// Whether anything is said of an entry.
+    fn asks(&self, id: EntryId) -> bool {
+        let at = self.ranges.partition_point(|range| range.end <= id.0);
+        self.ranges
+            .get(at)
+            .is_some_and(|range| range.contains(&id.0))
+    }
+}
+
 /// What is missing from a part of a tree is not known to be gone.
 pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
     for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
@@ -193,7 +246,11 @@ pub(crate) fn refuse_root(
     check: RootCheck,
 ) -> Result<(), Error> {
     let mut old = manifest.again(Trust::Forced)?;
-    let recorded = recorded_shape(&mut old)?;
+    let recorded = match old.header().scope.is_null() {
+        true => recorded_shape(&mut old)?,
+        // It says nothing of the root itself.
+        false => None,
+    };
     let shape = match tree.is_directory() {
         true => "a directory",
         false => "no directory",
@@ -245,6 +302,7 @@ struct Merge<'a, 's> {
     unread: UnreadDirs,
     unmounted: Unmounted,
     hints: Hints<'a>,
+    scope: Option<&'a Scoped>,
 }
 
 impl Sides for Merge<'_, '_> {
@@ -287,7 +345,9 @@ impl Sides for Merge<'_, '_> {
                 None => break None,
             }
         };
+        let asked = entry.is_some() || self.scope.is_none_or(|of| of.scope.holds(new.path));
         let reported = match entry {
+            None if !asked => Ok(()),
             Some(entry) => {
                 self.unread.see(entry);
                 let mut old = EntryRef::from(entry);

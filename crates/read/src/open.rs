@@ -10,7 +10,7 @@ use bc_fs::mount::{Answer, Inodes, Traits, basic_traits, traits_or_unknown};
 use bc_walk::{
     BasicStat, DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, FileStat, Listing,
 };
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 /// What every open of file content asks for. `NONBLOCK`: a FIFO swapped in
@@ -108,8 +108,22 @@ impl<'a> Opener<'a> {
     /// # Errors
     /// The same.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
+        let file = self.open_waiting(entry)?;
+        let stat = verify(self.listing, entry, &file)?;
+        Ok((file, stat))
+    }
+
+    // For our other crates. Hidden, and no part of what we promise: rustix may change its types.
+    #[doc(hidden)]
+    pub fn open_for_copy(&mut self, entry: EntryId) -> Result<(OwnedFd, Stat), Error> {
+        let file = self.open_waiting(entry)?;
+        let stat = verify_raw(self.listing, entry, &file)?;
+        Ok((file, stat))
+    }
+
+    fn open_waiting(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
         let mut waits = 0;
-        let file = loop {
+        loop {
             match self.open_in_dir(entry) {
                 Err(error) if is_shortage(error.errno()) && waits < WAITS => {
                     // Other workers have some that they will close.
@@ -118,11 +132,9 @@ impl<'a> Opener<'a> {
                         waits += 1;
                     }
                 }
-                opened => break opened?,
+                opened => return opened,
             }
-        };
-        let stat = verify(self.listing, entry, &file)?;
-        Ok((file, stat))
+        }
     }
 
     fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
@@ -294,9 +306,13 @@ pub(crate) fn verify(
     entry: EntryId,
     file: impl AsFd,
 ) -> Result<FileStat, Error> {
-    let stat = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
+    verify_raw(listing, entry, file).map(|stat| FileStat::from(&stat))
+}
+
+fn verify_raw(listing: &Listing, entry: EntryId, file: impl AsFd) -> Result<Stat, Error> {
+    let raw = retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
         .map_err(|errno| Error::new(listing.path(entry), "stat", errno))?;
-    let stat = FileStat::from(&stat);
+    let stat = FileStat::from(&raw);
     if stat.kind() != FileKind::File {
         return Err(Error::of_kind(
             listing.path(entry),
@@ -315,7 +331,7 @@ pub(crate) fn verify(
             ErrorKind::Changed,
         ));
     }
-    Ok(stat)
+    Ok(raw)
 }
 
 #[cfg(test)]

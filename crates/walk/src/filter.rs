@@ -129,7 +129,8 @@ impl Skipped {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &Skipped) {
+    /// Adds what another walk has left out.
+    pub fn add(&mut self, other: &Skipped) {
         self.hidden += other.hidden;
         self.excluded += other.excluded;
         self.not_included += other.not_included;

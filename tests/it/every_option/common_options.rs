@@ -37,6 +37,14 @@ const fn chatty(mut command: Command, line: &'static str) -> Command {
 }
 
 pub const COMMANDS: &[Command] = &[
+    chatty(
+        reading(command(
+            "copy",
+            "copy --on-conflict=skip d to",
+            "copy none to",
+        )),
+        "copy --on-conflict=skip d to",
+    ),
     reading(command("hash hash", "hash hash d", "hash hash none")),
     chatty(
         reading(command("hash check", "hash check sums", "hash check none")),
@@ -312,7 +320,7 @@ fn metrics(g: &Ground, c: &Command) {
     let run: Value = serde_json::from_str(&g.text("run.json")).unwrap();
     assert_eq!(
         (&run["applet"], &run["command"]),
-        (&words[0].into(), &words[1].into())
+        (&words[0].into(), &words[words.len() - 1].into())
     );
     assert_eq!(run["exit_code"], 0);
     g.bc(&with(c.line, "--metrics=run.prom")).code(0);
@@ -328,7 +336,7 @@ fn metrics(g: &Ground, c: &Command) {
     }
     for sample in &samples {
         assert_eq!(sample.labels["applet"], words[0]);
-        assert_eq!(sample.labels["command"], words[1]);
+        assert_eq!(sample.labels["command"], words[words.len() - 1]);
         assert!(text.contains(&format!("# HELP {} ", sample.name)), "{text}");
         assert!(
             text.contains(&format!("# TYPE {} gauge\n", sample.name)),
@@ -358,7 +366,10 @@ fn describe(g: &Ground, c: &Command) {
     let out = g.bc(&with(c.line, "--describe"));
     let tree: Value = serde_json::from_slice(&out.code(0).stdout).unwrap();
     assert_eq!(tree["schema"], 1);
-    let name = c.name.split(' ').nth(1).unwrap();
+    let Some(name) = c.name.split(' ').nth(1) else {
+        let own = tree["arguments"].as_array().unwrap();
+        return assert!(own.iter().any(|argument| argument["long"] == "dry-run"));
+    };
     let below = tree["subcommands"].as_array().unwrap();
     assert!(below.iter().any(|command| command["name"] == name));
 }

@@ -12,7 +12,7 @@ pub const CASES: &[Case] = &[
     }),
     ("install", "hard", |g| {
         // Hard links do not cross file systems, so the program comes along.
-        let program = g.t.join("bc-copy");
+        let program = g.t.join("bc-of-mine");
         let copied = std::process::Command::new("cp")
             .arg(crate::common::BC)
             .arg(&program)
@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
         g.t.dir("bin");
         let out = g.t.run(&program).args(["install", "--hard", "bin"]).go();
         out.code(0);
-        assert_eq!(inode(g, "bin/bchash"), inode(g, "bc-copy"));
+        assert_eq!(inode(g, "bin/bchash"), inode(g, "bc-of-mine"));
     }),
     ("install", "force", |g| {
         g.t.write("bin/bchash", "somebody's");

@@ -44,6 +44,23 @@ pub const WALKERS: &[Walker] = &[
         count: |g, line| g.bc(line).lines().len() as i64,
     },
     Walker {
+        name: "copy",
+        line: "copy --dry-run",
+        count: |g, line| {
+            // Behind what is copied stands where to.
+            let text = g.bc(&format!("{line} to")).text();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("+ "));
+            let is_file = |path: &&str| {
+                let below = path
+                    .strip_prefix("to/")
+                    .map(|path| g.t.join("d").join(path));
+                let shared = path.contains("/bc-mark-");
+                below.is_some_and(|path| path.is_file() && !path.is_symlink()) || shared
+            };
+            lines.filter(is_file).count() as i64
+        },
+    },
+    Walker {
         name: "integrity manifest",
         line: "integrity manifest",
         count: |g, line| {
@@ -93,8 +110,10 @@ pub const CASES: &[Case] = &[
 /// A manifest records a tree, not a list; directories are compared whole; and of a list nobody can
 /// say what is missing in it.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    let trees_only = ["integrity manifest", "dup dirs", "dup unique"].contains(&walker.name);
-    !(trees_only && matches!(option, "files-from" | "null"))
+    let trees_only = ["integrity manifest", "dup dirs", "dup unique", "copy"];
+    let as_links = walker.name == "copy" && option == "follow-symlinks";
+    let lists = matches!(option, "files-from" | "null");
+    !(as_links || lists && trees_only.contains(&walker.name))
 }
 
 pub fn check(g: &Ground, walker: &Walker, case: &Case) {

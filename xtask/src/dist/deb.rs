@@ -20,8 +20,9 @@ const REVISION: u32 = 1;
 
 const DESCRIPTION: &str =
     " bit-crafts hashes trees with all cores and SIMD lanes (bchash), finds duplicate
- files and safely reclaims their space (bcdup), and records a tree once to tell
- edits from moves from bitrot later (bcintegrity). All three are names of one
+ files and safely reclaims their space (bcdup), records a tree once to tell
+ edits from moves from bitrot later (bcintegrity), and copies trees so that the
+ same command goes on after an interruption (bccopy). All four are names of one
  program, bitcrafts.
 ";
 

@@ -14,11 +14,12 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/hash.md"),
     include_str!("../../../src/guide/names.md"),
     include_str!("../../../src/guide/dup.md"),
+    include_str!("../../../src/guide/copy.md"),
     include_str!("../../../src/guide/integrity.md"),
     include_str!("../../../src/guide/fleet.md"),
 ];
 
-const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates and manifests";
+const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates, copies and manifests";
 
 /// The page, named after the program: `bc`, or what it is called beside the calculator.
 pub(super) fn page(program: &str) -> String {
@@ -41,7 +42,7 @@ pub(super) fn page(program: &str) -> String {
 /// The same where `bc` is the calculator and the applets have names of their own.
 fn renamed(page: &str, program: &str) -> String {
     let mut text = page.replace("bc-guide(7)", &format!("{program}-guide(7)"));
-    for applet in ["hash", "dup", "integrity"] {
+    for applet in ["hash", "dup", "integrity", "copy"] {
         text = text.replace(&format!("bc {applet}"), &format!("bc{applet}"));
     }
     // What is left is the program itself, where `bc` is no end of a path.

@@ -1,0 +1,239 @@
+//! The beginning of a copy: its journal is looked for before its destination is, since that may
+//! exist only because an interrupted run made it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bc_fs::Escaped;
+use bc_fs::journal::{Journal, Key};
+use bc_fs::mount::mount_number;
+use bc_fs::place::Place;
+use bc_fs::uuid_at;
+use bc_walk::FileStat;
+use rustix::fs::AtFlags;
+
+use crate::error::{Error, ErrorKind};
+use crate::event::{Event, Observer};
+use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
+use crate::options::CopyOptions;
+use crate::place::coarse_now;
+use crate::record::{self, JobRecord};
+use crate::stage::JobId;
+use crate::target::{self, Source, Top};
+
+/// A copy that may begin.
+pub(crate) struct Begun {
+    pub(crate) top: Top,
+    pub(crate) id: JobId,
+    /// For stages whose names are taken.
+    pub(crate) spare: JobId,
+    pub(crate) known: Known,
+    /// When the first run began, if this one goes on from one.
+    pub(crate) went_on: Option<i64>,
+    pub(crate) log: Log,
+    /// Where a journal is to be made.
+    free: Option<(Place, Key)>,
+}
+
+/// Finds journal and destination, and refuses what makes no sense.
+pub(crate) fn begin(
+    options: &CopyOptions,
+    sources: &[Source],
+    observer: &Observer<'_>,
+) -> Result<Begun, Error> {
+    let boot = boot_id();
+    let mut free = None;
+    let mut earlier = None;
+    match find_journal(options, &boot, observer)? {
+        Some(Site::Free(place, key)) => free = Some((place, key)),
+        Some(Site::Earlier(found, place, key)) => {
+            match still_fits(options, sources, &found.job, &found.known) {
+                Some(top) => earlier = Some((found, top)),
+                None if options.dry_run => {}
+                // What it made is not there any more.
+                None => {
+                    found.journal.remove();
+                    free = Some((place, key));
+                }
+            }
+        }
+        _ => {}
+    }
+    let begun = match earlier {
+        Some((found, top)) => gone_on(options, *found, top)?,
+        None => anew(target::find(options, sources, None)?, free)?,
+    };
+    target::refuse_itself(&begun.top, sources)?;
+    if let Some(began) = begun.went_on {
+        let text = format!(
+            "goes on from the run of {}: {} files were recorded",
+            bc_manifest::time::format_rfc3339(began),
+            begun.known.len()
+        );
+        observer(Event::Note(&text));
+    }
+    Ok(begun)
+}
+
+/// A copy that goes on from an unfinished one.
+fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Error> {
+    let mut known = found.known;
+    if found.job.algorithm != algorithm(options) {
+        known.forget_digests();
+    }
+    if options.restart {
+        known.begin_anew();
+    }
+    known.mounted(mount_number(&top.fd).unwrap_or(0));
+    Ok(Begun {
+        top,
+        id: JobId(found.job.id),
+        spare: JobId(random()?),
+        known,
+        went_on: Some(found.job.began_ns),
+        log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
+        free: None,
+    })
+}
+
+/// A copy that is begun.
+fn anew(top: Top, free: Option<(Place, Key)>) -> Result<Begun, Error> {
+    Ok(Begun {
+        top,
+        id: JobId(random()?),
+        spare: JobId(random()?),
+        known: Known::default(),
+        went_on: None,
+        log: Log::default(),
+        free,
+    })
+}
+
+fn find_journal(
+    options: &CopyOptions,
+    boot: &[u8; 16],
+    observer: &Observer<'_>,
+) -> Result<Option<Site>, Error> {
+    let Some(state) = &options.state else {
+        return Ok(None);
+    };
+    let name = target::job_name(options);
+    // A run that writes nothing makes no key either.
+    if options.dry_run && !state.join("copy").join(format!("{name}.journal")).exists() {
+        return Ok(None);
+    }
+    let without = |why: &str| {
+        let text = format!("{why}; should this copy be interrupted, it cannot be gone on from");
+        observer(Event::Warning(&text));
+    };
+    match look(state, &name, boot) {
+        Ok(Site::Busy) => {
+            let text = "another run of the same copy is at work";
+            Err(Error::new(ErrorKind::Busy, text))
+        }
+        Ok(Site::Foreign(why)) => {
+            let shown = Escaped(state.as_os_str().as_encoded_bytes());
+            without(&format!(
+                "{shown}: the journal of this copy is not ours: {why}"
+            ));
+            Ok(None)
+        }
+        Ok(site) => Ok(Some(site)),
+        Err(error) => {
+            without(&error.to_string());
+            Ok(None)
+        }
+    }
+}
+
+/// The destination as an unfinished run had it, if it is still that.
+fn still_fits(
+    options: &CopyOptions,
+    sources: &[Source],
+    job: &JobRecord,
+    known: &Known,
+) -> Option<Top> {
+    let top = target::find(options, sources, Some(job.into)).ok()?;
+    // Another disk may be mounted there, and its root have the same number.
+    let file_system = file_system(&top);
+    let same = match (&job.file_system[..], &file_system[..]) {
+        ("", _) | (_, "") => top.id.dev == job.top.dev,
+        (then, now) => then == now,
+    };
+    if !same || top.id.ino != job.top.ino {
+        return None;
+    }
+    let fits = known.roots.iter().all(|record| {
+        let name = usize::try_from(record.root)
+            .ok()
+            .and_then(|at| top.names.get(at));
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return true;
+        };
+        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
+        there.map_or(true, |there| FileStat::from(&there).id.ino == record.id.ino)
+    });
+    fits.then_some(top)
+}
+
+/// Begins the journal, or the part of this run in it.
+pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observer<'_>) {
+    if options.dry_run {
+        return;
+    }
+    let mut piece = Vec::new();
+    let mount = mount_number(&begun.top.fd).unwrap_or(0);
+    let begin = match begun.free.take() {
+        Some((place, key)) => {
+            let job = JobRecord {
+                id: begun.id.0,
+                // By the clock that stamps files: none of this run's is older.
+                began_ns: coarse_now(),
+                into: begun.top.into,
+                top: begun.top.id,
+                algorithm: algorithm(options).to_owned(),
+                file_system: file_system(&begun.top),
+            };
+            record::push_job(&mut piece, &job);
+            record::push_session(&mut piece, &boot_id(), mount);
+            Journal::create(place, &key, &mut piece).map(|journal| {
+                begun.log = Log::new(Some(journal));
+            })
+        }
+        None => {
+            record::push_session(&mut piece, &boot_id(), mount);
+            begun.log.append(&mut piece)
+        }
+    };
+    if let Err(error) = begin {
+        let text = format!(
+            "the journal cannot be written: {error}; should this copy be interrupted, it cannot \
+             be gone on from"
+        );
+        observer(Event::Warning(&text));
+    }
+}
+
+/// The UUID of the file system that the top is on; nothing where it cannot be found out.
+fn file_system(top: &Top) -> String {
+    let path = match top.path.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(&top.path)),
+    };
+    uuid_at(path, Some(top.id.dev), None).unwrap_or_default()
+}
+
+fn algorithm(options: &CopyOptions) -> &'static str {
+    options.algorithm.map_or("", |algorithm| algorithm.name())
+}
+
+/// 128 bits that nobody can guess.
+fn random() -> Result<[u8; 16], Error> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::system(b"/dev/urandom", "read", error))?;
+    Ok(bytes)
+}

@@ -1,0 +1,365 @@
+//! A file's bytes from one descriptor to another: shared, copied within the kernel, or read once,
+//! hashed while the cache has them and written from the same buffer.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use bc_digest::blake3_tree::{self, Subtree};
+use bc_digest::{Algorithm, Digest, Hasher, hash};
+use rustix::fs::SeekFrom;
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::decide::read_full;
+
+/// Bytes that are read, hashed and written at once: a subtree of BLAKE3, half of the L2 cache of a
+/// current core.
+pub(crate) const PART: usize = 512 << 10;
+
+/// Bytes that `copy_file_range` is asked for at once, so that a cancellation is noticed.
+const RANGE: u64 = 128 << 20;
+
+/// Zeros of this many bytes, at such a place, become a hole where every zero is to.
+const HOLE: usize = 4096;
+
+/// What went wrong, and on which side.
+#[derive(Debug)]
+pub(crate) enum DataError {
+    /// Of the source: operation and reason.
+    Source(&'static str, Errno),
+    /// Of the destination.
+    Target(&'static str, Errno),
+    /// The source is not what it was when the copy began.
+    Changed,
+    /// Nobody wants it any more.
+    Cancelled,
+}
+
+/// Which bytes of a file are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) size: u64,
+    /// Where there is data, in order.
+    pub(crate) data: Vec<Range<u64>>,
+    /// Whether zeros in it become holes too.
+    pub(crate) zeros_are_holes: bool,
+}
+
+impl Layout {
+    /// All of it is data.
+    pub(crate) fn solid(size: u64) -> Layout {
+        Layout {
+            size,
+            data: std::iter::once(0..size).collect(),
+            zeros_are_holes: false,
+        }
+    }
+
+    /// Where the file system says that there is data.
+    pub(crate) fn of(file: BorrowedFd<'_>, size: u64) -> Layout {
+        let mut data = Vec::new();
+        let mut at = 0;
+        while at < size {
+            let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+                Ok(start) => start.min(size),
+                Err(Errno::NXIO) => break,
+                // It cannot say.
+                Err(_) => return Layout::solid(size),
+            };
+            let end = match rustix::fs::seek(file, SeekFrom::Hole(start)) {
+                Ok(end) => end.min(size),
+                Err(Errno::NXIO) => break,
+                Err(_) => return Layout::solid(size),
+            };
+            if end <= start {
+                break;
+            }
+            data.push(start..end);
+            at = end;
+        }
+        Layout {
+            size,
+            data,
+            zeros_are_holes: false,
+        }
+    }
+
+    pub(crate) fn has_holes(&self) -> bool {
+        self.zeros_are_holes
+            || self
+                .data
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum::<u64>()
+                < self.size
+    }
+
+    /// Writes the bytes that stand at `at` as far as they are data. What should be a hole and is
+    /// not, because the file system was wrong about it, is written too.
+    pub(crate) fn write(&self, to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError> {
+        let end = at + bytes.len() as u64;
+        let mut done = at;
+        let from = self.data.partition_point(|range| range.end <= at);
+        for range in &self.data[from..] {
+            let start = range.start.clamp(done, end);
+            let hole = &bytes[(done - at) as usize..(start - at) as usize];
+            self.write_unless_zero(to, hole, done)?;
+            let stop = range.end.clamp(start, end);
+            let data = &bytes[(start - at) as usize..(stop - at) as usize];
+            match self.zeros_are_holes {
+                true => self.write_unless_zero(to, data, start)?,
+                false => write_all(to, data, start)?,
+            }
+            done = stop;
+            if done >= end {
+                return Ok(());
+            }
+        }
+        self.write_unless_zero(to, &bytes[(done - at) as usize..], done)
+    }
+
+    fn write_unless_zero(
+        &self,
+        to: &std::fs::File,
+        bytes: &[u8],
+        at: u64,
+    ) -> Result<(), DataError> {
+        let mut run: Option<usize> = None;
+        let mut offset = 0;
+        while offset < bytes.len() {
+            // Up to the next multiple, so that pieces fit blocks.
+            let step = (HOLE - (at as usize + offset) % HOLE).min(bytes.len() - offset);
+            let is_zero = bytes[offset..offset + step].iter().all(|byte| *byte == 0);
+            match (is_zero, run) {
+                (false, None) => run = Some(offset),
+                (true, Some(start)) => {
+                    write_all(to, &bytes[start..offset], at + start as u64)?;
+                    run = None;
+                }
+                _ => {}
+            }
+            offset += step;
+        }
+        match run {
+            Some(start) => write_all(to, &bytes[start..], at + start as u64),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_all(to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError> {
+    to.write_all_at(bytes, at).map_err(|error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        DataError::Target("write", errno)
+    })
+}
+
+/// Gives the stage the length of the source, which a hole at its end needs.
+pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
+    retry_on_intr(|| rustix::fs::ftruncate(to, size))
+        .map_err(|errno| DataError::Target("truncate", errno))
+}
+
+/// Reads a part of the source, which has to be there.
+pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<(), DataError> {
+    let count = read_full(from, buffer, at).map_err(|errno| DataError::Source("read", errno))?;
+    match count == buffer.len() {
+        true => Ok(()),
+        false => Err(DataError::Changed),
+    }
+}
+
+/// The digest of a file that comes part by part.
+pub(crate) enum Digesting {
+    None,
+    /// Any algorithm.
+    Stream(Box<Hasher>),
+    /// Subtrees of BLAKE3.
+    Tree(Vec<Subtree>),
+    /// BLAKE3 of one part.
+    Whole(Option<Digest>),
+}
+
+impl Digesting {
+    pub(crate) fn new(algorithm: Option<Algorithm>, size: u64) -> Digesting {
+        match algorithm {
+            None => Digesting::None,
+            Some(Algorithm::Blake3) if size > PART as u64 => Digesting::Tree(Vec::new()),
+            Some(Algorithm::Blake3) => Digesting::Whole(None),
+            Some(algorithm) => Digesting::Stream(Box::new(Hasher::new(algorithm))),
+        }
+    }
+
+    fn add(&mut self, at: u64, bytes: &[u8]) {
+        match self {
+            Digesting::None => {}
+            Digesting::Stream(hasher) => hasher.update(bytes),
+            Digesting::Tree(parts) => parts.push(blake3_tree::subtree(at, bytes)),
+            Digesting::Whole(digest) => *digest = Some(hash(Algorithm::Blake3, bytes)),
+        }
+    }
+
+    fn end(self) -> Option<Digest> {
+        match self {
+            Digesting::None => None,
+            Digesting::Stream(hasher) => Some(hasher.finalize()),
+            Digesting::Tree(parts) => Some(blake3_tree::root(&parts)),
+            Digesting::Whole(digest) => {
+                Some(digest.unwrap_or_else(|| hash(Algorithm::Blake3, b"")))
+            }
+        }
+    }
+}
+
+/// Reads everything once: hashed and written. `told` is told of each piece and says whether to go
+/// on.
+pub(crate) fn read_hash_write(
+    from: BorrowedFd<'_>,
+    to: &std::fs::File,
+    layout: &Layout,
+    algorithm: Option<Algorithm>,
+    buffer: &mut Vec<u8>,
+    told: &dyn Fn(u64) -> bool,
+) -> Result<Option<Digest>, DataError> {
+    buffer.resize(buffer.len().max(PART), 0);
+    let mut digesting = Digesting::new(algorithm, layout.size);
+    let mut at = 0;
+    while at < layout.size {
+        let length = (layout.size - at).min(PART as u64) as usize;
+        let part = &mut buffer[..length];
+        read_part(from, part, at)?;
+        digesting.add(at, part);
+        layout.write(to, part, at)?;
+        at += length as u64;
+        if !told(length as u64) {
+            return Err(DataError::Cancelled);
+        }
+    }
+    end_at(to, layout.size)?;
+    Ok(digesting.end())
+}
+
+/// Copies the data within the kernel. `Ok(false)` where it cannot, and nothing was done.
+pub(crate) fn copy_ranges(
+    from: BorrowedFd<'_>,
+    to: &std::fs::File,
+    layout: &Layout,
+    told: &dyn Fn(u64) -> bool,
+) -> Result<bool, DataError> {
+    let mut first = true;
+    for range in &layout.data {
+        let mut at = range.start;
+        while at < range.end {
+            let (mut source, mut target) = (at, at);
+            let length = (range.end - at).min(RANGE) as usize;
+            let copied = retry_on_intr(|| {
+                rustix::fs::copy_file_range(
+                    from,
+                    Some(&mut source),
+                    to.as_fd(),
+                    Some(&mut target),
+                    length,
+                )
+            });
+            match copied {
+                // Of files that are not what they seem, 0 is the answer; others end too soon.
+                Ok(0) if first => return Ok(false),
+                Ok(0) => return Err(DataError::Changed),
+                Ok(count) => {
+                    at += count as u64;
+                    first = false;
+                    if !told(count as u64) {
+                        return Err(DataError::Cancelled);
+                    }
+                }
+                Err(
+                    Errno::XDEV
+                    | Errno::NOSYS
+                    | Errno::INVAL
+                    | Errno::OPNOTSUPP
+                    | Errno::PERM
+                    | Errno::BADF,
+                ) if first => return Ok(false),
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::FBIG)) => {
+                    return Err(DataError::Target("copy_file_range", errno));
+                }
+                Err(errno) => return Err(DataError::Source("copy_file_range", errno)),
+            }
+        }
+    }
+    end_at(to, layout.size)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn pattern(length: usize) -> Vec<u8> {
+        (0..length).map(|i| (i * 7 % 251) as u8 + 1).collect()
+    }
+
+    fn copied(content: &[u8], layout: &Layout) -> (Vec<u8>, u64, Option<Digest>) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("from"), content).unwrap();
+        let from = std::fs::File::open(dir.path().join("from")).unwrap();
+        let to = std::fs::File::create(dir.path().join("to")).unwrap();
+        let digest = read_hash_write(
+            from.as_fd(),
+            &to,
+            layout,
+            Some(Algorithm::Blake3),
+            &mut Vec::new(),
+            &|_| true,
+        );
+        let bytes = std::fs::read(dir.path().join("to")).unwrap();
+        (bytes, to.metadata().unwrap().blocks(), digest.unwrap())
+    }
+
+    #[test]
+    fn digests_are_those_of_the_whole() {
+        let block = 8 * PART;
+        for length in [0, 1, PART - 1, PART, PART + 1, block - 1, block, block + 1] {
+            let content = pattern(length);
+            let (bytes, _, digest) = copied(&content, &Layout::solid(length as u64));
+            assert!(bytes == content, "{length}");
+            assert_eq!(digest, Some(hash(Algorithm::Blake3, &content)), "{length}");
+        }
+    }
+
+    #[test]
+    fn holes_stay_and_lies_about_them_do_no_harm() {
+        let mut content = vec![0; 3 * PART + 5];
+        content[PART..PART + 10_000].copy_from_slice(&pattern(10_000));
+        let size = content.len() as u64;
+        let mut layout = Layout {
+            size,
+            data: std::iter::once(PART as u64..PART as u64 + 10_000).collect(),
+            zeros_are_holes: false,
+        };
+        let (bytes, blocks, _) = copied(&content, &layout);
+        assert!(bytes == content);
+        let solid = copied(&content, &Layout::solid(size)).1;
+        assert!(blocks < solid, "{blocks} {solid}");
+        // There is no hole there at all.
+        layout.data.clear();
+        assert!(copied(&content, &layout).0 == content);
+        layout = Layout::solid(size);
+        layout.zeros_are_holes = true;
+        let (bytes, blocks, _) = copied(&content, &layout);
+        assert!(bytes == content && blocks < solid);
+        assert!(layout.has_holes() && !Layout::solid(size).has_holes());
+    }
+
+    #[test]
+    fn a_source_that_ends_too_soon_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("from"), b"short").unwrap();
+        let from = std::fs::File::open(dir.path().join("from")).unwrap();
+        let to = std::fs::File::create(dir.path().join("to")).unwrap();
+        let layout = Layout::solid(6);
+        let result = read_hash_write(from.as_fd(), &to, &layout, None, &mut Vec::new(), &|_| true);
+        assert!(matches!(result, Err(DataError::Changed)));
+    }
+}

@@ -1,0 +1,288 @@
+//! What is done with a file, before it is read: its name may be taken, by what an earlier run of
+//! the same copy made or by something else.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::mount::traits_or_unknown;
+use bc_walk::{Error, FileKind, FileStat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::event::{Event, Why};
+use crate::journal::Before;
+use crate::options::OnConflict;
+use crate::place::Place;
+use crate::results::{Outcome, State, meta_of};
+use crate::stage::Over;
+use crate::worker::Worker;
+
+/// What is to be done.
+pub(crate) enum Decision {
+    /// It is copied.
+    Copy(Place),
+    /// Nothing; this has become of it.
+    Settled(Outcome),
+}
+
+/// Bytes that are compared at once.
+const PIECE: usize = 256 << 10;
+
+impl Worker<'_> {
+    /// Decides about a regular file.
+    pub(crate) fn decide(
+        &mut self,
+        mut place: Place,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
+        let job = self.job;
+        let (root, _) = job.tree.root(place.item);
+        if job.new_roots[root].load(Relaxed) {
+            return Ok(Decision::Copy(place));
+        }
+        let Some(there) = self.there(&place)? else {
+            return Ok(Decision::Copy(place));
+        };
+        let now = FileStat::from(&there);
+        if let Some(before) = job
+            .known
+            .file(&place.target, (source.id, source.stamp), &now)
+        {
+            let proven = match before {
+                Before { outdated: true, .. } => None,
+                Before {
+                    unsettled: true, ..
+                } => self.same_content(&place, &now, source)?,
+                // What the name leads to is what was made, but its bytes may not have reached the
+                // disk.
+                Before { doubtful: true, .. } => {
+                    let found = self.digest_there(&place);
+                    before
+                        .digest
+                        .filter(|digest| found == Some(*digest))
+                        .map(Some)
+                }
+                Before { digest, .. } => Some(digest),
+            };
+            if let Some(digest) = proven {
+                return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
+            }
+            place.over = Over::Anything;
+            return Ok(Decision::Copy(place));
+        }
+        if now.id == source.id {
+            let path = job.shown(&place.target);
+            let text = "is the source itself";
+            return Err(Error::with_message(path, "copy", text));
+        }
+        if let Some(began) = job.went_on.filter(|_| job.known.is_doubtful()) {
+            // A power cut takes records with it, not always the names that were given after them.
+            if let Some(digest) = self.same_content(&place, &now, source)? {
+                return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
+            }
+            if born(&place).is_some_and(|born| born >= began) {
+                place.over = Over::Anything;
+                return Ok(Decision::Copy(place));
+            }
+        }
+        self.by_policy(place, &now, source)
+    }
+
+    fn by_policy(
+        &mut self,
+        mut place: Place,
+        now: &FileStat,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
+        let job = self.job;
+        if now.kind() == FileKind::Dir {
+            return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
+        }
+        let leave = |worker: &Self, why, digest| {
+            Ok(worker.settle_as(&place, now, State::Skipped, why, digest))
+        };
+        match job.options.on_conflict {
+            OnConflict::Fail => {
+                return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
+            }
+            OnConflict::Skip => return leave(self, Why::Exists, None),
+            OnConflict::Update if !is_newer(&place, source, now) => {
+                return leave(self, Why::NotNewer, None);
+            }
+            OnConflict::Verify => {
+                if let Some(digest) = self.same_content(&place, now, source)? {
+                    return leave(self, Why::Same, digest);
+                }
+            }
+            OnConflict::Update | OnConflict::Replace => {}
+        }
+        place.over = Over::Anything;
+        Ok(Decision::Copy(place))
+    }
+
+    /// What has the name of a place.
+    pub(crate) fn there(&self, place: &Place) -> Result<Option<Stat>, Error> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        match retry_on_intr(|| rustix::fs::statat(&place.dir.fd, place.name(), flags)) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::new(self.job.shown(&place.target), "stat", errno)),
+        }
+    }
+
+    pub(crate) fn settle_as(
+        &self,
+        place: &Place,
+        now: &FileStat,
+        state: State,
+        why: Why,
+        digest: Option<Digest>,
+    ) -> Decision {
+        let shown = self.job.shown(&place.target);
+        if now.kind() == FileKind::File {
+            self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
+        }
+        (self.job.observer)(Event::Skipped(&shown, why));
+        Decision::Settled(Outcome {
+            item: place.item,
+            state,
+            meta: self.job.has_manifest().then(|| meta_of(now)),
+            digest,
+        })
+    }
+
+    /// Of what has the name, if it can be read.
+    fn digest_there(&mut self, place: &Place) -> Option<Digest> {
+        let algorithm = self.job.options.algorithm?;
+        let file = open_there(place).ok()?;
+        // It is overwritten by nobody meanwhile: the buffer of the batch is not touched.
+        let go_on = || !self.job.cancel.is_cancelled();
+        digest_of(&file, algorithm, &mut Vec::new(), &go_on)
+            .ok()
+            .flatten()
+    }
+
+    /// Whether what has the name has the bytes of the source: with their digest, if one is wanted.
+    fn same_content(
+        &mut self,
+        place: &Place,
+        now: &FileStat,
+        source: &FileStat,
+    ) -> Result<Option<Option<Digest>>, Error> {
+        if now.kind() != FileKind::File || now.stamp.size != source.stamp.size {
+            return Ok(None);
+        }
+        let open = self.open(place.item)?;
+        let Ok(there) = open_there(place) else {
+            return Ok(None);
+        };
+        let mut hasher = self.job.options.algorithm.map(Hasher::new);
+        let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
+        let mut at = 0;
+        loop {
+            if self.job.cancel.is_cancelled() {
+                return Ok(None);
+            }
+            let read = |file: &OwnedFd, buffer: &mut [u8]| read_full(file, buffer, at);
+            let failed = |errno| Error::new(self.job.tree.source_path(place.item), "read", errno);
+            let count = read(&open.file, &mut ours).map_err(failed)?;
+            let same = read(&there, &mut theirs).is_ok_and(|other| other == count)
+                && ours[..count] == theirs[..count];
+            if !same {
+                return Ok(None);
+            }
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&ours[..count]);
+            }
+            if count < PIECE {
+                return Ok(Some(hasher.map(|hasher| hasher.finalize())));
+            }
+            at += count as u64;
+        }
+    }
+}
+
+/// Whether a source was modified after what has the name. A file system that keeps coarser times has
+/// cut those of a copy off: such a copy is no older than its source.
+pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool {
+    /// The coarsest step that any file system keeps times in.
+    const COARSEST_NS: i64 = 2_000_000_000;
+    let (source, there) = (source.stamp.mtime_ns, now.stamp.mtime_ns);
+    match source.saturating_sub(there) {
+        ..=0 => false,
+        COARSEST_NS.. => true,
+        later => {
+            let step = traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;
+            let steps = [
+                100,
+                1_000,
+                1_000_000,
+                10_000_000,
+                1_000_000_000,
+                COARSEST_NS,
+            ];
+            let allowed = steps
+                .into_iter()
+                .filter(|own| *own == 100 || *own as u64 <= step);
+            !allowed
+                .into_iter()
+                .any(|own| there % own == 0 && later < own)
+        }
+    }
+}
+
+/// Opens what has the name of a place, if it is a regular file.
+pub(crate) fn open_there(place: &Place) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = || rustix::fs::openat(&place.dir.fd, place.name(), flags, Mode::empty());
+    let file = retry_on_intr(open)?;
+    let stat = FileStat::from(&rustix::fs::fstat(&file)?);
+    match stat.kind() {
+        FileKind::File => Ok(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Fills a buffer from a place in a file, as far as the file goes.
+pub(crate) fn read_full(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
+    let mut held = 0;
+    while held < buffer.len() {
+        let rest = &mut buffer[held..];
+        match retry_on_intr(|| rustix::io::pread(file.as_fd(), &mut *rest, at + held as u64))? {
+            0 => break,
+            count => held += count,
+        }
+    }
+    Ok(held)
+}
+
+/// The digest of an open file; `None` when `go_on` says no.
+pub(crate) fn digest_of(
+    file: impl AsFd,
+    algorithm: Algorithm,
+    buffer: &mut Vec<u8>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Digest>, Errno> {
+    let mut hasher = Hasher::new(algorithm);
+    buffer.resize(buffer.len().max(PIECE), 0);
+    let mut at = 0;
+    while go_on() {
+        let count = read_full(file.as_fd(), &mut buffer[..PIECE], at)?;
+        hasher.update(&buffer[..count]);
+        if count < PIECE {
+            return Ok(Some(hasher.finalize()));
+        }
+        at += count as u64;
+    }
+    Ok(None)
+}
+
+/// When what has the name was made, in nanoseconds since 1970, where the file system tells.
+fn born(place: &Place) -> Option<i64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let found = rustix::fs::statx(&place.dir.fd, place.name(), flags, StatxFlags::BTIME).ok()?;
+    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let time = found.stx_btime;
+    known.then(|| time.tv_sec.saturating_mul(1_000_000_000) + i64::from(time.tv_nsec))
+}

@@ -1,0 +1,227 @@
+//! Directories: made before anything is put into them, given what they are to have once nothing
+//! more is.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_walk::{Error, FileKind, FileStat};
+use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::own_path;
+use crate::meta::{self, Wanted, XattrReader};
+use crate::record::{self, RootRecord};
+use crate::results::{Outcome, State, meta_of};
+use crate::small::incomplete;
+use crate::tree::{Item, parts};
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Makes the directories of a root, or finds them.
+    pub(crate) fn make_dirs(&mut self, root: usize) {
+        let job = self.job;
+        let mut target = Vec::new();
+        let mut first = true;
+        for item in job.tree.items_of(root).map(Item) {
+            if job.tree.kind(item) != FileKind::Dir {
+                continue;
+            }
+            if job.is_over() {
+                return;
+            }
+            job.tree.write_target(item, &mut target);
+            match self.make_dir(item, &target) {
+                Ok(made) => {
+                    if std::mem::take(&mut first) {
+                        self.root_made(root, &target, made);
+                    }
+                }
+                Err(error) => {
+                    first = false;
+                    job.fail(item, &error);
+                }
+            }
+        }
+    }
+
+    /// Whether it was made: else it was there.
+    fn make_dir(&mut self, item: Item, target: &[u8]) -> Result<bool, Error> {
+        let job = self.job;
+        if target.is_empty() {
+            return Ok(false);
+        }
+        let (dir, name) = parts(target);
+        let dir = self.dir(dir)?;
+        if dir.gives_acl {
+            job.inherits.store(true, Relaxed);
+        }
+        let stat = job
+            .tree
+            .entry(item)
+            .and_then(|(listing, id)| listing.stat(id));
+        let bits = stat.map_or(0, |stat| stat.mode & 0o777) | 0o700;
+        let mode = Mode::from_raw_mode(bits as _);
+        match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(job.refused(target, "mkdir", errno)),
+        }
+        let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
+        let there = FileStat::from(&there);
+        if there.kind() != FileKind::Dir {
+            let what = match there.kind() {
+                FileKind::Symlink => "is a symbolic link there, which is not followed",
+                _ => "is no directory there",
+            };
+            return Err(Error::with_message(job.shown(target), "mkdir", what));
+        }
+        let (root, _) = job.tree.root(item);
+        if job.new_roots[root].load(Relaxed) {
+            let what = "is there already: another name of the source is the same here";
+            return Err(Error::with_message(job.shown(target), "mkdir", what));
+        }
+        // An interrupted run had filled it and made it what it is to be.
+        let own = there.uid == rustix::process::geteuid().as_raw();
+        if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
+            let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
+            let _ = self
+                .open_dir(target)
+                .map(|dir| rustix::fs::fchmod(dir, mode));
+        }
+        Ok(false)
+    }
+
+    /// The first directory of a root is there: a run that goes on knows it by that.
+    fn root_made(&self, root: usize, target: &[u8], made: bool) {
+        let job = self.job;
+        job.new_roots[root].store(made && job.went_on.is_none(), Relaxed);
+        let opened = crate::beneath::DestDir::open(job.top.fd.as_fd(), target);
+        if let Ok(dir) = opened {
+            let mut piece = Vec::new();
+            let root = root as u64;
+            // A run that goes on finds what the first one made.
+            let before = job.known.roots.iter().find(|known| known.root == root);
+            let made = made || before.is_some_and(|known| known.made);
+            let id = dir.id;
+            record::push_root(&mut piece, &RootRecord { root, id, made });
+            job.append(&mut piece);
+        }
+    }
+
+    /// Opens a directory of the destination so that it can be changed.
+    fn open_dir(&mut self, target: &[u8]) -> Result<std::os::fd::OwnedFd, Errno> {
+        let job = self.job;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if target.is_empty() {
+            return rustix::fs::openat(&job.top.fd, c".", flags, Mode::empty());
+        }
+        let (dir, name) = parts(target);
+        let place = self.try_dir(dir)?;
+        match retry_on_intr(|| rustix::fs::openat(&place.fd, name, flags, Mode::empty())) {
+            // Not to be read by this user any more, but his.
+            Err(Errno::ACCESS) => {
+                let mode = Mode::from_raw_mode(0o700);
+                meta::chmod_at(place.fd.as_fd(), name, mode)?;
+                rustix::fs::openat(&place.fd, name, flags, Mode::empty())
+            }
+            opened => opened,
+        }
+    }
+
+    /// Gives directories what their sources have.
+    pub(crate) fn finish_dirs(&mut self, items: &[Item]) {
+        let job = self.job;
+        let mut target = Vec::new();
+        for &item in items {
+            // What could not be made has failed.
+            if job.results.state(item) != State::Left {
+                continue;
+            }
+            job.tree.write_target(item, &mut target);
+            match self.finish_dir(item, &target) {
+                Ok(outcome) => job.done(vec![outcome]),
+                Err(error) => job.fail(item, &error),
+            }
+        }
+    }
+
+    /// Gives a root that is this directory its times once more.
+    pub(crate) fn root_times(&mut self, below: &[u8]) {
+        let job = self.job;
+        for root in 0..job.tree.roots.len() {
+            let item = Item(job.tree.items_of(root).start);
+            let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
+            if !is_dir || job.tree.items_of(root).is_empty() || !job.options.preserve.times {
+                continue;
+            }
+            let mut target = Vec::new();
+            job.tree.write_target(item, &mut target);
+            if target != below {
+                continue;
+            }
+            // What cannot be given was told when it was tried first.
+            if let Ok(wanted) = self.dir_wanted(item) {
+                let _ = self.set_times(&target, wanted.times());
+            }
+        }
+    }
+
+    /// Of a directory, whether it may be opened or not.
+    fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
+        if target.is_empty() {
+            let top = &self.job.top.fd;
+            return rustix::fs::utimensat(top, c".", times, AtFlags::empty());
+        }
+        let (dir, name) = parts(target);
+        let dir = self.try_dir(dir)?;
+        rustix::fs::utimensat(&dir.fd, name, times, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn finish_dir(&mut self, item: Item, target: &[u8]) -> Result<Outcome, Error> {
+        let job = self.job;
+        let wanted = self.dir_wanted(item)?;
+        let dir = self.open_dir(target);
+        let dir = dir.map_err(|errno| job.refused(target, "open", errno))?;
+        // What it has got of the directory that it is in, which may be finished itself by now.
+        let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
+        meta::give(dir.as_fd(), &wanted, &job.giving, inherits, &mut self.lost);
+        let lost = !self.lost.is_empty();
+        job.lost(target, &mut self.lost);
+        if lost && job.options.strict {
+            return Err(incomplete(job.shown(target)));
+        }
+        let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
+        Ok(Outcome {
+            item,
+            state: State::Copied,
+            meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
+            digest: None,
+        })
+    }
+
+    fn dir_wanted(&mut self, item: Item) -> Result<Wanted, Error> {
+        let job = self.job;
+        let path = || job.tree.source_path(item);
+        let place = self.source_dir(item)?;
+        let Some((listing, id)) = job.tree.entry(item) else {
+            return Err(Error::new(path(), "stat", Errno::INVAL));
+        };
+        let name = listing.name(id);
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let raw = rustix::fs::statat(&*place, name, flags)
+            .map_err(|errno| Error::new(path(), "stat", errno))?;
+        if FileStat::from(&raw).kind() != FileKind::Dir {
+            return Err(Error::of_kind(path(), "stat", bc_walk::ErrorKind::Changed));
+        }
+        let xattrs = match self.job.options.preserve.xattrs {
+            false => Vec::new(),
+            true => {
+                let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
+                XattrReader::at(&mut self.xattrs, &way)
+                    .map_err(|errno| Error::new(path(), "getxattr", errno))?
+            }
+        };
+        Ok(Wanted::new(&raw, xattrs))
+    }
+}

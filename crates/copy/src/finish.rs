@@ -1,0 +1,175 @@
+//! The end of a copy: what it came to, the manifest, and the journal of what is complete.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_fs::Escaped;
+use bc_walk::FileKind;
+
+use crate::beneath;
+use crate::error::Error;
+use crate::event::Copied;
+use crate::job::{Job, shown_below};
+use crate::manifest::{self, Plan};
+use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
+use crate::results::{Rows, State};
+use crate::stage::{self, PREFIX, refuse_foreign};
+use crate::target::{Source, Top};
+use crate::tree::{Content, Item, Tree, parts};
+use crate::worker::Worker;
+
+/// Counts, writes the manifest, and lets go of the journal of a complete copy.
+pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
+    let plan = plan(&job);
+    let stopped = job.why_stopped();
+    let over = job.is_over();
+    let rows = job.results.take();
+    let mut copied = count(&job, &rows, missing);
+    copied.stopped = stopped.map(|errno| errno.to_string());
+    if job.options.dry_run {
+        return Ok(copied);
+    }
+    if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
+        copied.manifest = Some(manifest::write(&job, &plan, &rows)?);
+        // Its name has changed the time of the directory.
+        Worker::new(&job).root_times(&plan.below);
+    }
+    if !over && job.options.durability != Durability::None {
+        job.sync_all()
+            .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
+    }
+    if !over {
+        remove_stages(&job);
+    }
+    // A signal may come when nothing but the manifest is left.
+    let complete = copied.failed == 0 && copied.left == 0 && !over;
+    copied.resumable = job.log.is_kept() && !complete;
+    if complete {
+        job.log.remove();
+    }
+    Ok(copied)
+}
+
+/// Stages of earlier runs whose sources have changed since: nothing goes on from them.
+fn remove_stages(job: &Job<'_>) {
+    for (stage, target) in &job.known.stages {
+        let dir = beneath::open(job.top.fd.as_fd(), parts(target).0);
+        let is_name = stage.starts_with(PREFIX) && !stage.contains('/');
+        if let Some(dir) = dir.ok().filter(|_| is_name)
+            && refuse_foreign(dir.as_fd(), stage).is_ok()
+        {
+            stage::remove(dir.as_fd(), stage);
+        }
+    }
+}
+
+fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
+    let mut copied = Copied {
+        walked: u64::from(job.tree.len()) + missing,
+        failed: missing,
+        bytes: job.written.load(Relaxed),
+        incomplete: job.incomplete.load(Relaxed),
+        ..Copied::default()
+    };
+    for item in (0..job.tree.len()).map(Item) {
+        let state = rows.state(item);
+        match state {
+            State::Copied => copied.copied += 1,
+            State::Before => {
+                copied.copied += 1;
+                copied.before += 1;
+            }
+            State::Skipped => copied.skipped += 1,
+            State::Failed => copied.failed += 1,
+            State::Left => copied.left += 1,
+        }
+        if matches!(state, State::Failed | State::Left) {
+            copied.bytes_left += job.tree.size(item);
+        }
+    }
+    for root in &job.tree.roots {
+        if let Content::Listing(listing) = &root.content {
+            copied.filtered.add(listing.skipped());
+            copied.directories += listing.directories();
+        }
+    }
+    copied
+}
+
+/// The directory that paths of the manifest are relative to: as it is shown, and below the top.
+fn manifest_root(top: &Top, first: &Source) -> (Vec<u8>, Vec<u8>) {
+    let below = match !top.into && first.stat.kind() == FileKind::Dir {
+        true => top.names[0].clone(),
+        false => Vec::new(),
+    };
+    (shown_below(&top.path, &below), below)
+}
+
+/// Where the manifest goes; nowhere where it has no place of its own.
+fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<PathBuf> {
+    match &options.manifest {
+        ManifestPlace::None => None,
+        ManifestPlace::File(file) => Some(file.clone()),
+        // A single file beside which one would be in the way of others.
+        ManifestPlace::Destination if !top.into && first.stat.kind() != FileKind::Dir => None,
+        ManifestPlace::Destination => {
+            let root = manifest_root(top, first).0;
+            let path = shown_below(&root, MANIFEST_NAME.as_bytes());
+            Some(OsStr::from_bytes(&path).into())
+        }
+    }
+}
+
+/// Where the manifest goes below the top, if it has its usual place there.
+pub(crate) fn manifest_target(options: &CopyOptions, top: &Top, tree: &Tree) -> Option<Vec<u8>> {
+    let first = &tree.roots.first()?.source;
+    let usual = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
+    manifest_file(options, top, first).filter(|_| usual)?;
+    let below = manifest_root(top, first).1;
+    Some(shown_below(&below, MANIFEST_NAME.as_bytes()))
+}
+
+/// In the destination no link is followed, for the manifest neither; one that was named is followed.
+pub(crate) fn refuse_odd_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
+    if options.algorithm.is_none() || options.manifest != ManifestPlace::Destination {
+        return Ok(());
+    }
+    let Some(file) = manifest_file(options, top, &sources[0]) else {
+        return Ok(());
+    };
+    match file.symlink_metadata() {
+        Ok(meta) if !meta.is_file() => Err(Error::usage(format!(
+            "{}: is no regular file, so the manifest cannot be there; --manifest=FILE names another place",
+            Escaped(file.as_os_str().as_bytes())
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn plan(job: &Job<'_>) -> Option<Plan> {
+    let (top, first) = (&job.top, &job.tree.roots[0].source);
+    let file = manifest_file(job.options, top, first)?;
+    let (root, below) = manifest_root(top, first);
+    let made = |root: usize| {
+        let known = job
+            .known
+            .roots
+            .iter()
+            .find(|known| known.root == root as u64);
+        job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
+    };
+    let whole = !below.is_empty() && made(0);
+    Some(Plan {
+        file,
+        root,
+        below,
+        whole,
+    })
+}

@@ -1,0 +1,291 @@
+//! What all workers of one copy share.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bc_digest::Digest;
+use bc_pool::Cancel;
+use bc_walk::{Error, FileStat};
+use rustix::fs::AtFlags;
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::DestDir;
+use crate::event::{CopyProgress, Event, Observer, Why};
+use crate::journal::{Known, Log};
+use crate::meta::{Giving, Lost};
+use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
+use crate::results::{Outcome, Results, State, meta_of};
+use crate::stage::JobId;
+use crate::target::Top;
+use crate::tree::{Item, Tree};
+
+/// So many files are named that could not be given the same thing for the same reason.
+const MOST_TOLD: u64 = 20;
+
+/// One copy.
+pub(crate) struct Job<'a> {
+    pub(crate) options: &'a CopyOptions,
+    pub(crate) tree: Tree,
+    pub(crate) top: Top,
+    /// Where the manifest goes, below the top.
+    manifest_target: Option<Vec<u8>>,
+    pub(crate) id: JobId,
+    /// What names stages where those of the job are taken by what is not ours.
+    pub(crate) spare: JobId,
+    pub(crate) known: Known,
+    /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
+    pub(crate) went_on: Option<i64>,
+    pub(crate) log: Log,
+    pub(crate) results: Results,
+    pub(crate) giving: Giving,
+    pub(crate) progress: &'a CopyProgress,
+    pub(crate) observer: &'a Observer<'a>,
+    pub(crate) cancel: &'a Cancel,
+    /// Roots of the destination that were made by this run, in which nothing can be in the way.
+    pub(crate) new_roots: Vec<AtomicBool>,
+    /// Whether a directory got an access control list of the one that it was made in.
+    pub(crate) inherits: AtomicBool,
+    pub(crate) clones: Clones,
+    stopped: Mutex<Option<Errno>>,
+    stops: AtomicBool,
+    pub(crate) written: AtomicU64,
+    pub(crate) incomplete: AtomicU64,
+    told_lost: Mutex<Vec<(Lost, u64)>>,
+    /// Whether it was told that there are no direct reads.
+    pub(crate) told_direct: AtomicBool,
+    barrier: Mutex<()>,
+    unrecorded: AtomicBool,
+}
+
+/// What a pair of file systems is known to refuse, so that it is not asked again.
+#[derive(Default)]
+pub(crate) struct Clones {
+    pub(crate) no_clone: AtomicBool,
+    pub(crate) no_range: AtomicBool,
+}
+
+impl<'a> Job<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        options: &'a CopyOptions,
+        (tree, top, manifest_target): (Tree, Top, Option<Vec<u8>>),
+        (id, spare): (JobId, JobId),
+        (known, went_on): (Known, Option<i64>),
+        log: Log,
+        progress: &'a CopyProgress,
+        observer: &'a Observer<'a>,
+        cancel: &'a Cancel,
+    ) -> Job<'a> {
+        let stride = options
+            .algorithm
+            .map_or(0, |algorithm| algorithm.digest_len());
+        let results = Results::new(tree.len(), stride);
+        let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
+        Job {
+            options,
+            tree,
+            top,
+            manifest_target,
+            id,
+            spare,
+            known,
+            went_on,
+            log,
+            results,
+            giving: Giving::new(options.preserve),
+            progress,
+            observer,
+            cancel,
+            new_roots,
+            inherits: AtomicBool::new(false),
+            clones: Clones::default(),
+            stopped: Mutex::new(None),
+            stops: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
+            told_lost: Mutex::new(Vec::new()),
+            told_direct: AtomicBool::new(false),
+            barrier: Mutex::new(()),
+            unrecorded: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether nothing more is to be begun.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stops.load(Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// Why the destination takes no more.
+    pub(crate) fn why_stopped(&self) -> Option<Errno> {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path of a target as it is shown.
+    pub(crate) fn shown(&self, target: &[u8]) -> Vec<u8> {
+        shown_below(&self.top.path, target)
+    }
+
+    /// A failure at the destination, where some errors mean that all else would fail too.
+    pub(crate) fn refused(&self, target: &[u8], op: &'static str, errno: Errno) -> Error {
+        if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
+            self.stops.store(true, Relaxed);
+            let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            stopped.get_or_insert(errno);
+        }
+        Error::new(self.shown(target), op, errno)
+    }
+
+    /// The same of what the standard library reports.
+    pub(crate) fn refused_io(&self, target: &[u8], op: &'static str, error: io::Error) -> Error {
+        match Errno::from_io_error(&error) {
+            Some(errno) => self.refused(target, op, errno),
+            None => Error::new(self.shown(target), op, error),
+        }
+    }
+
+    pub(crate) fn fail(&self, item: Item, error: &Error) {
+        self.results.fail(item, error);
+        self.progress.files.fetch_add(1, Relaxed);
+        (self.observer)(Event::Failed(error));
+    }
+
+    /// Takes down what has become of entries.
+    pub(crate) fn done(&self, outcomes: Vec<Outcome>) {
+        self.progress
+            .files
+            .fetch_add(outcomes.len() as u64, Relaxed);
+        self.results.put(outcomes);
+    }
+
+    /// What has become of an entry that has its name.
+    pub(crate) fn outcome(
+        &self,
+        item: Item,
+        state: State,
+        dir: &DestDir,
+        name: &[u8],
+        digest: Option<Digest>,
+    ) -> Result<Outcome, Errno> {
+        let meta = match self.has_manifest() {
+            false => None,
+            true => {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                let stat = retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags))?;
+                Some(meta_of(&FileStat::from(&stat)))
+            }
+        };
+        Ok(Outcome {
+            item,
+            state,
+            meta,
+            digest,
+        })
+    }
+
+    /// Tells of properties that a copy could not be given.
+    pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<Lost>) {
+        for (op, errno) in lost.drain(..) {
+            self.incomplete.fetch_add(1, Relaxed);
+            if !self.is_worth_telling(op, errno) {
+                continue;
+            }
+            let error = Error::new(self.shown(target), op, errno);
+            (self.observer)(Event::Incomplete(&error));
+        }
+    }
+
+    /// A destination that cannot keep owners, say, cannot keep those of a million files: some of
+    /// them are named, all are counted.
+    fn is_worth_telling(&self, op: &'static str, errno: Errno) -> bool {
+        let mut told = self
+            .told_lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match told.iter_mut().find(|(lost, _)| *lost == (op, errno)) {
+            Some((_, count)) => {
+                *count += 1;
+                *count <= MOST_TOLD
+            }
+            None => {
+                told.push(((op, errno), 1));
+                true
+            }
+        }
+    }
+
+    /// Whether an entry, the manifest of an earlier copy as a rule, would be where that of this one
+    /// goes.
+    pub(crate) fn is_manifest(&self, item: Item) -> bool {
+        let Some(manifest) = &self.manifest_target else {
+            return false;
+        };
+        if !self.tree.may_be_called(item, MANIFEST_NAME.as_bytes()) {
+            return false;
+        }
+        let mut target = Vec::new();
+        self.tree.write_target(item, &mut target);
+        target == *manifest
+    }
+
+    /// Leaves such an entry out.
+    pub(crate) fn leave_manifest(&self, item: Item) {
+        let mut target = Vec::new();
+        self.tree.write_target(item, &mut target);
+        (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
+        self.done(vec![Outcome {
+            item,
+            state: State::Skipped,
+            meta: None,
+            digest: None,
+        }]);
+    }
+
+    /// Whether a manifest is written.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.options.manifest != ManifestPlace::None && self.options.algorithm.is_some()
+    }
+
+    /// Held by whoever is between two barriers.
+    pub(crate) fn barrier(&self) -> MutexGuard<'_, ()> {
+        self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends records to the journal. Without one the copy goes on.
+    pub(crate) fn append(&self, piece: &mut Vec<u8>) {
+        if let Err(error) = self.log.append(piece)
+            && !self.unrecorded.swap(true, Relaxed)
+        {
+            let text = format!(
+                "the journal cannot be written to any more: {error}; should this run be \
+                 interrupted, what it does from here on is done again"
+            );
+            (self.observer)(Event::Warning(&text));
+        }
+    }
+
+    /// Forces what the destination's file system holds to its disk.
+    pub(crate) fn sync_all(&self) -> Result<(), Errno> {
+        let dir = readable(&self.top.fd)?;
+        retry_on_intr(|| rustix::fs::syncfs(&dir))
+    }
+}
+
+/// A directory that is open as a place, open to be synced or listed.
+pub(crate) fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
+}
+
+/// A path below another, as it is shown.
+pub(crate) fn shown_below(top: &[u8], target: &[u8]) -> Vec<u8> {
+    let mut path = top.to_vec();
+    if !path.is_empty() && !path.ends_with(b"/") && !target.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(target);
+    path
+}

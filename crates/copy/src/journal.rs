@@ -1,0 +1,305 @@
+//! The journal of a copy: found by what the copy is about, before its destination is looked at.
+//!
+//! It lies in the user's state directory, never in the destination: who may write there cannot
+//! touch it, and nothing is left behind there. A file's record is written before the file gets its
+//! name, and counts once the name leads to the inode that it tells: so no moment is left at which
+//! a file has its name and nobody knows of it.
+
+use std::collections::HashMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bc_digest::Digest;
+use bc_fs::journal::{Found, Journal, Key};
+use bc_fs::place::Place;
+use bc_walk::{Identity, OwnFile, Stamp};
+
+use crate::record::{self, Done, JobRecord, RootRecord};
+
+/// Blocks of a stage by their numbers, and what their parts hash to.
+pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
+
+/// What an earlier run of the same copy has done.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Files by their path below the top.
+    files: HashMap<Vec<u8>, KnownFile>,
+    /// Proven blocks of stages, by the stage's name.
+    pub(crate) blocks: HashMap<String, Blocks>,
+    /// Stages of large files, and where they are.
+    pub(crate) stages: Vec<(String, Vec<u8>)>,
+    /// Directories that its roots were.
+    pub(crate) roots: Vec<RootRecord>,
+    /// The runs: whether each was in this boot, and how what it wrote to was mounted.
+    runs: Vec<(bool, u64)>,
+    /// Records before this one are on the disk.
+    durable: usize,
+    /// How what is written to is mounted now.
+    mount: u64,
+    /// Whether what was done is to be done again.
+    anew: bool,
+}
+
+#[derive(Debug)]
+struct KnownFile {
+    source: Identity,
+    stamp: Stamp,
+    ino: u64,
+    mtime_ns: i64,
+    settled: bool,
+    digest: Option<Digest>,
+    run: usize,
+    nth: usize,
+}
+
+/// A file that an earlier run has copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    /// Of its content, if there was one taken.
+    pub(crate) digest: Option<Digest>,
+    /// Whether its bytes can have been lost since: they are to be read.
+    pub(crate) doubtful: bool,
+    /// Whether the source is another one now, or in another state: its copy is to be made anew.
+    pub(crate) outdated: bool,
+    /// Whether the source was written to so shortly before that equal times prove nothing: the two
+    /// are to be compared.
+    pub(crate) unsettled: bool,
+}
+
+impl Known {
+    /// What is known of the file at `path`, if it is still what was made then.
+    pub(crate) fn file(
+        &self,
+        path: &[u8],
+        source: (Identity, Stamp),
+        now: &bc_walk::FileStat,
+    ) -> Option<Before> {
+        let known = self.files.get(path)?;
+        let fits = known.ino == now.id.ino
+            && known.stamp.size == now.stamp.size
+            && known.mtime_ns == now.stamp.mtime_ns;
+        fits.then_some(Before {
+            digest: known.digest,
+            // Devices have other numbers after a restart.
+            outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
+            unsettled: !known.settled,
+            doubtful: known.nth >= self.durable && !self.is_of_now(known.run),
+        })
+    }
+
+    /// Tells how what is written to is mounted.
+    pub(crate) fn mounted(&mut self, mount: u64) {
+        self.mount = mount;
+    }
+
+    /// Whether the system was started, or the file system mounted, since any of the runs: what is
+    /// not known to be on the disk is to be looked at.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        (1..=self.runs.len()).any(|run| !self.is_of_now(run))
+    }
+
+    fn is_of_now(&self, run: usize) -> bool {
+        let found = run.checked_sub(1).and_then(|run| self.runs.get(run));
+        found.is_some_and(|(boot, mount)| *boot && *mount == self.mount)
+    }
+
+    /// What was done is to be done again: it is known, so that it is in nobody's way.
+    pub(crate) fn begin_anew(&mut self) {
+        self.anew = true;
+        self.blocks.clear();
+    }
+
+    /// Whether what was done is to be done again.
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew
+    }
+
+    /// Digests of another algorithm say nothing.
+    pub(crate) fn forget_digests(&mut self) {
+        self.files.values_mut().for_each(|file| file.digest = None);
+        self.blocks.clear();
+    }
+
+    /// Files that are recorded.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+}
+
+/// What was found of earlier runs.
+pub(crate) struct Earlier {
+    pub(crate) job: JobRecord,
+    pub(crate) known: Known,
+    pub(crate) journal: Journal,
+}
+
+/// Where the journal of a copy lies, or why there is none.
+pub(crate) enum Site {
+    /// Nothing is there yet.
+    Free(Place, Key),
+    /// An unfinished run.
+    Earlier(Box<Earlier>, Place, Key),
+    /// A living one.
+    Busy,
+    /// Something that is not ours.
+    Foreign(String),
+}
+
+/// Looks for the journal of the job with this name (a digest in hexadecimal digits).
+pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site> {
+    let key = Key::kept_in(state)?;
+    let directory = state.join("copy");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .map_err(|error| {
+            let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
+            io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
+        })?;
+    let place = Place::find(&directory.join(format!("{name}.journal")))?;
+    Ok(match Journal::open(&place, &key)? {
+        Found::Nothing => Site::Free(place, key),
+        Found::Busy => Site::Busy,
+        Found::Foreign(why) => Site::Foreign(why),
+        Found::Journal(mut journal) => match load(&journal, boot)? {
+            Some((job, known, end)) => {
+                journal.cut(end)?;
+                let earlier = Earlier {
+                    job,
+                    known,
+                    journal,
+                };
+                Site::Earlier(Box::new(earlier), place, key)
+            }
+            // Killed while its first record was written: nothing was done yet.
+            None => {
+                journal.remove();
+                Site::Free(place, key)
+            }
+        },
+    })
+}
+
+fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Known, u64)>> {
+    let mut records = journal.records();
+    let first = records.next_record()?;
+    let job = first.filter(|first| first.kind == record::JOB);
+    let Some(job) = job.and_then(|first| record::job(first.body)) else {
+        return Ok(None);
+    };
+    let mut known = Known::default();
+    let mut nth = 0;
+    while let Some(found) = records.next_record()? {
+        let body = found.body;
+        match found.kind {
+            record::SESSION => {
+                let then = record::session(body);
+                let same = then.filter(|(id, _)| id == boot && *id != [0; 16]);
+                known
+                    .runs
+                    .push((same.is_some(), same.map_or(0, |same| same.1)));
+            }
+            record::ROOT => known.roots.extend(record::root(body)),
+            record::DONE => {
+                if let Some(done) = record::done(body) {
+                    known.insert(done, nth);
+                    nth += 1;
+                }
+            }
+            record::BLOCK => {
+                if let Some((stage, block, parts)) = record::block(body) {
+                    known.blocks.entry(stage).or_default().insert(block, parts);
+                }
+            }
+            record::DURABLE => known.durable = nth,
+            record::STAGE => known.stages.extend(record::stage(body)),
+            _ => {}
+        }
+    }
+    Ok(Some((job, known, records.end())))
+}
+
+impl Known {
+    fn insert(&mut self, done: Done, nth: usize) {
+        let file = KnownFile {
+            source: done.source,
+            stamp: done.stamp,
+            ino: done.ino,
+            mtime_ns: done.mtime_ns,
+            settled: done.settled,
+            digest: done.digest,
+            run: self.runs.len(),
+            nth,
+        };
+        self.files.insert(done.path, file);
+    }
+}
+
+/// The journal that is written to, or none.
+#[derive(Default)]
+pub(crate) struct Log(Mutex<Option<Journal>>);
+
+impl Log {
+    pub(crate) fn new(journal: Option<Journal>) -> Log {
+        Log(Mutex::new(journal))
+    }
+
+    /// Whether there is one: without it nothing need be recorded.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// The file itself, which is no part of what is copied.
+    pub(crate) fn own_file(&self) -> Option<OwnFile> {
+        let held = self.lock();
+        OwnFile::of(held.as_ref()?.file()).ok()
+    }
+
+    /// Appends records. A journal that cannot be written to any more says so once; what it holds
+    /// stays true.
+    pub(crate) fn append(&self, piece: &mut Vec<u8>) -> io::Result<()> {
+        let mut held = self.lock();
+        let Some(journal) = held.as_mut().filter(|_| !piece.is_empty()) else {
+            piece.clear();
+            return Ok(());
+        };
+        let appended = journal.append(piece);
+        piece.clear();
+        appended
+    }
+
+    /// Forces it to the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let view = self.lock().as_ref().map(Journal::view).transpose()?;
+        view.map_or(Ok(()), |view| view.sync())
+    }
+
+    /// The copy is complete: nothing is kept.
+    pub(crate) fn remove(&self) {
+        if let Some(journal) = self.lock().take() {
+            journal.remove();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// This start of the system, as the kernel names it; zeros where it does not.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+    let bytes: Vec<u8> = digits
+        .chunks_exact(2)
+        .map(|pair| (pair[0] << 4 | pair[1]) as u8)
+        .collect();
+    bytes.try_into().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! The engine behind `bc copy`: trees copied with everything that belongs to them, in a way that
+//! can be interrupted at any point and gone on from, and that ends with a manifest to prove the
+//! copy by.
+//!
+//! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
+//! copy is to be gone on from; each source is walked; `dirs` makes directories; workers copy small
+//! files in batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of
+//! them block by block (`huge`); `decide` says what becomes of a name that is taken; `queue` gives
+//! names to what is complete; `special` makes what is no regular file, `links` further names;
+//! directories get their times last; `finish` counts, and `manifest` writes down what was done.
+//!
+//! Invariants:
+//! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
+//!   checked and has its metadata.
+//! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
+//!   is not taken over.
+//! - Below the destination no link is followed.
+//! - A file's record is in the journal before the file gets its name, and counts only while the
+//!   name leads to the recorded inode.
+//! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
+//!   and left are all that were walked.
+//!
+//! ```
+//! use bc_copy::{CopyOptions, CopyProgress, copy};
+//! use bc_pool::Cancel;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+//! # std::fs::create_dir(&from)?;
+//! # std::fs::write(from.join("a"), "content")?;
+//! let options = CopyOptions::new(vec![from.into()], to.clone().into());
+//! let done = copy(&options, &Cancel::new(), &CopyProgress::default(), &|_| {})?;
+//! assert_eq!((done.walked, done.copied), (2, 2));
+//! assert_eq!(std::fs::read(to.join("a"))?, b"content");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod begin;
+mod beneath;
+mod data;
+mod decide;
+mod dirs;
+mod dry;
+mod engine;
+mod error;
+mod event;
+mod finish;
+mod huge;
+mod job;
+mod journal;
+mod links;
+mod manifest;
+mod meta;
+mod options;
+mod place;
+mod queue;
+mod readback;
+mod record;
+mod results;
+mod single;
+mod small;
+mod special;
+mod stage;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod worker;
+
+pub use engine::copy;
+pub use error::{Error, ErrorKind};
+pub use event::{Copied, CopyProgress, Event, Observer, Why};
+pub use options::{
+    CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
+    When,
+};

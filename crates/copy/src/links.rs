@@ -1,0 +1,111 @@
+//! Files with several names among what is copied: the first is copied, the others become names of
+//! its copy.
+
+use std::collections::HashMap;
+
+use bc_walk::{FileKind, Identity};
+
+use crate::job::Job;
+use crate::results::State;
+use crate::small::SMALL;
+use crate::tree::Item;
+use crate::worker::Worker;
+
+/// The names.
+#[derive(Default)]
+pub(crate) struct Links {
+    /// Where a copy of each file is, as far as there is one.
+    firsts: HashMap<Identity, Item>,
+    /// Further names, in order.
+    further: Vec<(Item, Identity)>,
+}
+
+impl Links {
+    /// Finds them, unless they are not wanted.
+    pub(crate) fn find(job: &Job<'_>) -> Links {
+        let mut links = Links::default();
+        if !job.options.preserve.links {
+            return links;
+        }
+        for item in (0..job.tree.len()).map(Item) {
+            let stat = match job.tree.entry(item) {
+                Some((listing, id)) => listing.meta(id),
+                None => Some(job.tree.root(item).1.source.stat.meta()),
+            };
+            let several = stat.filter(|stat| stat.nlink > 1);
+            let Some(stat) = several.filter(|_| job.tree.kind(item) != FileKind::Dir) else {
+                continue;
+            };
+            match links.firsts.get(&stat.id) {
+                None => drop(links.firsts.insert(stat.id, item)),
+                Some(_) => links.further.push((item, stat.id)),
+            }
+        }
+        links
+    }
+
+    /// Whether an entry is another name of one that comes before it.
+    pub(crate) fn is_further(&self, item: Item) -> bool {
+        let found = self.further.binary_search_by_key(&item, |(item, _)| *item);
+        found.is_ok()
+    }
+
+    /// Makes the further names, once the first ones are there.
+    pub(crate) fn make(mut self, worker: &mut Worker<'_>) {
+        worker.commit();
+        let job = worker.job;
+        let mut linked_items = Vec::new();
+        for (item, id) in std::mem::take(&mut self.further) {
+            if job.is_over() {
+                break;
+            }
+            if job.results.state(item) != State::Left {
+                continue;
+            }
+            let first = self.firsts.get(&id).copied().unwrap_or(item);
+            let is_there = matches!(job.results.state(first), State::Copied | State::Before);
+            let linked = match is_there && first != item {
+                true => worker.link(item, first),
+                false => Ok(false),
+            };
+            match linked {
+                Ok(true) => linked_items.extend([first, item]),
+                // This one is copied, and is what the next ones are linked to.
+                Ok(false) => {
+                    alone(worker, item);
+                    worker.commit();
+                    self.firsts.insert(id, item);
+                }
+                Err(error) => worker.failed(item, &error),
+            }
+        }
+        look_again(worker, linked_items);
+    }
+}
+
+/// Each further name has changed what is to be said of the others: how many there are.
+fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
+    let job = worker.job;
+    if !job.has_manifest() {
+        return;
+    }
+    items.sort_unstable();
+    items.dedup();
+    for item in items {
+        let (state, digest) = (job.results.state(item), job.results.digest(item));
+        let Ok(place) = worker.place(item) else {
+            continue;
+        };
+        let found = job.outcome(item, state, &place.dir, place.name(), digest);
+        job.results.put(found);
+    }
+}
+
+fn alone(worker: &mut Worker<'_>, item: Item) {
+    let tree = &worker.job.tree;
+    match (tree.kind(item), tree.size(item)) {
+        (FileKind::File, size) if size <= SMALL => worker.small(&[item]),
+        (FileKind::File, _) => worker.medium(item),
+        _ => worker.special(&[item]),
+    }
+}

@@ -1,0 +1,122 @@
+//! What a manifest that is there already says of what is not copied now.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufReader, Seek};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use bc_fs::journal::{FLAGS, check};
+use bc_fs::place::Place;
+use bc_manifest::integrity::{Entry, Kind, Policy, ROOT, Reader, Scope, check_seal, path_order};
+use bc_walk::FileStat;
+use rustix::fs::{AtFlags, OFlags};
+
+use super::plan::Plan;
+use crate::job::{Job, shown_below};
+
+/// The manifest that is there already.
+pub(super) struct Earlier {
+    reader: Reader<BufReader<File>>,
+    pub(super) scope: Option<Scope>,
+    next: Option<Entry>,
+    root: PathBuf,
+}
+
+/// What is found where the manifest goes.
+pub(super) enum Found {
+    Nothing,
+    /// One that is carried on.
+    Manifest(Box<Earlier>),
+    /// Something else, and why it is not carried on.
+    Other(String),
+}
+
+/// Looks at what is there.
+pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Found {
+    let Ok(place) = Place::find(&plan.file) else {
+        return Found::Nothing;
+    };
+    match place.open(place.name(), OFlags::RDONLY | FLAGS) {
+        Ok(file) => match Earlier::of(job, plan, File::from(file)) {
+            Ok(earlier) => Found::Manifest(Box::new(earlier)),
+            Err(why) => Found::Other(why),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
+        Err(error) => Found::Other(error.to_string()),
+    }
+}
+
+impl Earlier {
+    fn of(job: &Job<'_>, plan: &Plan, mut file: File) -> Result<Earlier, String> {
+        let system = |error: std::io::Error| error.to_string();
+        // What somebody else may have written would be carried on as if it had been proven here.
+        check(&file)
+            .map_err(system)?
+            .map_err(|why| why.to_string())?;
+        let sealed = check_seal(BufReader::with_capacity(1 << 18, &file));
+        sealed.map_err(|error| error.to_string())?;
+        file.rewind().map_err(system)?;
+        let file = BufReader::with_capacity(1 << 18, file);
+        let reader = Reader::new(file, Policy::Force).map_err(|error| error.to_string())?;
+        let algorithm = job.options.algorithm;
+        let wanted = algorithm.map_or("", |algorithm| algorithm.name());
+        if reader.header().algorithm != wanted {
+            return Err("its digests are of another algorithm".to_owned());
+        }
+        let scope = &reader.header().scope;
+        let unknown = || "what it is about is not known here".to_owned();
+        let scope = match scope.is_null() {
+            true => None,
+            false => Some(Scope::from_json(scope).ok_or_else(unknown)?),
+        };
+        let mut earlier = Earlier {
+            reader,
+            scope,
+            next: None,
+            root: PathBuf::from(OsStr::from_bytes(&plan.root)),
+        };
+        let first = earlier.reader.read();
+        earlier.next = first.map_err(|error| error.to_string())?;
+        Ok(earlier)
+    }
+
+    pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {
+        let next = self.reader.read()?;
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+
+    pub(super) fn take_before(&mut self, path: &[u8]) -> Result<Option<Entry>, bc_manifest::Error> {
+        let is_before = |entry: &Entry| path_order(&entry.path, path).is_lt();
+        match self.next.as_ref().is_some_and(is_before) {
+            true => self.take(),
+            false => Ok(None),
+        }
+    }
+
+    pub(super) fn take_at(&mut self, path: &[u8]) -> Result<Option<Entry>, bc_manifest::Error> {
+        match self.next.as_ref().is_some_and(|entry| entry.path == path) {
+            true => self.take(),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether an entry that this copy has nothing to do with is still what it says.
+    pub(super) fn still_fits(&self, entry: &Entry) -> bool {
+        let Some(meta) = &entry.meta else {
+            return false;
+        };
+        let path = match entry.path == ROOT {
+            true => shown_below(self.root.as_os_str().as_bytes(), b"."),
+            false => shown_below(self.root.as_os_str().as_bytes(), &entry.path),
+        };
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = rustix::fs::statat(rustix::fs::CWD, &path[..], flags);
+        found.is_ok_and(|found| {
+            let now = FileStat::from(&found);
+            let same = now.id.ino == meta.ino && now.mode == meta.mode;
+            same && (entry.kind == Kind::Dir
+                || (now.stamp.size, now.stamp.mtime_ns) == (meta.size, meta.mtime_ns))
+        })
+    }
+}

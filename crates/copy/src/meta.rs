@@ -1,0 +1,311 @@
+//! What a copy gets beside its content, in the order in which nothing of it undoes another part:
+//! owner, mode, attributes, access control lists, capabilities, times.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bc_walk::FileKind;
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::own_path;
+use crate::options::Preserve;
+
+/// The kernel's limit for one value and for the list of names (`linux/limits.h`).
+const XATTR_MAX: usize = 64 << 10;
+
+const ACL: &[u8] = b"system.posix_acl_access";
+const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+const CAPABILITY: &[u8] = b"security.capability";
+/// Labels are the policy's to give.
+const LABEL: &[u8] = b"security.selinux";
+
+const SET_USER: u32 = 0o4000;
+const SET_GROUP: u32 = 0o2000;
+
+/// Names and values.
+pub(crate) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What a source has that its copy is to have.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    times: Timestamps,
+    pub(crate) xattrs: Xattrs,
+}
+
+// The fields' widths differ between architectures.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+impl Wanted {
+    pub(crate) fn new(stat: &Stat, xattrs: Xattrs) -> Wanted {
+        let time = |seconds, nanoseconds| Timespec {
+            tv_sec: seconds,
+            tv_nsec: nanoseconds,
+        };
+        Wanted {
+            mode: stat.st_mode as u32,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            times: Timestamps {
+                last_access: time(stat.st_atime as _, stat.st_atime_nsec as _),
+                last_modification: time(stat.st_mtime as _, stat.st_mtime_nsec as _),
+            },
+            xattrs,
+        }
+    }
+
+    pub(crate) fn times(&self) -> &Timestamps {
+        &self.times
+    }
+}
+
+/// What of it is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Giving {
+    pub(crate) preserve: Preserve,
+    umask: u32,
+}
+
+impl Giving {
+    pub(crate) fn new(preserve: Preserve) -> Giving {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+        Giving {
+            preserve,
+            umask: mask.unwrap_or(0o077),
+        }
+    }
+
+    /// The permission bits of the copy: those of a new file where they are not preserved.
+    fn mode(&self, mode: u32, dropped: u32) -> Mode {
+        let bits = match self.preserve.mode {
+            true => mode & 0o7777 & !dropped,
+            false => mode & 0o777 & !self.umask,
+        };
+        Mode::from_raw_mode(bits as _)
+    }
+}
+
+/// A property that could not be given, and why.
+pub(crate) type Lost = (&'static str, Errno);
+
+/// Room for reading attributes, one for each worker.
+pub(crate) struct XattrReader {
+    names: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl XattrReader {
+    pub(crate) fn new() -> XattrReader {
+        XattrReader {
+            names: vec![0; XATTR_MAX],
+            value: Vec::new(),
+        }
+    }
+
+    /// All attributes of an open file that this user may see.
+    pub(crate) fn of_file(&mut self, file: BorrowedFd<'_>) -> Result<Xattrs, Errno> {
+        let count = match rustix::fs::flistxattr(file, &mut self.names[..]) {
+            Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
+            count => count?,
+        };
+        self.values(count, |name, value| {
+            rustix::fs::fgetxattr(file, name, value)
+        })
+    }
+
+    /// The same of what is at `path`, a link itself.
+    pub(crate) fn at(&mut self, path: &[u8]) -> Result<Xattrs, Errno> {
+        let count = match rustix::fs::llistxattr(path, &mut self.names[..]) {
+            // Without /proc, where paths lead through it, there is no way to them.
+            Err(Errno::NOTSUP | Errno::NOENT) | Ok(0) => return Ok(Xattrs::new()),
+            count => count?,
+        };
+        self.values(count, |name, value| {
+            rustix::fs::lgetxattr(path, name, value)
+        })
+    }
+
+    fn values(
+        &mut self,
+        count: usize,
+        get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<Xattrs, Errno> {
+        self.value.resize(XATTR_MAX, 0);
+        let mut all = Xattrs::new();
+        let names = self.names[..count].split(|byte| *byte == 0);
+        for name in names.filter(|name| !name.is_empty()) {
+            match get(name, &mut self.value[..]) {
+                Ok(length) => all.push((name.to_vec(), self.value[..length].to_vec())),
+                // Removed meanwhile, or listed but not for this user to see (trusted.*).
+                Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        all.sort_by_key(|(name, _)| rank(name));
+        Ok(all)
+    }
+}
+
+/// Access control lists come after other attributes, and capabilities, which a change of the owner
+/// or of the content takes away, last.
+fn rank(name: &[u8]) -> u8 {
+    match name {
+        CAPABILITY => 2,
+        name if name.starts_with(b"system.posix_acl_") => 1,
+        _ => 0,
+    }
+}
+
+/// The user whose rights this process has.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Gives an open file or directory what is wanted of it; `lost` gets what could not be given.
+/// `inherits`: it may have got an access control list from its directory.
+pub(crate) fn give(
+    file: BorrowedFd<'_>,
+    wanted: &Wanted,
+    giving: &Giving,
+    inherits: bool,
+    lost: &mut Vec<Lost>,
+) {
+    let mut dropped = 0;
+    if giving.preserve.owner {
+        dropped = own(wanted, lost, |uid, gid| {
+            retry_on_intr(|| rustix::fs::fchown(file, uid, gid))
+        });
+    } else {
+        // It is another user's copy of the file.
+        dropped |= SET_USER | SET_GROUP;
+    }
+    if giving.preserve.xattrs && inherits {
+        let has = |list: &[u8]| wanted.xattrs.iter().any(|(name, _)| name == list);
+        for list in [ACL, DEFAULT_ACL].into_iter().filter(|list| !has(list)) {
+            let _ = rustix::fs::fremovexattr(file, list);
+        }
+    }
+    let mode = giving.mode(wanted.mode, dropped);
+    note(
+        lost,
+        "chmod",
+        retry_on_intr(|| rustix::fs::fchmod(file, mode)),
+    );
+    if giving.preserve.xattrs {
+        for (name, value) in &wanted.xattrs {
+            let set = || rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty());
+            let set = retry_on_intr(set);
+            if name != LABEL {
+                note(lost, "setxattr", set);
+            }
+        }
+    }
+    if giving.preserve.times {
+        let set = retry_on_intr(|| rustix::fs::futimens(file, &wanted.times));
+        note(lost, "utimens", set);
+    }
+}
+
+/// The same for what cannot be opened: links, pipes, devices, sockets.
+pub(crate) fn give_at(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    kind: FileKind,
+    wanted: &Wanted,
+    giving: &Giving,
+    lost: &mut Vec<Lost>,
+) {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let mut dropped = 0;
+    if giving.preserve.owner {
+        let change = |uid, gid| rustix::fs::chownat(dir, name, uid, gid, flags);
+        dropped = own(wanted, lost, change);
+    }
+    if kind != FileKind::Symlink {
+        let mode = giving.mode(wanted.mode, dropped);
+        note(lost, "chmod", chmod_at(dir, name, mode));
+    }
+    if giving.preserve.xattrs && !wanted.xattrs.is_empty() {
+        let path = [own_path(dir).as_bytes(), b"/", name].concat();
+        for (attribute, value) in &wanted.xattrs {
+            let set = rustix::fs::lsetxattr(&path[..], &attribute[..], value, XattrFlags::empty());
+            if attribute != LABEL {
+                note(lost, "setxattr", set);
+            }
+        }
+    }
+    if giving.preserve.times {
+        let set = rustix::fs::utimensat(dir, name, &wanted.times, flags);
+        note(lost, "utimens", set);
+    }
+}
+
+/// Changes the mode of what cannot be opened; of a link that took its name meanwhile, nothing.
+pub(crate) fn chmod_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let there = retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty()))?;
+    if FileType::from_raw_mode(fstat(&there)?.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
+    retry_on_intr(|| rustix::fs::chmod(own_path(&there), mode))
+}
+
+/// Changes the owner as far as this user may, and gives the bits of the mode that must not be set
+/// then. That somebody else than root cannot give files away is no news.
+fn own(
+    wanted: &Wanted,
+    lost: &mut Vec<Lost>,
+    change: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
+) -> u32 {
+    let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
+    let Err(errno) = change(Some(uid), Some(gid)) else {
+        return 0;
+    };
+    if is_root() {
+        lost.push(("chown", errno));
+    }
+    let group = change(None, Some(gid)).is_ok();
+    let user = uid == rustix::process::geteuid();
+    let mut dropped = 0;
+    if !user {
+        dropped |= SET_USER;
+    }
+    if !group {
+        dropped |= SET_GROUP;
+    }
+    dropped
+}
+
+fn note(lost: &mut Vec<Lost>, what: &'static str, done: Result<(), Errno>) {
+    if let Err(errno) = done {
+        lost.push((what, errno));
+    }
+}
+
+/// What `stat` says of the stat's own file, for `AsFd` callers.
+pub(crate) fn fstat(file: impl AsFd) -> Result<Stat, Errno> {
+    retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_come_last_and_lists_before_them() {
+        let mut names = [
+            CAPABILITY.to_vec(),
+            b"user.z".to_vec(),
+            ACL.to_vec(),
+            b"security.ima".to_vec(),
+        ];
+        names.sort_by_key(|name| rank(name));
+        assert_eq!(names[3], CAPABILITY);
+        assert_eq!(names[2], ACL);
+    }
+}

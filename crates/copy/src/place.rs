@@ -1,0 +1,62 @@
+//! A source that is open, and where its copy goes.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use bc_walk::{FileStat, Stamp};
+use rustix::fs::Stat;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::beneath::DestDir;
+use crate::stage::Over;
+use crate::tree::{Item, parts};
+
+/// An open source.
+pub(crate) struct Open {
+    pub(crate) file: OwnedFd,
+    pub(crate) stat: FileStat,
+    pub(crate) raw: Stat,
+    /// Whether a later write would give it another time.
+    pub(crate) settled: bool,
+}
+
+/// Where an entry goes.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) item: Item,
+    /// Below the top.
+    pub(crate) target: Vec<u8>,
+    pub(crate) dir: Rc<DestDir>,
+    pub(crate) over: Over,
+    /// Whether a later write to the source would give it another time.
+    pub(crate) settled: bool,
+}
+
+impl Place {
+    pub(crate) fn name(&self) -> &[u8] {
+        parts(&self.target).1
+    }
+}
+
+/// Kernels keep times in steps of up to 10 ms, some file systems of up to 2 s.
+const STEP_NS: i64 = 100_000_000;
+const COARSE_NS: i64 = 2_100_000_000;
+
+/// The time by the clock that stamps files, in nanoseconds since 1970.
+pub(crate) fn coarse_now() -> i64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec as i64).saturating_mul(1_000_000_000) + now.tv_nsec as i64
+}
+
+/// Whether a write from now on gives a file another time than it has.
+pub(crate) fn is_settled(stamp: &Stamp) -> bool {
+    let now = coarse_now();
+    [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
+        let step = if time % 1_000_000_000 == 0 {
+            COARSE_NS
+        } else {
+            STEP_NS
+        };
+        time < now.saturating_sub(step)
+    })
+}

@@ -1,0 +1,189 @@
+//! What is complete and waits for its name: recorded first, then renamed, and forced to the disk
+//! before and after that where a power cut must not undo it.
+
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use bc_digest::Digest;
+use bc_walk::{Error, FileStat};
+use rustix::io::retry_on_intr;
+
+use crate::event::Event;
+use crate::job::{Job, readable};
+use crate::meta::fstat;
+use crate::options::Durability;
+use crate::place::Place;
+use crate::record;
+use crate::results::{Outcome, State};
+use crate::stage::{self, Over, Stage};
+
+/// Files that wait for their names with [`Durability::Batch`], and bytes of them.
+const BATCH_FILES: usize = 4096;
+const BATCH_BYTES: u64 = 1 << 30;
+/// Changes of the directory among them: each is held open.
+const BATCH_DIRS: usize = 256;
+
+/// A stage that is complete and waits for its name.
+struct Waiting {
+    place: Place,
+    stage: String,
+    source: FileStat,
+    staged: Option<FileStat>,
+    digest: Option<Digest>,
+}
+
+/// Those of one worker.
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: Vec<Waiting>,
+    bytes: u64,
+    dirs: usize,
+    piece: Vec<u8>,
+}
+
+impl Queue {
+    /// Has a complete stage wait.
+    pub(crate) fn add(
+        &mut self,
+        job: &Job<'_>,
+        place: Place,
+        stage: Stage,
+        source: FileStat,
+        digest: Option<Digest>,
+    ) -> Result<(), Error> {
+        let staged = match self.prepared(job, &place, &stage) {
+            Ok(staged) => staged,
+            Err(error) => {
+                stage.remove(&place.dir);
+                return Err(error);
+            }
+        };
+        let last = self.waiting.last();
+        let other = last.is_none_or(|last| !Rc::ptr_eq(&last.place.dir, &place.dir));
+        self.dirs += usize::from(other);
+        self.bytes += source.stamp.size;
+        self.waiting.push(Waiting {
+            place,
+            stage: stage.name,
+            source,
+            staged,
+            digest,
+        });
+        let full = self.waiting.len() >= BATCH_FILES
+            || self.bytes >= BATCH_BYTES
+            || self.dirs >= BATCH_DIRS;
+        if full {
+            self.commit(job);
+        }
+        Ok(())
+    }
+
+    /// What the record of a stage needs, and its bytes on the disk where each file's have to be.
+    fn prepared(
+        &self,
+        job: &Job<'_>,
+        place: &Place,
+        stage: &Stage,
+    ) -> Result<Option<FileStat>, Error> {
+        if job.options.durability == Durability::File {
+            let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
+            synced.map_err(|errno| job.refused(&place.target, "fsync", errno))?;
+        }
+        if !job.log.is_kept() {
+            return Ok(None);
+        }
+        match fstat(&stage.file) {
+            Ok(stat) => Ok(Some(FileStat::from(&stat))),
+            Err(errno) => Err(job.refused(&place.target, "stat", errno)),
+        }
+    }
+
+    /// Gives everything that waits its name, once it is recorded.
+    pub(crate) fn commit(&mut self, job: &Job<'_>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        (self.bytes, self.dirs) = (0, 0);
+        let batch = job.options.durability == Durability::Batch;
+        // Between the barriers nobody else's records may come.
+        let _alone = batch.then(|| job.barrier());
+        if batch && let Err(errno) = job.sync_all() {
+            for waiting in waiting {
+                let error = job.refused(&waiting.place.target, "syncfs", errno);
+                stage::remove(waiting.place.dir.fd.as_fd(), &waiting.stage);
+                job.fail(waiting.place.item, &error);
+            }
+            return;
+        }
+        self.record(job, &waiting);
+        let mut outcomes = Vec::with_capacity(waiting.len());
+        for waiting in waiting {
+            match publish(job, &waiting) {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(error) => job.fail(waiting.place.item, &error),
+            }
+        }
+        if batch {
+            self.second_barrier(job);
+        }
+        job.done(outcomes);
+    }
+
+    /// Records files before they get their names.
+    fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) {
+        let staged = |waiting: &Waiting| waiting.staged.clone();
+        for (waiting, staged) in waiting.iter().filter_map(|one| Some((one, staged(one)?))) {
+            let target = &waiting.place.target;
+            if target.len() > record::LONGEST_PATH {
+                continue;
+            }
+            let (source, settled) = (&waiting.source, waiting.place.settled);
+            let done = record::done_of(target, source, settled, &staged, waiting.digest);
+            record::push_done(&mut self.piece, &done);
+        }
+        job.append(&mut self.piece);
+    }
+
+    fn second_barrier(&mut self, job: &Job<'_>) {
+        match job.sync_all() {
+            Ok(()) => {
+                bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
+                job.append(&mut self.piece);
+                let _ = job.log.sync();
+            }
+            Err(errno) => {
+                let error = job.refused(b"", "syncfs", errno);
+                (job.observer)(Event::Incomplete(&error));
+            }
+        }
+    }
+}
+
+/// Gives a stage its name.
+fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
+    let Place {
+        item,
+        target,
+        dir,
+        over,
+        ..
+    } = &waiting.place;
+    let fd = dir.fd.as_fd();
+    let name = waiting.place.name();
+    if let Err(errno) = stage::publish(fd, &waiting.stage, name, *over) {
+        stage::remove(fd, &waiting.stage);
+        return Err(job.refused(target, "rename", errno));
+    }
+    if job.options.durability == Durability::File {
+        let synced = readable(fd).and_then(rustix::fs::fsync);
+        synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
+    }
+    let shown = job.shown(target);
+    (job.observer)(match over {
+        Over::Nothing => Event::Copied(&shown),
+        Over::Anything => Event::Replaced(&shown),
+    });
+    job.outcome(*item, State::Copied, dir, name, waiting.digest)
+        .map_err(|errno| Error::new(shown, "stat", errno))
+}

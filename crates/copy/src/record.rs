@@ -1,0 +1,326 @@
+//! The records of a copy's journal: what each says, as bytes.
+
+use bc_digest::Digest;
+use bc_fs::journal;
+use bc_walk::{FileStat, Identity, Stamp};
+
+/// What the job is about; the first record.
+pub(crate) const JOB: u8 = 1;
+/// A run begins.
+pub(crate) const SESSION: u8 = 2;
+/// A root of the destination is this directory.
+pub(crate) const ROOT: u8 = 3;
+/// A file is complete as soon as its name leads to this inode.
+pub(crate) const DONE: u8 = 4;
+/// A block of a stage is written, and what its parts hash to.
+pub(crate) const BLOCK: u8 = 5;
+/// What was recorded so far is on the disk.
+pub(crate) const DURABLE: u8 = 6;
+/// A stage that is gone on from exists.
+pub(crate) const STAGE: u8 = 7;
+
+/// A path of more bytes is not recorded: a record has a greatest length.
+pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
+
+/// The first record of a journal.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct JobRecord {
+    /// What makes the names of its stages.
+    pub(crate) id: [u8; 16],
+    /// When it began, in nanoseconds since 1970.
+    pub(crate) began_ns: i64,
+    /// Whether the sources go into the destination, not in its place.
+    pub(crate) into: bool,
+    /// The directory that everything is put below.
+    pub(crate) top: Identity,
+    /// The digest's name, or nothing.
+    pub(crate) algorithm: String,
+    /// The UUID of the file system that the top is on, or nothing where it is not known: numbers of
+    /// devices change from boot to boot.
+    pub(crate) file_system: String,
+}
+
+/// A file that was copied.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Done {
+    /// Where it is, below the top.
+    pub(crate) path: Vec<u8>,
+    /// What it was copied from.
+    pub(crate) source: Identity,
+    pub(crate) stamp: Stamp,
+    /// What it is.
+    pub(crate) ino: u64,
+    pub(crate) mtime_ns: i64,
+    /// Whether a later write to the source would have given it another time.
+    pub(crate) settled: bool,
+    pub(crate) digest: Option<Digest>,
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?))
+    }
+
+    fn id(&mut self) -> Option<[u8; 16]> {
+        self.bytes(16)?.try_into().ok()
+    }
+}
+
+fn put(out: &mut Vec<u8>, numbers: &[u64]) {
+    for number in numbers {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+pub(crate) fn push_job(piece: &mut Vec<u8>, job: &JobRecord) {
+    journal::push(piece, JOB, |out| {
+        out.extend_from_slice(&job.id);
+        let (top, into) = (job.top, u64::from(job.into));
+        put(out, &[job.began_ns as u64, into, top.dev, top.ino]);
+        out.push(job.algorithm.len() as u8);
+        out.extend_from_slice(job.algorithm.as_bytes());
+        out.extend_from_slice(job.file_system.as_bytes());
+    });
+}
+
+pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
+    let mut read = Reader(body);
+    let id = read.id()?;
+    let (began_ns, into) = (read.number()? as i64, read.number()? != 0);
+    let (dev, ino) = (read.number()?, read.number()?);
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let algorithm = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    let file_system = String::from_utf8(read.0.to_vec()).ok()?;
+    Some(JobRecord {
+        id,
+        began_ns,
+        into,
+        top: Identity { dev, ino },
+        algorithm,
+        file_system,
+    })
+}
+
+pub(crate) fn push_session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64) {
+    journal::push(piece, SESSION, |out| {
+        out.extend_from_slice(boot);
+        put(out, &[mount]);
+    });
+}
+
+pub(crate) fn session(body: &[u8]) -> Option<([u8; 16], u64)> {
+    let mut read = Reader(body);
+    Some((read.id()?, read.number()?))
+}
+
+/// The directory that a root is at the destination.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct RootRecord {
+    pub(crate) root: u64,
+    pub(crate) id: Identity,
+    /// Whether the copy made it.
+    pub(crate) made: bool,
+}
+
+pub(crate) fn push_root(piece: &mut Vec<u8>, root: &RootRecord) {
+    let RootRecord { root, id, made } = *root;
+    let numbers = [root, id.dev, id.ino, u64::from(made)];
+    journal::push(piece, ROOT, |out| put(out, &numbers));
+}
+
+pub(crate) fn root(body: &[u8]) -> Option<RootRecord> {
+    let mut read = Reader(body);
+    let root = read.number()?;
+    let (dev, ino) = (read.number()?, read.number()?);
+    Some(RootRecord {
+        root,
+        id: Identity { dev, ino },
+        made: read.number()? != 0,
+    })
+}
+
+pub(crate) fn push_done(piece: &mut Vec<u8>, done: &Done) {
+    journal::push(piece, DONE, |out| {
+        let (id, stamp) = (done.source, done.stamp);
+        let times = [stamp.mtime_ns as u64, stamp.ctime_ns as u64];
+        put(out, &[id.dev, id.ino, stamp.size, times[0], times[1]]);
+        put(out, &[done.ino, done.mtime_ns as u64]);
+        out.push(u8::from(done.settled));
+        let digest = done.digest.as_ref().map_or(&[][..], Digest::as_bytes);
+        out.push(digest.len() as u8);
+        out.extend_from_slice(digest);
+        out.extend_from_slice(&done.path);
+    });
+}
+
+pub(crate) fn done(body: &[u8]) -> Option<Done> {
+    let mut read = Reader(body);
+    let source = Identity {
+        dev: read.number()?,
+        ino: read.number()?,
+    };
+    let stamp = Stamp {
+        size: read.number()?,
+        mtime_ns: read.number()? as i64,
+        ctime_ns: read.number()? as i64,
+    };
+    let (ino, mtime_ns) = (read.number()?, read.number()? as i64);
+    let settled = *read.bytes(1)?.first()? != 0;
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let digest = read.bytes(length)?;
+    let digest = match length {
+        0 => None,
+        _ => Some(Digest::from_slice(digest)?),
+    };
+    Some(Done {
+        path: read.0.to_vec(),
+        source,
+        stamp,
+        ino,
+        mtime_ns,
+        settled,
+        digest,
+    })
+}
+
+/// A stage, by its name, and the file that it is for.
+pub(crate) fn push_stage(piece: &mut Vec<u8>, stage: &str, path: &[u8]) {
+    journal::push(piece, STAGE, |out| {
+        out.push(stage.len() as u8);
+        out.extend_from_slice(stage.as_bytes());
+        out.extend_from_slice(path);
+    });
+}
+
+pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
+    let mut read = Reader(body);
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    Some((name, read.0.to_vec()))
+}
+
+/// Which block of which stage, and the chaining values of its parts.
+pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[[u8; 32]]) {
+    journal::push(piece, BLOCK, |out| {
+        out.push(stage.len() as u8);
+        out.extend_from_slice(stage.as_bytes());
+        put(out, &[block]);
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+    });
+}
+
+/// What [`push_block`] wrote.
+pub(crate) type Block = (String, u64, Vec<[u8; 32]>);
+
+pub(crate) fn block(body: &[u8]) -> Option<Block> {
+    let mut read = Reader(body);
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    let block = read.number()?;
+    let (parts, rest) = read.0.as_chunks::<32>();
+    rest.is_empty().then(|| (name, block, parts.to_vec()))
+}
+
+/// The record of a file that was copied from `source` and is staged as `stage`.
+pub(crate) fn done_of(
+    path: &[u8],
+    source: &FileStat,
+    settled: bool,
+    stage: &FileStat,
+    digest: Option<Digest>,
+) -> Done {
+    Done {
+        path: path.to_vec(),
+        source: source.id,
+        stamp: source.stamp,
+        ino: stage.id.ino,
+        mtime_ns: stage.stamp.mtime_ns,
+        settled,
+        digest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record that is cut short.
+    fn all(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+        (0..bytes.len()).map(|length| &bytes[..length])
+    }
+
+    fn body(piece: &[u8]) -> &[u8] {
+        &piece[9..]
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let identity = Identity {
+            dev: 3,
+            ino: 1 << 60,
+        };
+        let job_record = JobRecord {
+            id: [9; 16],
+            began_ns: -5,
+            into: true,
+            top: identity,
+            algorithm: "blake3".to_owned(),
+            file_system: "3ca6-1f".to_owned(),
+        };
+        let mut piece = Vec::new();
+        push_job(&mut piece, &job_record);
+        assert_eq!(job(body(&piece)), Some(job_record));
+        let record = Done {
+            path: b"a/\xff".to_vec(),
+            source: identity,
+            stamp: Stamp {
+                size: 7,
+                mtime_ns: -1,
+                ctime_ns: i64::MAX,
+            },
+            ino: 4,
+            mtime_ns: -1,
+            settled: true,
+            digest: Some(Digest::new(&[3; 32])),
+        };
+        for digest in [record.digest, None] {
+            let record = Done {
+                digest,
+                ..record.clone()
+            };
+            piece.clear();
+            push_done(&mut piece, &record);
+            assert_eq!(done(body(&piece)), Some(record.clone()));
+            assert!(all(body(&piece)).all(|cut| done(cut) != Some(record.clone())));
+        }
+        piece.clear();
+        push_block(&mut piece, ".bc-copy.x.part", 3, &[[1; 32], [2; 32]]);
+        let expected = (".bc-copy.x.part".to_owned(), 3, vec![[1; 32], [2; 32]]);
+        assert_eq!(block(body(&piece)), Some(expected));
+        piece.clear();
+        push_stage(&mut piece, "stage", b"a/b");
+        assert_eq!(
+            stage(body(&piece)),
+            Some(("stage".to_owned(), b"a/b".to_vec()))
+        );
+        piece.clear();
+        let record = RootRecord {
+            root: 2,
+            id: identity,
+            made: true,
+        };
+        push_root(&mut piece, &record);
+        assert_eq!(root(body(&piece)), Some(record));
+        piece.clear();
+        push_session(&mut piece, &[1; 16], 8);
+        assert_eq!(session(body(&piece)), Some(([1; 16], 8)));
+    }
+}

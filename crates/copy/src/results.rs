@@ -1,0 +1,152 @@
+//! What has become of each entry, for the manifest and for the counts.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bc_digest::Digest;
+use bc_manifest::Failure;
+use bc_manifest::integrity::Meta;
+use bc_walk::FileStat;
+
+use crate::tree::Item;
+
+/// What has become of an entry.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum State {
+    /// Nothing yet.
+    #[default]
+    Left,
+    /// It was copied.
+    Copied,
+    /// An earlier run of the same copy had done it.
+    Before,
+    /// What was there was left.
+    Skipped,
+    /// It failed.
+    Failed,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    state: State,
+    meta: Option<Meta>,
+}
+
+/// The rows of all entries.
+pub(crate) struct Results(Mutex<Rows>);
+
+#[derive(Default)]
+pub(crate) struct Rows {
+    rows: Vec<Row>,
+    /// Digests by number of the entry, each of `stride` bytes.
+    digests: Vec<u8>,
+    stride: usize,
+    failures: Vec<(Item, Failure)>,
+}
+
+/// One outcome on its way to the rows.
+pub(crate) struct Outcome {
+    pub(crate) item: Item,
+    pub(crate) state: State,
+    pub(crate) meta: Option<Meta>,
+    pub(crate) digest: Option<Digest>,
+}
+
+impl Results {
+    /// For so many entries, with digests of so many bytes.
+    pub(crate) fn new(entries: u32, stride: usize) -> Results {
+        Results(Mutex::new(Rows {
+            rows: vec![Row::default(); entries as usize],
+            digests: vec![0; entries as usize * stride],
+            stride,
+            failures: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn put(&self, outcomes: impl IntoIterator<Item = Outcome>) {
+        let mut rows = self.lock();
+        for outcome in outcomes {
+            rows.put(outcome);
+        }
+    }
+
+    pub(crate) fn fail(&self, item: Item, error: &bc_walk::Error) {
+        let mut rows = self.lock();
+        rows.rows[item.0 as usize].state = State::Failed;
+        let failure = Failure {
+            op: error.op().to_owned(),
+            errno: error.errno(),
+            message: error.message(),
+        };
+        rows.failures.push((item, failure));
+    }
+
+    pub(crate) fn state(&self, item: Item) -> State {
+        self.lock().rows[item.0 as usize].state
+    }
+
+    /// Of an entry that was copied, now or before.
+    pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
+        self.lock().digest(item)
+    }
+
+    /// Everything, once no worker is left.
+    pub(crate) fn take(&self) -> Rows {
+        let mut rows = std::mem::take(&mut *self.lock());
+        rows.failures.sort_by_key(|(item, _)| *item);
+        rows
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rows {
+    fn put(&mut self, outcome: Outcome) {
+        let at = outcome.item.0 as usize;
+        self.rows[at] = Row {
+            state: outcome.state,
+            meta: outcome.meta,
+        };
+        if let Some(digest) = outcome.digest
+            && digest.as_bytes().len() == self.stride
+        {
+            self.digests[at * self.stride..][..self.stride].copy_from_slice(digest.as_bytes());
+        }
+    }
+
+    pub(crate) fn state(&self, item: Item) -> State {
+        self.rows[item.0 as usize].state
+    }
+
+    pub(crate) fn meta(&self, item: Item) -> Option<Meta> {
+        self.rows[item.0 as usize].meta
+    }
+
+    /// `None` where none was taken: nothing hashes to zeros.
+    pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
+        let bytes = &self.digests[item.0 as usize * self.stride..][..self.stride];
+        let is_set = bytes.iter().any(|byte| *byte != 0);
+        is_set.then(|| Digest::from_slice(bytes)).flatten()
+    }
+
+    /// Why an entry failed.
+    pub(crate) fn failure(&self, item: Item) -> Option<&Failure> {
+        let at = self.failures.binary_search_by_key(&item, |(item, _)| *item);
+        at.ok().map(|at| &self.failures[at].1)
+    }
+}
+
+/// What a manifest says of a file in this state.
+pub(crate) fn meta_of(stat: &FileStat) -> Meta {
+    Meta {
+        size: stat.stamp.size,
+        mode: stat.mode,
+        uid: stat.uid,
+        gid: stat.gid,
+        mtime_ns: stat.stamp.mtime_ns,
+        ctime_ns: stat.stamp.ctime_ns,
+        ino: stat.id.ino,
+        nlink: stat.nlink,
+    }
+}

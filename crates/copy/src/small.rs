@@ -1,0 +1,295 @@
+//! Small files: many are read into one buffer, hashed together while the cache still has them, and
+//! written from it.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::{Digest, hash_many};
+use bc_walk::{Error, ErrorKind, FileStat};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::decide::{Decision, read_full};
+use crate::meta::{self, Wanted};
+use crate::options::When;
+use crate::place::{Open, Place};
+use crate::stage::{self, Content, NoStage, Stage};
+use crate::tree::Item;
+use crate::worker::Worker;
+
+/// Files up to this size are small.
+pub(crate) const SMALL: u64 = 128 << 10;
+
+/// Bytes that are read before what was read is written: they stay in the cache of a core.
+const ROOM: usize = 1 << 20;
+
+/// Files of a block or less: that they take fewer blocks than bytes says nothing about holes.
+const BLOCK: u64 = 4096;
+
+/// A small file that has become larger than this meanwhile is not held in memory.
+const GROWN: u64 = 16 << 20;
+
+/// How often a file is read that changes meanwhile.
+const ATTEMPTS: u32 = 3;
+
+/// A file that was read.
+struct Held {
+    place: Place,
+    source: FileStat,
+    wanted: Wanted,
+    bytes: Range<usize>,
+}
+
+impl Worker<'_> {
+    /// Copies files that were small when they were walked.
+    pub(crate) fn small(&mut self, items: &[Item]) {
+        let mut held = Vec::with_capacity(items.len());
+        let mut used = 0;
+        for &item in items {
+            if self.job.is_over() {
+                break;
+            }
+            match self.read(item, &mut used) {
+                Ok(read) => held.extend(read),
+                Err(error) => self.failed(item, &error),
+            }
+            if used >= ROOM {
+                self.write(&mut held);
+                used = 0;
+            }
+        }
+        self.write(&mut held);
+        self.settle();
+    }
+
+    /// A failure, unless the run is cancelled: then nothing has become of the file.
+    pub(crate) fn failed(&self, item: Item, error: &Error) {
+        if error.kind() != ErrorKind::Cancelled {
+            self.job.fail(item, error);
+        }
+    }
+
+    /// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
+    fn read(&mut self, item: Item, used: &mut usize) -> Result<Option<Held>, Error> {
+        let place = self.place(item)?;
+        let Some(walked) = self
+            .job
+            .tree
+            .entry(item)
+            .and_then(|(list, id)| list.stat(id))
+        else {
+            let path = self.job.tree.source_path(item);
+            return Err(Error::of_kind(path, "stat", ErrorKind::Changed));
+        };
+        let place = match self.decide(place, &walked)? {
+            Decision::Copy(place) => place,
+            Decision::Settled(outcome) => {
+                self.job.done(vec![outcome]);
+                return Ok(None);
+            }
+        };
+        let open = self.open(item)?;
+        let mut place = Place {
+            settled: open.settled,
+            ..place
+        };
+        if !self.is_plain(&open.stat) {
+            self.single(place, open)?;
+            return Ok(None);
+        }
+        let (source, bytes) = self.read_into(item, &open, *used)?;
+        let wanted = self.wanted(&mut place, &open, &source)?;
+        *used = bytes.end;
+        Ok(Some(Held {
+            place,
+            source,
+            wanted,
+            bytes,
+        }))
+    }
+
+    /// Whether a file is small still, and without holes.
+    fn is_plain(&self, stat: &FileStat) -> bool {
+        let size = stat.stamp.size;
+        let options = self.job.options;
+        let holes = size > BLOCK && stat.blocks * 512 < size && options.sparse != When::Never;
+        size <= SMALL && !holes && options.sparse != When::Always && options.reflink != When::Always
+    }
+
+    /// Reads one state of a file.
+    fn read_into(
+        &mut self,
+        item: Item,
+        open: &Open,
+        from: usize,
+    ) -> Result<(FileStat, Range<usize>), Error> {
+        let job = self.job;
+        let path = || job.tree.source_path(item);
+        let stamp = open.stat.stamp;
+        if bc_read::is_fresh(&stamp) {
+            let read = |stat: &FileStat, _: &(dyn Fn() -> bool + Sync)| {
+                if stat.stamp.size > GROWN {
+                    return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
+                }
+                let mut bytes = vec![0; stat.stamp.size as usize + 1];
+                let count = read_full(&open.file, &mut bytes, 0)
+                    .map_err(|errno| Error::new(path(), "read", errno))?;
+                bytes.truncate(count);
+                match count as u64 == stat.stamp.size {
+                    true => Ok(bytes),
+                    false => Err(Error::of_kind(path(), "read", ErrorKind::Changed)),
+                }
+            };
+            let read = bc_read::read_fresh(&open.file, job.cancel, read);
+            let (stat, bytes) = read.map_err(|error| renamed(&error, path()))?;
+            let end = from + bytes.len();
+            grow(&mut self.buffer, end);
+            self.buffer[from..end].copy_from_slice(&bytes);
+            return Ok((stat, from..end));
+        }
+        let mut stat = open.stat.clone();
+        if let Some(bytes) = self
+            .read_at_once(open, from)
+            .map_err(|errno| Error::new(path(), "read", errno))?
+        {
+            return Ok((stat, bytes));
+        }
+        for _ in 0..ATTEMPTS {
+            let size = stat.stamp.size as usize;
+            // One byte more shows that it has not grown.
+            grow(&mut self.buffer, from + size + 1);
+            let room = &mut self.buffer[from..=from + size];
+            let count = read_full(&open.file, room, 0);
+            let count = count.map_err(|errno| Error::new(path(), "read", errno))?;
+            let now = meta::fstat(&open.file).map_err(|errno| Error::new(path(), "stat", errno))?;
+            let now = FileStat::from(&now);
+            if count == size && now.stamp == stat.stamp {
+                return Ok((stat, from..from + size));
+            }
+            if now.stamp.size > SMALL {
+                break;
+            }
+            stat = now;
+        }
+        Err(Error::of_kind(path(), "read", ErrorKind::Changed))
+    }
+
+    /// Reads a file in one call, which proves its end by giving less than was asked for, if it is as
+    /// long as it was.
+    fn read_at_once(&mut self, open: &Open, from: usize) -> Result<Option<Range<usize>>, Errno> {
+        let size = open.stat.stamp.size as usize;
+        grow(&mut self.buffer, from + size + 1);
+        let room = &mut self.buffer[from..=from + size];
+        let count = retry_on_intr(|| rustix::io::pread(&open.file, &mut *room, 0))?;
+        Ok((count == size).then_some(from..from + size))
+    }
+
+    /// Hashes and writes what was read.
+    fn write(&mut self, held: &mut Vec<Held>) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
+        let digests: Vec<Option<Digest>> = match self.job.options.algorithm {
+            Some(algorithm) => hash_many(algorithm, &messages)
+                .into_iter()
+                .map(Some)
+                .collect(),
+            None => vec![None; messages.len()],
+        };
+        for (one, digest) in held.drain(..).zip(digests) {
+            let item = one.place.item;
+            if self.job.is_over() {
+                continue;
+            }
+            let bytes = &buffer[one.bytes.clone()];
+            if let Err(error) = self.write_one(one, bytes, digest) {
+                self.failed(item, &error);
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn write_one(&mut self, held: Held, bytes: &[u8], digest: Option<Digest>) -> Result<(), Error> {
+        let job = self.job;
+        let stage = self.stage(&held.place, None)?;
+        let written = stage.file.write_all_at(bytes, 0);
+        let written = written.map_err(|error| job.refused_io(&held.place.target, "write", error));
+        let written = written.and_then(|()| self.read_back(&held.place, &stage, digest));
+        if let Err(error) = written {
+            stage.remove(&held.place.dir);
+            return Err(error);
+        }
+        job.written.fetch_add(bytes.len() as u64, Relaxed);
+        job.progress.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        self.finish(held.place, stage, held.source, &held.wanted, digest)
+    }
+
+    /// Gives a complete stage what is wanted of it, and has it wait for its name.
+    pub(crate) fn finish(
+        &mut self,
+        place: Place,
+        stage: Stage,
+        source: FileStat,
+        wanted: &Wanted,
+        digest: Option<Digest>,
+    ) -> Result<(), Error> {
+        let fd = stage.file.as_fd();
+        let inherits = place.dir.gives_acl;
+        meta::give(fd, wanted, &self.job.giving, inherits, &mut self.lost);
+        let lost = !self.lost.is_empty();
+        self.job.lost(&place.target, &mut self.lost);
+        if lost && self.job.options.strict {
+            stage.remove(&place.dir);
+            return Err(incomplete(self.job.shown(&place.target)));
+        }
+        self.wait(place, stage, source, digest)
+    }
+
+    /// The stage of a file, new unless it is that of a version.
+    pub(crate) fn stage(
+        &mut self,
+        place: &Place,
+        version: Option<&FileStat>,
+    ) -> Result<Stage, Error> {
+        let job = self.job;
+        let name = job.id.stage(&place.dir, place.name(), version);
+        let content = match version {
+            Some(_) => Content::Kept,
+            None => Content::Fresh,
+        };
+        match stage::open(&place.dir, name, content) {
+            Ok(stage) => Ok(stage),
+            Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
+            Err(NoStage::Foreign(why)) => {
+                let text = format!(
+                    "{}: the name of its stage is taken by what is not ours: {why}: left alone",
+                    bc_fs::Escaped(&job.shown(&place.target))
+                );
+                (job.observer)(crate::event::Event::Warning(&text));
+                let name = job.spare.stage(&place.dir, place.name(), version);
+                stage::open(&place.dir, name, Content::Fresh)
+                    .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
+            }
+        }
+    }
+}
+
+/// A copy without all that belongs to it, where that counts.
+pub(crate) fn incomplete(path: Vec<u8>) -> Error {
+    Error::with_message(
+        path,
+        "metadata",
+        "could not be given all that its source has",
+    )
+}
+
+/// The error of a reading that did not know the path.
+pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
+    Error::of_kind(path, error.op(), error.kind())
+}
+
+fn grow(buffer: &mut Vec<u8>, end: usize) {
+    if buffer.len() < end {
+        buffer.resize(end.next_power_of_two(), 0);
+    }
+}

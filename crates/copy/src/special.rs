@@ -1,0 +1,272 @@
+//! What is no regular file: links, pipes, sockets, devices; and further names of files.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bc_digest::Digest;
+use bc_walk::{Error, FileKind, FileStat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::io::Errno;
+
+use crate::beneath::own_path;
+use crate::decide::{Decision, is_newer};
+use crate::event::{Event, Why};
+use crate::meta::{self, Wanted};
+use crate::options::OnConflict;
+use crate::place::Place;
+use crate::results::State;
+use crate::small::incomplete;
+use crate::stage::{self, NoStage, Over, refuse_foreign};
+use crate::tree::{Content, Item};
+use crate::worker::Worker;
+
+/// What is to be made.
+enum Thing {
+    Link(Vec<u8>),
+    Node(FileType, u64),
+}
+
+impl Worker<'_> {
+    /// Makes what is no regular file anew.
+    pub(crate) fn special(&mut self, items: &[Item]) {
+        for &item in items {
+            if self.job.is_over() {
+                return;
+            }
+            if let Err(error) = self.try_special(item) {
+                self.failed(item, &error);
+            }
+        }
+    }
+
+    fn try_special(&mut self, item: Item) -> Result<(), Error> {
+        let job = self.job;
+        let place = self.place(item)?;
+        let path = || job.tree.source_path(item);
+        let (stat, thing, wanted) = {
+            let opened;
+            let (dir, name): (BorrowedFd<'_>, &CStr) = match &job.tree.root(item).1.content {
+                Content::Alone(dir, name) => (dir.as_fd(), name),
+                _ => {
+                    let (listing, id) = job
+                        .tree
+                        .entry(item)
+                        .ok_or_else(|| Error::new(path(), "stat", Errno::INVAL))?;
+                    opened = self.source_dir(item)?;
+                    (opened.as_fd(), listing.name(id))
+                }
+            };
+            let failed = |op| move |errno| Error::new(job.tree.source_path(item), op, errno);
+            let raw = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+            let raw = raw.map_err(failed("stat"))?;
+            let stat = FileStat::from(&raw);
+            let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
+            let xattrs = match job.options.preserve.xattrs {
+                false => Vec::new(),
+                true => {
+                    let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
+                    self.xattrs.at(&path).map_err(failed("getxattr"))?
+                }
+            };
+            (stat, thing, Wanted::new(&raw, xattrs))
+        };
+        let over = match self.decide_special(&place, &stat, &thing)? {
+            Ok(over) => over,
+            Err(Decision::Settled(outcome)) => {
+                job.done(vec![outcome]);
+                return Ok(());
+            }
+            Err(Decision::Copy(place)) => place.over,
+        };
+        self.make(&place, &stat, &thing, &wanted, over)
+    }
+
+    fn make(
+        &mut self,
+        place: &Place,
+        stat: &FileStat,
+        thing: &Thing,
+        wanted: &Wanted,
+        over: Over,
+    ) -> Result<(), Error> {
+        let job = self.job;
+        let dir = place.dir.fd.as_fd();
+        let name = job.id.stage(&place.dir, place.name(), None);
+        make(dir, &name, thing).map_err(|errno| job.refused(&place.target, "create", errno))?;
+        let given = (job.giving, &mut self.lost);
+        meta::give_at(dir, name.as_bytes(), stat.kind(), wanted, &given.0, given.1);
+        let lost = !self.lost.is_empty();
+        job.lost(&place.target, &mut self.lost);
+        if lost && job.options.strict {
+            stage::remove(dir, &name);
+            return Err(incomplete(job.shown(&place.target)));
+        }
+        if let Err(errno) = stage::publish(dir, &name, place.name(), over) {
+            stage::remove(dir, &name);
+            return Err(job.refused(&place.target, "rename", errno));
+        }
+        self.told(place, over, None)
+    }
+
+    /// Tells of what has its name now.
+    fn told(&self, place: &Place, over: Over, digest: Option<Digest>) -> Result<(), Error> {
+        let job = self.job;
+        let shown = job.shown(&place.target);
+        (job.observer)(match over {
+            Over::Nothing => Event::Copied(&shown),
+            Over::Anything => Event::Replaced(&shown),
+        });
+        let outcome = job.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
+        job.done(vec![
+            outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
+        ]);
+        Ok(())
+    }
+
+    /// As [`decide`](Worker::decide) for what has no content to compare.
+    fn decide_special(
+        &mut self,
+        place: &Place,
+        source: &FileStat,
+        thing: &Thing,
+    ) -> Result<Result<Over, Decision>, Error> {
+        let job = self.job;
+        let Some(there) = self.there(place)? else {
+            return Ok(Ok(Over::Nothing));
+        };
+        let now = FileStat::from(&there);
+        if now.id == source.id {
+            let text = "is the source itself";
+            return Err(Error::with_message(job.shown(&place.target), "copy", text));
+        }
+        let same = now.kind() == source.kind()
+            && match thing {
+                Thing::Link(target) => {
+                    let read = rustix::fs::readlinkat(&place.dir.fd, place.name(), Vec::new());
+                    read.is_ok_and(|read| read.as_bytes() == target)
+                }
+                Thing::Node(..) => now.rdev == source.rdev,
+            };
+        if same && job.went_on.is_some() && !job.known.is_anew() {
+            return Ok(Err(self.settle_as(
+                place,
+                &now,
+                State::Before,
+                Why::Done,
+                None,
+            )));
+        }
+        if now.kind() == FileKind::Dir {
+            return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
+        }
+        let why = match job.options.on_conflict {
+            OnConflict::Fail => {
+                return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
+            }
+            OnConflict::Skip => Why::Exists,
+            OnConflict::Update if !is_newer(place, source, &now) => Why::NotNewer,
+            OnConflict::Verify if same => Why::Same,
+            _ => return Ok(Ok(Over::Anything)),
+        };
+        Ok(Err(self.settle_as(place, &now, State::Skipped, why, None)))
+    }
+
+    /// Gives a copy of `first` the name of another of its source's names. `Ok(false)` where that
+    /// cannot be, and the file is to be copied.
+    pub(crate) fn link(&mut self, item: Item, first: Item) -> Result<bool, Error> {
+        let job = self.job;
+        let (mut place, origin) = (self.place(item)?, self.place(first)?);
+        let Some(found) = self.there(&origin)? else {
+            return Ok(false);
+        };
+        let id = FileStat::from(&found).id;
+        if let Some(there) = self.there(&place)? {
+            let now = FileStat::from(&there);
+            if now.id == id {
+                let digest = job.results.digest(first);
+                let settled = self.settle_as(&place, &now, State::Before, Why::Done, digest);
+                if let Decision::Settled(outcome) = settled {
+                    job.done(vec![outcome]);
+                }
+                return Ok(true);
+            }
+            let Some(walked) = job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
+                return Ok(false);
+            };
+            let source = (walked.id, walked.stamp);
+            if job.known.file(&place.target, source, &now).is_some() {
+                // A copy of its own, of a run that had nothing to link it to.
+                place.over = Over::Anything;
+            } else {
+                match self.decide(place, &walked)? {
+                    Decision::Settled(outcome) => {
+                        job.done(vec![outcome]);
+                        return Ok(true);
+                    }
+                    Decision::Copy(decided) => place = decided,
+                }
+            }
+        }
+        if !self.linked(&origin, &place) {
+            return Ok(false);
+        }
+        let to = place.dir.fd.as_fd();
+        let stage = job.id.stage(&place.dir, place.name(), None);
+        if let Err(errno) = stage::publish(to, &stage, place.name(), place.over) {
+            stage::remove(to, &stage);
+            return Err(job.refused(&place.target, "rename", errno));
+        }
+        self.told(&place, place.over, job.results.digest(first))?;
+        Ok(true)
+    }
+
+    /// Whether a copy could be given the name of a stage too.
+    fn linked(&self, origin: &Place, place: &Place) -> bool {
+        let stage = self.job.id.stage(&place.dir, place.name(), None);
+        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
+        let link = || rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
+        match link() {
+            // What a killed run left.
+            Err(Errno::EXIST) => {
+                stage::remove(to, &stage);
+                link().is_ok()
+            }
+            // Too many names, another file system, or one without them.
+            linked => linked.is_ok(),
+        }
+    }
+}
+
+// The field's width differs between architectures.
+#[allow(clippy::unnecessary_cast)]
+fn thing(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Result<Thing, Errno> {
+    Ok(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
+            Thing::Link(target.into_bytes())
+        }
+        kind => Thing::Node(kind, stat.st_rdev as u64),
+    })
+}
+
+/// Makes a thing under the name of a stage.
+fn make(dir: BorrowedFd<'_>, name: &str, thing: &Thing) -> Result<(), Errno> {
+    let make = || match thing {
+        Thing::Link(target) => rustix::fs::symlinkat(&target[..], dir, name),
+        Thing::Node(kind, rdev) => {
+            let mode = Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(dir, name, *kind, mode, *rdev)
+        }
+    };
+    match make() {
+        Err(Errno::EXIST) => match refuse_foreign(dir, name) {
+            Ok(()) => {
+                stage::remove(dir, name);
+                make()
+            }
+            Err(NoStage::System(errno)) => Err(errno),
+            Err(NoStage::Foreign(_)) => Err(Errno::EXIST),
+        },
+        made => made,
+    }
+}

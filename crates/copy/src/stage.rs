@@ -1,0 +1,266 @@
+//! Stages: what a copy is made in before it gets its name.
+//!
+//! A stage has a name that nobody else can know, made of the job's random number, of the directory
+//! and of the name that the copy will have: the run that goes on finds it again, and no other
+//! run's is ever taken for it.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+use bc_digest::{Algorithm, hash, push_hex};
+use bc_fs::journal::{FLAGS, check};
+use bc_walk::{FileKind, FileStat, Stamp};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::DestDir;
+
+/// How the names of stages begin and end.
+pub(crate) const PREFIX: &str = ".bc-copy.";
+const SUFFIX: &str = ".part";
+
+/// What tells the stages of a job from all others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobId(pub(crate) [u8; 16]);
+
+impl JobId {
+    /// The name of the stage for `name` in `dir`. A stage that is gone on from belongs to one
+    /// state of one source.
+    pub(crate) fn stage(&self, dir: &DestDir, name: &[u8], version: Option<&FileStat>) -> String {
+        let mut key = Vec::with_capacity(96 + name.len());
+        key.extend_from_slice(&self.0);
+        let mut number = |number: u64| key.extend_from_slice(&number.to_le_bytes());
+        // Numbers of devices change from boot to boot.
+        number(dir.id.ino);
+        if let Some(FileStat { id, stamp, .. }) = version {
+            let Stamp {
+                size,
+                mtime_ns,
+                ctime_ns,
+            } = *stamp;
+            for part in [id.ino, size, mtime_ns as u64, ctime_ns as u64] {
+                number(part);
+            }
+        }
+        key.extend_from_slice(name);
+        let digest = hash(Algorithm::Blake3, &key);
+        let mut hex = PREFIX.as_bytes().to_vec();
+        push_hex(&mut hex, &digest.as_bytes()[..8]);
+        hex.extend_from_slice(SUFFIX.as_bytes());
+        String::from_utf8(hex).unwrap_or_default()
+    }
+}
+
+/// What a stage held when it was opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Before {
+    /// It is new.
+    New,
+    /// Something: an earlier run made it.
+    Something,
+}
+
+/// An open stage.
+pub(crate) struct Stage {
+    pub(crate) file: File,
+    pub(crate) name: String,
+    pub(crate) before: Before,
+}
+
+/// Why there is no stage.
+#[derive(Debug)]
+pub(crate) enum NoStage {
+    /// The system refuses it.
+    System(Errno),
+    /// What has its name is not ours: why.
+    Foreign(String),
+}
+
+impl From<Errno> for NoStage {
+    fn from(errno: Errno) -> NoStage {
+        NoStage::System(errno)
+    }
+}
+
+/// Whether what an earlier run has put into a stage is of use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Content {
+    /// No: the stage is made anew.
+    Fresh,
+    /// Yes, where nobody else can have written to it.
+    Kept,
+}
+
+/// Opens the stage of that name, or makes it.
+pub(crate) fn open(dir: &DestDir, name: String, content: Content) -> Result<Stage, NoStage> {
+    match create(dir, &name) {
+        Err(Errno::EXIST) => {}
+        made => {
+            return Ok(Stage {
+                file: made?,
+                name,
+                before: Before::New,
+            });
+        }
+    }
+    refuse_foreign(dir.fd.as_fd(), &name)?;
+    if content == Content::Kept
+        && let Some(file) = kept(dir, &name)
+    {
+        return Ok(Stage {
+            file,
+            name,
+            before: Before::Something,
+        });
+    }
+    // A killed run may have given it owner and mode of its source already.
+    remove(dir.fd.as_fd(), &name);
+    Ok(Stage {
+        file: create(dir, &name)?,
+        name,
+        before: Before::New,
+    })
+}
+
+fn create(dir: &DestDir, name: &str) -> Result<File, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::CREATE | OFlags::EXCL;
+    let mode = Mode::from_raw_mode(0o600);
+    retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, mode)).map(File::from)
+}
+
+/// What has the name of a stage is a stage only if it can be one that this user made.
+pub(crate) fn refuse_foreign(dir: BorrowedFd<'_>, name: &str) -> Result<(), NoStage> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let stat = FileStat::from(&stat);
+    let foreign = |why: &str| Err(NoStage::Foreign(why.to_owned()));
+    let own = rustix::process::geteuid();
+    match stat.kind() {
+        FileKind::Dir => foreign("a directory"),
+        _ if stat.nlink != 1 => foreign("has several names"),
+        // Root gives stages away before they have their names.
+        _ if stat.uid != own.as_raw() && !own.is_root() => foreign("belongs to another user"),
+        _ => Ok(()),
+    }
+}
+
+/// An earlier run's stage, if nobody else can have written to it.
+fn kept(dir: &DestDir, name: &str) -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | FLAGS;
+    let opened = retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, Mode::empty()));
+    let file = File::from(opened.ok()?);
+    let ours = check(&file).is_ok_and(|ours| ours.is_ok());
+    (ours && file.metadata().is_ok_and(|meta| meta.nlink() == 1)).then_some(file)
+}
+
+impl Stage {
+    /// Removes it: nothing of it can be gone on from.
+    pub(crate) fn remove(self, dir: &DestDir) {
+        remove(dir.fd.as_fd(), &self.name);
+    }
+}
+
+/// Removes a stage by its name.
+pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
+    let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+}
+
+/// Whether a name that is taken is taken over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Over {
+    /// No: `EXIST` then.
+    Nothing,
+    /// Yes, but for a directory.
+    Anything,
+}
+
+/// Gives what is staged its name.
+pub(crate) fn publish(
+    dir: BorrowedFd<'_>,
+    stage: &str,
+    name: &[u8],
+    over: Over,
+) -> Result<(), Errno> {
+    if over == Over::Anything {
+        return retry_on_intr(|| rustix::fs::renameat(dir, stage, dir, name));
+    }
+    let flags = RenameFlags::NOREPLACE;
+    match retry_on_intr(|| rustix::fs::renameat_with(dir, stage, dir, name, flags)) {
+        // Not every file system can; a link never replaces anything either.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            match rustix::fs::linkat(dir, stage, dir, name, AtFlags::empty()) {
+                // Nor has every one links. Between the look and the renaming another program may
+                // take the name, which no call can rule out here.
+                Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
+                    let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+                    match there {
+                        Err(Errno::NOENT) => rustix::fs::renameat(dir, stage, dir, name),
+                        Ok(_) => Err(Errno::EXIST),
+                        Err(errno) => Err(errno),
+                    }
+                }
+                linked => linked.and_then(|()| rustix::fs::unlinkat(dir, stage, AtFlags::empty())),
+            }
+        }
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beneath::open_named;
+
+    fn ground() -> (tempfile::TempDir, DestDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let fd = open_named(dir.path().as_os_str().as_encoded_bytes()).unwrap();
+        (dir, DestDir::of(fd).unwrap())
+    }
+
+    #[test]
+    fn names_are_short_and_each_its_own() {
+        let (_dir, dest) = ground();
+        let job = JobId([7; 16]);
+        let long = vec![b'x'; 255];
+        let stage = job.stage(&dest, &long, None);
+        assert_eq!(stage.len(), PREFIX.len() + 16 + SUFFIX.len());
+        assert_ne!(stage, job.stage(&dest, b"x", None));
+        assert_ne!(stage, JobId([8; 16]).stage(&dest, &long, None));
+        assert_eq!(stage, job.stage(&dest, &long, None));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let (dir, dest) = ground();
+        let name = || "stage".to_owned();
+        let open = |content| open(&dest, name(), content);
+        std::fs::write(dir.path().join("victim"), "kept").unwrap();
+        std::fs::hard_link(dir.path().join("victim"), dir.path().join("stage")).unwrap();
+        assert!(matches!(open(Content::Kept), Err(NoStage::Foreign(_))));
+        std::fs::remove_file(dir.path().join("stage")).unwrap();
+        std::fs::create_dir(dir.path().join("stage")).unwrap();
+        assert!(matches!(open(Content::Kept), Err(NoStage::Foreign(_))));
+        assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
+        std::fs::remove_dir(dir.path().join("stage")).unwrap();
+        // A link is made anew, and not followed.
+        std::os::unix::fs::symlink("victim", dir.path().join("stage")).unwrap();
+        assert_eq!(open(Content::Kept).unwrap().before, Before::New);
+        assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
+        assert_eq!(open(Content::Kept).unwrap().before, Before::Something);
+        assert_eq!(open(Content::Fresh).unwrap().before, Before::New);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_kept_unless_asked() {
+        let (dir, dest) = ground();
+        std::fs::write(dir.path().join("name"), "old").unwrap();
+        std::fs::write(dir.path().join("stage"), "new").unwrap();
+        let fd = dest.fd.as_fd();
+        let over = publish(fd, "stage", b"name", Over::Nothing);
+        assert_eq!(over, Err(Errno::EXIST));
+        assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"old");
+        publish(fd, "stage", b"name", Over::Anything).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"new");
+    }
+}

@@ -1,0 +1,246 @@
+//! Where everything goes: the rule by which the destination is understood, and what of it must not
+//! be.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bc_digest::{Algorithm, hash};
+use bc_fs::Escaped;
+use bc_walk::{FileKind, FileStat, Identity};
+use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::io::Errno;
+
+use crate::beneath::{PLACE, open_named};
+use crate::error::Error;
+use crate::meta::fstat;
+use crate::options::{CopyOptions, Target};
+
+/// The directory that everything is put below, and the names in it.
+#[derive(Debug)]
+pub(crate) struct Top {
+    pub(crate) fd: OwnedFd,
+    pub(crate) id: Identity,
+    /// As it is shown and as it was opened; empty for the directory that one is in.
+    pub(crate) path: Vec<u8>,
+    /// Whether the sources go into the destination, not in its place.
+    pub(crate) into: bool,
+    /// What each source is called in it; nothing for one whose content goes into the top itself.
+    pub(crate) names: Vec<Vec<u8>>,
+}
+
+/// A source as it was named.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: OsString,
+    pub(crate) stat: FileStat,
+}
+
+/// Looks at a source; a link is a link.
+pub(crate) fn look(path: &OsStr) -> Result<Source, bc_walk::Error> {
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Source {
+            path: path.to_owned(),
+            stat: FileStat::from(&stat),
+        }),
+        Err(errno) => Err(bc_walk::Error::new(path.as_bytes(), "stat", errno)),
+    }
+}
+
+/// A path as directory and last name; no name where the path can only mean a directory.
+pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let end = path.iter().rposition(|byte| *byte != b'/');
+    let Some(end) = end else {
+        // Slashes alone, or nothing.
+        return (path, None);
+    };
+    let path = &path[..=end];
+    let (dir, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&path[..1], &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&b""[..], path),
+    };
+    match name {
+        b"." | b".." => (path, None),
+        name => (dir, Some(name)),
+    }
+}
+
+/// What the copy is about, as the name of its journal: sources and destination, from wherever the
+/// program is started, and whatever exists of the destination meanwhile.
+pub(crate) fn job_name(options: &CopyOptions) -> String {
+    let mut text = Vec::new();
+    let mut add = |path: &OsStr| {
+        let place = place_of(path);
+        text.extend_from_slice(&(place.len() as u64).to_le_bytes());
+        text.extend_from_slice(&place);
+    };
+    add(&options.destination);
+    options.sources.iter().for_each(|source| add(source));
+    text.push(u8::from(options.target == Target::Exactly));
+    let mut name = hash(Algorithm::Blake3, &text).to_string();
+    name.truncate(32);
+    name
+}
+
+/// Where a path leads, its last name taken as it is.
+fn place_of(path: &OsStr) -> Vec<u8> {
+    let (dir, name) = split(path.as_bytes());
+    let dir = if dir.is_empty() { b"." } else { dir };
+    let real = std::fs::canonicalize(OsStr::from_bytes(dir));
+    let mut real = real.unwrap_or_else(|_| PathBuf::from(OsStr::from_bytes(dir)));
+    if let Some(name) = name {
+        real.push(OsStr::from_bytes(name));
+    }
+    real.into_os_string().into_encoded_bytes()
+}
+
+/// Finds the top: as an unfinished run had it (`into`), else by the rule.
+pub(crate) fn find(
+    options: &CopyOptions,
+    sources: &[Source],
+    into: Option<bool>,
+) -> Result<Top, Error> {
+    let path = options.destination.as_bytes();
+    if path.is_empty() {
+        return Err(Error::usage("the destination is an empty path"));
+    }
+    let (dir, name) = split(path);
+    let into = into.unwrap_or_else(|| {
+        let is_dir = Path::new(&options.destination).is_dir();
+        options.target == Target::Cp && is_dir
+    });
+    let shown = Escaped(path);
+    if into {
+        let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
+        let names = names_in(sources)?;
+        return top(fd, path, true, names);
+    }
+    let [source] = sources else {
+        return Err(Error::usage(format!(
+            "{shown}: is no directory, so only one source can be copied to it"
+        )));
+    };
+    let is_dir = source.stat.kind() == FileKind::Dir;
+    let Some(name) = name else {
+        // A dot, say: its content.
+        let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
+        if !is_dir {
+            return Err(Error::usage(format!(
+                "{shown}: is a directory; -T cannot make a file of it"
+            )));
+        }
+        return top(fd, path, false, vec![Vec::new()]);
+    };
+    if path.ends_with(b"/") && !is_dir {
+        return Err(Error::usage(format!("{shown}: there is no such directory")));
+    }
+    let fd = open_named(dir).map_err(|errno| Error::system(path, "open directory", errno))?;
+    top(fd, dir, false, vec![name.to_vec()])
+}
+
+fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top, Error> {
+    let stat = fstat(&fd).map_err(|errno| Error::system(path, "stat", errno))?;
+    Ok(Top {
+        fd,
+        id: FileStat::from(&stat).id,
+        path: path.to_vec(),
+        into,
+        names,
+    })
+}
+
+/// What the sources are called in a directory that they go into.
+fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut names: Vec<Vec<u8>> = Vec::with_capacity(sources.len());
+    let mut seen = HashSet::new();
+    for source in sources {
+        let path = source.path.as_bytes();
+        let name = split(path).1.unwrap_or_default();
+        if name.is_empty() && sources.len() > 1 {
+            return Err(Error::usage(format!(
+                "{}: what it holds would be mixed with the other sources; copy it alone",
+                Escaped(path)
+            )));
+        }
+        if !seen.insert(name) {
+            return Err(Error::usage(format!(
+                "{}: two sources would be called {} in the destination",
+                Escaped(path),
+                Escaped(name)
+            )));
+        }
+        names.push(name.to_vec());
+    }
+    Ok(names)
+}
+
+/// Refuses to copy a directory into itself, however its paths are spelt.
+pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> {
+    let above =
+        ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
+    for (source, name) in sources.iter().zip(&top.names) {
+        let shown = Escaped(source.path.as_bytes());
+        if source.stat.kind() == FileKind::Dir && above.contains(&source.stat.id) {
+            // What goes into the top itself is the top's own content then.
+            return Err(Error::usage(format!(
+                "{shown}: cannot be copied into itself"
+            )));
+        }
+        if name.is_empty() {
+            continue;
+        }
+        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
+        if there.is_ok_and(|there| FileStat::from(&there).id == source.stat.id) {
+            return Err(Error::usage(format!(
+                "{shown}: is what it would be copied to"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A directory and all those above it.
+fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
+    let mut all = vec![FileStat::from(&fstat(dir)?).id];
+    let mut at: Option<OwnedFd> = None;
+    loop {
+        let here = at.as_ref().map_or(dir, |fd| fd.as_fd());
+        let above = match rustix::fs::openat(here, c"..", PLACE, Mode::empty()) {
+            // Not to be looked through: what is above cannot be a source that is read either.
+            Err(Errno::ACCESS) => return Ok(all),
+            above => above?,
+        };
+        let id = FileStat::from(&fstat(&above)?).id;
+        if all.last() == Some(&id) {
+            return Ok(all);
+        }
+        all.push(id);
+        at = Some(above);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_come_apart() {
+        for (path, dir, name) in [
+            ("a", "", Some("a")),
+            ("a/", "", Some("a")),
+            ("/a", "/", Some("a")),
+            ("a/b//", "a", Some("b")),
+            ("/", "/", None),
+            (".", ".", None),
+            ("a/.", "a/.", None),
+            ("a/../", "a/..", None),
+            ("", "", None),
+        ] {
+            let expected = (dir.as_bytes(), name.map(str::as_bytes));
+            assert_eq!(split(path.as_bytes()), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Whole copies, compared with their sources by looking at everything slowly.
+
+mod basics;
+mod flips;
+mod proof;
+mod properties;
+mod resume;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use bc_pool::Cancel;
+use bc_testkit::Seen;
+
+use crate::{Copied, CopyOptions, CopyProgress, Error, Event, copy};
+
+/// A tree by path, without the manifest.
+pub(super) fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {
+    bc_testkit::seen(root, crate::MANIFEST_NAME).unwrap()
+}
+
+/// A place for sources, destinations and journals.
+pub(super) struct Ground {
+    pub(super) dir: tempfile::TempDir,
+}
+
+impl Ground {
+    pub(super) fn new() -> Ground {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("from")).unwrap();
+        Ground { dir }
+    }
+
+    pub(super) fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(super) fn write(&self, path: &str, content: &[u8]) {
+        let path = self.at(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(super) fn options(&self, sources: &[&str], to: &str) -> CopyOptions {
+        let sources = sources.iter().map(|path| OsString::from(self.at(path)));
+        let mut options = CopyOptions::new(sources.collect(), self.at(to).into());
+        options.state = Some(self.at("state"));
+        options.workers = 2;
+        options.now = 1_700_000_000_000_000_000;
+        options
+    }
+
+    /// Files that no copy leaves behind.
+    pub(super) fn litter(&self) -> Vec<PathBuf> {
+        let all = seen(self.dir.path());
+        let is_litter = |path: &&PathBuf| {
+            let text = path.to_string_lossy();
+            text.contains(".part") || text.contains(".journal") || text.contains(".tmp")
+        };
+        let all = all.into_keys().collect::<Vec<_>>();
+        all.iter().filter(is_litter).cloned().collect()
+    }
+}
+
+/// What was told.
+pub(super) type Told = Vec<String>;
+
+/// Copies, and gives what was told.
+pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
+    let told = Mutex::new(Told::new());
+    let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let observer = |event: Event<'_>| {
+        let text = match event {
+            Event::Copied(path) => format!("+ {}", shown(path)),
+            Event::Replaced(path) => format!("~ {}", shown(path)),
+            Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
+            Event::Failed(error) => format!("! {error}"),
+            Event::Incomplete(error) => format!("? {error}"),
+            Event::Note(text) | Event::Warning(text) => format!("# {text}"),
+        };
+        told.lock().unwrap().push(text);
+    };
+    let done = copy(options, &Cancel::new(), &CopyProgress::default(), &observer);
+    (done, told.into_inner().unwrap())
+}
+
+/// The same where nothing goes wrong.
+#[track_caller]
+pub(super) fn done(options: &CopyOptions) -> Copied {
+    let (done, told) = run(options);
+    let done = done.unwrap();
+    assert_eq!((done.failed, done.left), (0, 0), "{told:#?}");
+    assert_eq!(done.walked, done.copied + done.skipped, "{done:?}");
+    done
+}

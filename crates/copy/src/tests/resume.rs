@@ -1,0 +1,288 @@
+//! Runs that go on where another was interrupted.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bc_pool::Cancel;
+
+use super::{Ground, done, run, seen};
+use crate::{CopyProgress, Event, OnConflict, copy};
+
+/// So that times prove what they say.
+fn settle() {
+    std::thread::sleep(std::time::Duration::from_millis(250));
+}
+
+#[test]
+fn the_same_command_goes_on_and_its_destination_stays() {
+    let ground = Ground::new();
+    for number in 0..300 {
+        ground.write(
+            &format!("from/{}/{number}", number % 7),
+            format!("{number}").as_bytes(),
+        );
+    }
+    settle();
+    let options = ground.options(&["from"], "to");
+    let (cancel, count) = (Cancel::new(), AtomicU32::new(0));
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(_)) && count.fetch_add(1, Ordering::Relaxed) == 100 {
+            cancel.cancel(2);
+        }
+    };
+    let first = copy(&options, &cancel, &CopyProgress::default(), &observer).unwrap();
+    assert!(first.left > 0 && first.resumable, "{first:?}");
+    assert_eq!(first.walked, first.copied + first.left);
+    let inodes = |path: &str| {
+        std::fs::metadata(ground.at(path))
+            .map(|meta| meta.ino())
+            .ok()
+    };
+    let before = (0..300)
+        .filter(|n| inodes(&format!("to/{}/{n}", n % 7)).is_some())
+        .count();
+    let second = done(&options);
+    assert_eq!(second.before, before as u64, "{second:?}");
+    // Not into it, now that it exists.
+    assert!(!ground.at("to/from").exists());
+    assert_eq!(seen(&ground.at("from")), seen(&ground.at("to")));
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+    // It is over: the rule holds again.
+    done(&options);
+    assert!(ground.at("to/from").exists());
+}
+
+#[test]
+fn a_huge_file_goes_on_from_its_blocks() {
+    let ground = Ground::new();
+    let content: Vec<u8> = (0..70 << 20)
+        .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    ground.write("from/huge", &content);
+    settle();
+    let options = ground.options(&["from"], "to");
+    let (cancel, progress) = (Cancel::new(), CopyProgress::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while progress.bytes.load(Ordering::Relaxed) < 30 << 20 && !cancel.is_cancelled() {
+                std::thread::yield_now();
+            }
+            cancel.cancel(2);
+        });
+        let first = copy(&options, &cancel, &progress, &|_| {}).unwrap();
+        cancel.cancel(2);
+        assert!(first.left > 0, "{first:?}");
+        assert!(!ground.at("to/huge").exists());
+    });
+    let second = done(&options);
+    assert!(second.bytes < 50 << 20, "{second:?}");
+    assert!(std::fs::read(ground.at("to/huge")).unwrap() == content);
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+}
+
+#[test]
+fn what_changed_meanwhile_is_copied_anew_and_what_was_in_the_way_stays() {
+    let ground = Ground::new();
+    ground.write("from/a", b"first");
+    ground.write("from/b", b"second");
+    ground.write("to/b", b"mine");
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = crate::Target::Exactly;
+    let (first, told) = run(&options);
+    let first = first.unwrap();
+    assert_eq!((first.failed, first.resumable), (1, true), "{told:?}");
+    std::fs::write(ground.at("from/a"), b"edited").unwrap();
+    let (second, told) = run(&options);
+    assert_eq!(second.unwrap().failed, 1, "{told:?}");
+    assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"edited");
+    assert_eq!(std::fs::read(ground.at("to/b")).unwrap(), b"mine");
+    options.on_conflict = OnConflict::Replace;
+    assert_eq!(done(&options).before, 1);
+    assert_eq!(std::fs::read(ground.at("to/b")).unwrap(), b"second");
+    assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"edited");
+}
+
+#[test]
+fn a_living_run_of_the_same_copy_is_not_disturbed() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    let options = ground.options(&["from"], "to");
+    let inner = AtomicU32::new(0);
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(_)) {
+            let (second, _) = run(&options);
+            assert_eq!(second.unwrap_err().kind(), crate::ErrorKind::Busy);
+            inner.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    copy(
+        &options,
+        &Cancel::new(),
+        &CopyProgress::default(),
+        &observer,
+    )
+    .unwrap();
+    assert!(inner.load(Ordering::Relaxed) > 0);
+}
+
+/// Makes the journal that is left one of another start of the system, without the records of `but`.
+fn as_of_another_boot(ground: &Ground, but: &[&[u8]]) {
+    use bc_fs::journal::{Found, Journal, Key, push};
+    use bc_fs::place::Place;
+    let state = ground.at("state");
+    let key = Key::kept_in(&state).unwrap();
+    let mut names = std::fs::read_dir(state.join("copy")).unwrap();
+    let path = names.next().unwrap().unwrap().path();
+    let place = || Place::find(&path).unwrap();
+    let Found::Journal(journal) = Journal::open(&place(), &key).unwrap() else {
+        panic!("no journal");
+    };
+    let mut piece = Vec::new();
+    let mut records = journal.records();
+    while let Some(found) = records.next_record().unwrap() {
+        let (kind, mut body) = (found.kind, found.body.to_vec());
+        if kind == crate::record::SESSION {
+            body[0] ^= 1;
+        }
+        if kind != crate::record::DONE || !but.iter().any(|end| body.ends_with(end)) {
+            push(&mut piece, kind, |out| out.extend_from_slice(&body));
+        }
+    }
+    journal.remove();
+    drop(Journal::create(place(), &key, &mut piece).unwrap());
+}
+
+#[test]
+fn after_a_power_cut_what_is_there_is_read_first() {
+    let ground = Ground::new();
+    ground.write("to/mine", b"somebody's");
+    if ground.at("to/mine").metadata().unwrap().created().is_err() {
+        return bc_testkit::left_out("files have no time of birth here");
+    }
+    settle();
+    for name in ["mine", "whole", "lost", "unrecorded", "unrecorded-lost"] {
+        ground.write(&format!("from/{name}"), name.as_bytes());
+    }
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = crate::Target::Exactly;
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    // The blocks of some never came to the disk; their sizes and times did.
+    for name in ["lost", "unrecorded-lost"] {
+        let path = ground.at("to").join(name);
+        let time = path.metadata().unwrap().modified().unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4], 0).unwrap();
+        file.set_modified(time).unwrap();
+    }
+    as_of_another_boot(&ground, &[b"unrecorded", b"unrecorded-lost"]);
+    let (second, told) = run(&options);
+    let second = second.unwrap();
+    assert_eq!((second.failed, second.before), (1, 2), "{told:#?}");
+    for name in ["whole", "lost", "unrecorded", "unrecorded-lost"] {
+        let found = std::fs::read(ground.at("to").join(name)).unwrap();
+        assert_eq!(found, name.as_bytes(), "{told:#?}");
+    }
+    // What was there before the copy began is somebody's.
+    assert_eq!(std::fs::read(ground.at("to/mine")).unwrap(), b"somebody's");
+}
+
+#[test]
+fn a_home_directory_is_copied_with_the_state_that_grows_in_it() {
+    let ground = Ground::new();
+    ground.write("from/file", b"content");
+    ground.write("to/file", b"mine");
+    let mut options = ground.options(&["from"], "to");
+    options.target = crate::Target::Exactly;
+    options.state = Some(ground.at("from/state"));
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    options.on_conflict = OnConflict::Replace;
+    let copied = done(&options);
+    assert_eq!(copied.failed, 0);
+    assert!(ground.at("to/state/journal.key").exists());
+    assert_eq!(
+        std::fs::read_dir(ground.at("to/state/copy"))
+            .unwrap()
+            .count(),
+        0
+    );
+}
+
+/// The stages below a directory.
+fn stages(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let all = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    all.filter(|path| path.extension().is_some_and(|end| end == "part"))
+        .collect()
+}
+
+/// Interrupts a copy of `from/huge` in the middle.
+fn interrupted(ground: &Ground) -> crate::CopyOptions {
+    settle();
+    let options = ground.options(&["from"], "to");
+    let (cancel, progress) = (Cancel::new(), CopyProgress::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while progress.bytes.load(Ordering::Relaxed) < 20 << 20 && !cancel.is_cancelled() {
+                std::thread::yield_now();
+            }
+            cancel.cancel(2);
+        });
+        let first = copy(&options, &cancel, &progress, &|_| {}).unwrap();
+        cancel.cancel(2);
+        assert!(first.left > 0, "{first:?}");
+    });
+    assert_eq!(stages(&ground.at("to")).len(), 1);
+    options
+}
+
+#[test]
+fn what_is_dirty_in_a_stage_does_not_stay() {
+    use std::os::unix::fs::FileExt;
+    let ground = Ground::new();
+    let huge = std::fs::File::create(ground.at("from/huge")).unwrap();
+    for at in (0..66_u64).step_by(3) {
+        huge.write_all_at(&vec![at as u8 + 1; 1 << 20], at << 20)
+            .unwrap();
+    }
+    huge.set_len(80 << 20).unwrap();
+    drop(huge);
+    let options = interrupted(&ground);
+    let stage = stages(&ground.at("to")).remove(0);
+    let file = std::fs::File::options().write(true).open(&stage).unwrap();
+    // In a hole, in data that was proven, and behind the end.
+    for at in [1 << 20, 3 << 20, 64 << 20, 90 << 20] {
+        file.write_all_at(b"dirt", at).unwrap();
+    }
+    drop(file);
+    let second = done(&options);
+    assert!(second.bytes < 80 << 20, "{second:?}");
+    let [from, to] = ["from/huge", "to/huge"].map(|path| std::fs::read(ground.at(path)).unwrap());
+    assert!(from == to);
+    let blocks = |path: &str| std::fs::metadata(ground.at(path)).unwrap().blocks();
+    assert!(
+        blocks("to/huge") < (60 << 20) / 512,
+        "{}",
+        blocks("to/huge")
+    );
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+}
+
+#[test]
+fn a_source_that_changed_leaves_no_old_stage() {
+    let ground = Ground::new();
+    ground.write("from/huge", &vec![5; 70 << 20]);
+    let options = interrupted(&ground);
+    let mut more = std::fs::File::options()
+        .append(true)
+        .open(ground.at("from/huge"))
+        .unwrap();
+    std::io::Write::write_all(&mut more, b"more").unwrap();
+    drop(more);
+    done(&options);
+    let [from, to] = ["from/huge", "to/huge"].map(|path| std::fs::read(ground.at(path)).unwrap());
+    assert!(from == to);
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+}

@@ -1,0 +1,142 @@
+//! What is copied: a listing for each source, and where each entry of it goes.
+
+use std::ffi::CString;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_walk::{EntryId, FileKind, Listing};
+
+use crate::target::{Source, split};
+
+/// A source and what it holds.
+pub(crate) struct Root {
+    pub(crate) source: Source,
+    /// What it is called below the top; empty if it is the top.
+    pub(crate) name: Vec<u8>,
+    /// Its first entry among those of all roots.
+    pub(crate) base: u32,
+    pub(crate) content: Content,
+}
+
+/// How the entries of a source are found.
+pub(crate) enum Content {
+    /// By a walk.
+    Listing(Box<Listing>),
+    /// It is the one entry: a link or a special file, in this directory.
+    Alone(OwnedFd, CString),
+    /// It could not be looked at.
+    Nothing,
+}
+
+impl Root {
+    fn len(&self) -> u32 {
+        match &self.content {
+            Content::Listing(listing) => listing.len() as u32,
+            Content::Alone(..) => 1,
+            Content::Nothing => 0,
+        }
+    }
+}
+
+/// All sources.
+pub(crate) struct Tree {
+    pub(crate) roots: Vec<Root>,
+}
+
+/// An entry of any of the roots: in order of the roots, and in path order within one.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Item(pub(crate) u32);
+
+impl Tree {
+    /// Numbers the entries.
+    pub(crate) fn new(mut roots: Vec<Root>) -> Tree {
+        let mut base = 0;
+        for root in &mut roots {
+            root.base = base;
+            base += root.len();
+        }
+        Tree { roots }
+    }
+
+    /// Entries of all roots.
+    pub(crate) fn len(&self) -> u32 {
+        self.roots.last().map_or(0, |last| last.base + last.len())
+    }
+
+    /// The entries of a root.
+    pub(crate) fn items_of(&self, root: usize) -> Range<u32> {
+        let root = &self.roots[root];
+        root.base..root.base + root.len()
+    }
+
+    /// The root of an entry, and its number.
+    pub(crate) fn root(&self, item: Item) -> (usize, &Root) {
+        let at = self.roots.partition_point(|root| root.base <= item.0) - 1;
+        // Roots without entries have the number of the next.
+        (at, &self.roots[at])
+    }
+
+    /// The listing that an entry is of, if it is of one.
+    pub(crate) fn entry(&self, item: Item) -> Option<(&Listing, EntryId)> {
+        let root = self.root(item).1;
+        match &root.content {
+            Content::Listing(listing) => Some((listing, EntryId(item.0 - root.base))),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn kind(&self, item: Item) -> FileKind {
+        match self.entry(item) {
+            Some((listing, id)) => listing.kind(id),
+            None => self.root(item).1.source.stat.kind(),
+        }
+    }
+
+    /// Bytes of a file, as the walk found it.
+    pub(crate) fn size(&self, item: Item) -> u64 {
+        let size = self.entry(item).and_then(|(listing, id)| listing.size(id));
+        size.unwrap_or(0)
+    }
+
+    /// Replaces `path` by where an entry goes, below the top: empty for the top itself.
+    pub(crate) fn write_target(&self, item: Item, path: &mut Vec<u8>) {
+        path.clear();
+        let root = self.root(item).1;
+        path.extend_from_slice(&root.name);
+        let Some((listing, id)) = self.entry(item) else {
+            return;
+        };
+        let is_root_itself = root.source.stat.kind() != FileKind::Dir;
+        if is_root_itself || listing.name(id).to_bytes() == b"." {
+            return;
+        }
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        listing.write_relative(id, path);
+    }
+
+    /// Whether that may be the last name of where an entry goes.
+    pub(crate) fn may_be_called(&self, item: Item, name: &[u8]) -> bool {
+        let root = self.root(item).1;
+        let own = self
+            .entry(item)
+            .is_some_and(|(listing, id)| listing.name(id).to_bytes() == name);
+        own || root.name == name
+    }
+
+    /// The path of an entry's source, as it is shown.
+    pub(crate) fn source_path(&self, item: Item) -> Vec<u8> {
+        match self.entry(item) {
+            Some((listing, id)) => listing.path(id),
+            None => self.root(item).1.source.path.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// The directory part of a target, and its name.
+pub(crate) fn parts(path: &[u8]) -> (&[u8], &[u8]) {
+    let (dir, name) = split(path);
+    (dir, name.unwrap_or_default())
+}

@@ -1,0 +1,185 @@
+//! One worker's means: sources and directories that it holds open, and what waits for its name.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use bc_digest::Digest;
+use bc_read::Opener;
+use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
+use rustix::io::Errno;
+
+use crate::beneath::DestDir;
+use crate::job::Job;
+use crate::meta::{Lost, Wanted, XattrReader, fstat};
+use crate::options::Durability;
+use crate::place::{Open, Place, is_settled};
+use crate::queue::Queue;
+use crate::stage::{Over, Stage};
+use crate::tree::{Item, parts};
+
+/// Directories of the destination that a worker holds open.
+const KEPT: usize = 8;
+
+/// A worker.
+pub(crate) struct Worker<'a> {
+    pub(crate) job: &'a Job<'a>,
+    opener: Option<(usize, Opener<'a>)>,
+    /// Directories of one source.
+    sources: Option<(usize, DirFdCache<'a>)>,
+    dirs: Vec<(Vec<u8>, Rc<DestDir>)>,
+    pub(crate) xattrs: XattrReader,
+    pub(crate) lost: Vec<Lost>,
+    /// What the small files of a batch hold.
+    pub(crate) buffer: Vec<u8>,
+    /// For one larger file, which may come in the middle of a batch.
+    pub(crate) scratch: Vec<u8>,
+    queue: Queue,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(job: &'a Job<'a>) -> Worker<'a> {
+        Worker {
+            job,
+            opener: None,
+            sources: None,
+            dirs: Vec::new(),
+            xattrs: XattrReader::new(),
+            lost: Vec::new(),
+            buffer: Vec::new(),
+            scratch: Vec::new(),
+            queue: Queue::default(),
+        }
+    }
+
+    /// Opens a source that is a regular file, and shows that it is the one that was walked.
+    pub(crate) fn open(&mut self, item: Item) -> Result<Open, Error> {
+        let job = self.job;
+        let (root, _) = job.tree.root(item);
+        let Some((listing, id)) = job.tree.entry(item) else {
+            let path = job.tree.source_path(item);
+            return Err(Error::new(path, "open", Errno::INVAL));
+        };
+        if self.opener.as_ref().is_none_or(|(of, _)| *of != root) {
+            self.opener = Some((root, Opener::new(listing)));
+        }
+        let (file, raw) = match &mut self.opener {
+            Some((_, opener)) => opener.open_for_copy(id)?,
+            None => Opener::new(listing).open_for_copy(id)?,
+        };
+        let stat = FileStat::from(&raw);
+        let settled = is_settled(&stat.stamp);
+        Ok(Open {
+            file,
+            stat,
+            raw,
+            settled,
+        })
+    }
+
+    /// What a copy of an open source is to be given that was read in the state `read`.
+    pub(crate) fn wanted(
+        &mut self,
+        place: &mut Place,
+        open: &Open,
+        read: &FileStat,
+    ) -> Result<Wanted, Error> {
+        let (tree, item) = (&self.job.tree, place.item);
+        let failed = |op| move |errno| Error::new(tree.source_path(item), op, errno);
+        let mut raw = open.raw;
+        if read.stamp != open.stat.stamp {
+            // It was written to after it was opened.
+            place.settled = false;
+            raw = fstat(&open.file).map_err(failed("stat"))?;
+            if FileStat::from(&raw).stamp != read.stamp {
+                let kind = ErrorKind::Changed;
+                return Err(Error::of_kind(tree.source_path(item), "read", kind));
+            }
+        }
+        let xattrs = match self.job.options.preserve.xattrs {
+            false => Vec::new(),
+            true => {
+                let found = self.xattrs.of_file(open.file.as_fd());
+                found.map_err(failed("getxattr"))?
+            }
+        };
+        Ok(Wanted::new(&raw, xattrs))
+    }
+
+    /// The directory that an entry of a listing is in, at its source.
+    pub(crate) fn source_dir(&mut self, item: Item) -> Result<Rc<OwnedFd>, Error> {
+        let (root, _) = self.job.tree.root(item);
+        let Some((listing, id)) = self.job.tree.entry(item) else {
+            let path = self.job.tree.source_path(item);
+            return Err(Error::new(path, "open", Errno::INVAL));
+        };
+        match &mut self.sources {
+            Some((known, sources)) if *known == root => sources.open_waiting(listing.dir(id)),
+            other => {
+                let (_, sources) = other.insert((root, DirFdCache::new(listing)));
+                sources.open_waiting(listing.dir(id))
+            }
+        }
+    }
+
+    /// A directory of the destination, by its path below the top.
+    pub(crate) fn dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Error> {
+        let found = self.try_dir(path);
+        found.map_err(|errno| Error::new(self.job.shown(path), "open", errno))
+    }
+
+    /// The same, where the path of the error is not that of the directory.
+    pub(crate) fn try_dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
+        if let Some(at) = self.dirs.iter().rposition(|(kept, _)| kept == path) {
+            let dir = Rc::clone(&self.dirs[at].1);
+            // Used last, it is given up last.
+            self.dirs[at..].rotate_left(1);
+            return Ok(dir);
+        }
+        let dir = Rc::new(DestDir::open(self.job.top.fd.as_fd(), path)?);
+        if self.dirs.len() == KEPT {
+            self.dirs.remove(0);
+        }
+        self.dirs.push((path.to_vec(), Rc::clone(&dir)));
+        Ok(dir)
+    }
+
+    /// Where an entry goes, as far as that is known before it is looked at.
+    pub(crate) fn place(&mut self, item: Item) -> Result<Place, Error> {
+        let mut target = Vec::new();
+        self.job.tree.write_target(item, &mut target);
+        // It is the file that cannot be copied because of its directory.
+        let dir = self.try_dir(parts(&target).0);
+        let dir =
+            dir.map_err(|errno| Error::new(self.job.shown(&target), "open directory", errno))?;
+        Ok(Place {
+            item,
+            target,
+            dir,
+            over: Over::Nothing,
+            settled: false,
+        })
+    }
+
+    /// Has a complete stage wait for its name.
+    pub(crate) fn wait(
+        &mut self,
+        place: Place,
+        stage: Stage,
+        source: FileStat,
+        digest: Option<Digest>,
+    ) -> Result<(), Error> {
+        self.queue.add(self.job, place, stage, source, digest)
+    }
+
+    /// The end of a batch: what waits gets its name, unless more is to be waited for.
+    pub(crate) fn settle(&mut self) {
+        if self.job.options.durability != Durability::Batch {
+            self.commit();
+        }
+    }
+
+    /// Gives everything that waits its name.
+    pub(crate) fn commit(&mut self) {
+        self.queue.commit(self.job);
+    }
+}

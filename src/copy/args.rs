@@ -1,0 +1,234 @@
+//! The command line of `bc copy`.
+
+use std::ffi::OsString;
+
+use bc_copy::{Durability, OnConflict, Preserve, ReadBack, When};
+use bc_digest::Algorithm;
+use clap::{Args, Parser, Subcommand};
+
+use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
+
+const AFTER: &str = "\
+Examples:
+  bc copy photos /media/disk            into /media/disk, as cp -a does; with a manifest
+  bc copy -T photos /media/disk/2024    exactly there, whatever is there
+  bc copy photos /media/disk            once more, after kill -9 or a power cut: goes on
+  bc integrity verify /media/disk /media/disk/.bc-copy-manifest.jsonl
+  bc copy -T --on-conflict=update photos /media/disk/2024
+
+The same command goes on where it was interrupted. Nothing is ever removed; a name that is taken is a failure
+unless --on-conflict says otherwise. A file has its final name only once it is complete.
+
+Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
+is full; 130 or 143 ended by SIGINT or SIGTERM.";
+
+/// Copy trees: resumes after anything, and ends with a manifest to prove the copy by
+#[derive(Parser)]
+#[command(name = "copy", version, after_long_help = AFTER, max_term_width = 100)]
+pub struct CopyCli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: CopyCommand,
+}
+
+/// The one command.
+#[derive(Subcommand)]
+pub enum CopyCommand {
+    /// Copy files and trees with everything that belongs to them
+    Copy(Box<CopyArgs>),
+}
+
+/// What a digest can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digesting(pub Option<Algorithm>);
+
+/// Arguments of `bc copy`.
+#[derive(Args)]
+#[command(after_long_help = AFTER)]
+pub struct CopyArgs {
+    /// A file whose name is taken: fail, skip, replace, update (if it is newer) or verify (if content differs)
+    ///
+    /// Directories are merged. What an interrupted run of the same command has made is never in the way.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "fail",
+        value_parser = one_of(OnConflict::ALL, OnConflict::name),
+        hide_possible_values = true
+    )]
+    pub on_conflict: OnConflict,
+    /// Read each copy back and compare before it gets its name: none, read or media
+    ///
+    /// read takes it from wherever the kernel has it; media has it written to the medium first, and reads
+    /// past everything that is kept in memory, where the file system can.
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "none",
+        value_parser = one_of(ReadBack::ALL, ReadBack::name),
+        hide_possible_values = true
+    )]
+    pub verify: ReadBack,
+    /// Force to the disk: none, end (once), batch (many files before their names) or file (each)
+    ///
+    /// none survives every way to kill the program. batch and file survive a power cut as well: without
+    /// them, what was copied before one is read and compared when the copy goes on.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "none",
+        value_parser = one_of(Durability::ALL, Durability::name),
+        hide_possible_values = true
+    )]
+    pub sync: Durability,
+    /// What copies get of their sources: mode, owner, times, xattrs, links; all or none
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = Preserve::parse)]
+    pub preserve: Preserve,
+    /// What cannot be given all of that fails, instead of being a warning
+    #[arg(long)]
+    pub strict_metadata: bool,
+    /// Share blocks where the file system can: auto, always or never
+    #[arg(
+        add = Configurable,
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        value_parser = one_of(When::ALL, When::name),
+        hide_possible_values = true
+    )]
+    pub reflink: When,
+    /// Holes: auto keeps them, always makes one of whatever is zero, never fills them
+    #[arg(
+        add = Configurable,
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        value_parser = one_of(When::ALL, When::name),
+        hide_possible_values = true
+    )]
+    pub sparse: When,
+    /// Digest that is taken on the way, or none
+    #[arg(short = 't', long = "algorithm", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
+    pub algorithm: Digesting,
+    /// Where the manifest goes, or none [default: .bc-copy-manifest.jsonl in the destination directory]
+    #[arg(long, value_name = "FILE|none")]
+    pub manifest: Option<OsString>,
+    /// Begin anew what an interrupted run has begun
+    #[arg(long)]
+    pub restart: bool,
+    /// DESTINATION is the copy itself, even if it is a directory
+    #[arg(short = 'T', long = "no-target-directory")]
+    pub exactly: bool,
+    /// Only tell what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+    /// A line for each path: + copied, ~ replaced, = left, with the reason
+    #[arg(long)]
+    pub itemize: bool,
+    /// Accepted as cp has them: what they ask for is the default
+    #[arg(
+        short = 'a',
+        long = "archive",
+        short_aliases = ['r', 'R', 'p', 'd'],
+        aliases = ["recursive", "no-dereference"],
+        hide = true,
+        action = clap::ArgAction::Count
+    )]
+    pub as_always: u8,
+    /// As --on-conflict=replace
+    #[arg(short = 'f', long, hide = true, conflicts_with = "on_conflict")]
+    pub force: bool,
+    /// Letters of cp that mean something else here
+    #[command(flatten)]
+    pub other: OtherLetters,
+    /// What to copy, and where to
+    #[arg(value_name = "SOURCE... DESTINATION")]
+    pub paths: Vec<OsString>,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Letters of cp that are refused with the option that does it.
+#[derive(Args)]
+pub struct OtherLetters {
+    /// --on-conflict=skip
+    #[arg(short = 'n', long = "no-clobber", hide = true)]
+    pub no_clobber: bool,
+    /// Nothing asks
+    #[arg(short = 'i', long = "interactive", hide = true)]
+    pub interactive: bool,
+    /// --on-conflict=update
+    #[arg(short = 'u', long = "update", hide = true)]
+    pub update: bool,
+    /// Nothing is overwritten unasked
+    #[arg(short = 'b', long = "backup", hide = true)]
+    pub backup: bool,
+    /// bc dup prune
+    #[arg(short = 'l', long = "link", hide = true)]
+    pub link: bool,
+    /// Not here
+    #[arg(short = 's', long = "symbolic-link", hide = true)]
+    pub symbolic: bool,
+}
+
+impl OtherLetters {
+    /// What to say of one that is given.
+    pub fn refusal(&self) -> Option<&'static str> {
+        [
+            (self.no_clobber, "-n: use --on-conflict=skip"),
+            (
+                self.interactive,
+                "-i: nothing is replaced unless --on-conflict says so",
+            ),
+            (self.update, "-u: use --on-conflict=update"),
+            (
+                self.backup,
+                "-b: nothing is replaced unless --on-conflict says so",
+            ),
+            (
+                self.link,
+                "-l: use --reflink, which shares blocks, or 'bc dup prune' afterwards",
+            ),
+            (self.symbolic, "-s: use ln -s"),
+        ]
+        .into_iter()
+        .find_map(|(given, text)| given.then_some(text))
+    }
+}
+
+fn algorithm(name: &str) -> Result<Digesting, String> {
+    if name == "none" {
+        return Ok(Digesting(None));
+    }
+    let found = name.parse::<Algorithm>();
+    found
+        .map(|algorithm| Digesting(Some(algorithm)))
+        .map_err(|error| format!("{error}, none"))
+}
+
+/// What decides which files there are comes from no configuration; lists of files, which have no
+/// place below a destination, and following links are not offered.
+const FILTERS: [&str; 9] = [
+    "no_hidden",
+    "hidden",
+    "include",
+    "exclude",
+    "min_size",
+    "max_size",
+    "ignore_files",
+    "max_depth",
+    "one_file_system",
+];
+
+/// The command as it is offered.
+pub fn as_command(copy: clap::Command) -> clap::Command {
+    let hidden = ["files_from", "null", "follow_symlinks"];
+    let copy = hidden
+        .iter()
+        .fold(copy, |copy, name| copy.mut_arg(*name, |arg| arg.hide(true)));
+    FILTERS.iter().fold(copy, |copy, name| {
+        copy.mut_arg(*name, |arg| arg.add(CommandLineOnly))
+    })
+}

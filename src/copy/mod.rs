@@ -1,0 +1,32 @@
+//! `bc copy`: a copy that resumes, and ends with its proof.
+
+mod args;
+mod output;
+mod plan;
+mod run;
+
+use clap::{Args as _, CommandFactory, FromArgMatches};
+
+use crate::exit::Exit;
+use args::{CopyCli, CopyCommand};
+
+/// The command tree of the applet: one command, whose name is never written.
+pub fn command() -> clap::Command {
+    CopyCli::command().mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
+}
+
+/// The command alone.
+pub fn only(name: &str) -> Option<clap::Command> {
+    let command = clap::Command::new(name.to_owned());
+    (name == "copy").then(|| args::as_command(args::CopyArgs::augment_args(command)))
+}
+
+/// Runs a parsed command line.
+pub fn run(mut matches: clap::ArgMatches) -> Exit {
+    let cli = match CopyCli::from_arg_matches_mut(&mut matches) {
+        Ok(cli) => cli,
+        Err(error) => return crate::usage::print(error),
+    };
+    let CopyCommand::Copy(args) = &cli.command;
+    run::copy(args).unwrap_or_else(|fatal| fatal)
+}

@@ -1,0 +1,79 @@
+//! What `bc copy` is asked for, checked before anything is looked at.
+
+use bc_copy::{CopyOptions, ManifestPlace, OnConflict, Target};
+use bc_walk::Metadata;
+
+use super::args::CopyArgs;
+use crate::dirs::state_dir;
+use crate::run::{Outcome, Session, now};
+
+/// Bytes of the buffers of one worker: what it reads at once, a part of a larger file, attributes.
+const WORKER: u64 = 3 << 20;
+
+/// Threads, as far as there is room for their buffers in half of the memory budget; the other half
+/// is for what is kept of the files.
+fn workers(session: &Session) -> Outcome<usize> {
+    let most = session.most_workers();
+    let Some(bc_fs::Size(budget)) = session.common.memory_budget else {
+        return Ok(most);
+    };
+    match usize::try_from(budget / 2 / WORKER).unwrap_or(usize::MAX) {
+        0 => Err(session.fatal(format!(
+            "--memory-budget: {budget} bytes are too few for a thread; at least {} are needed",
+            2 * WORKER
+        ))),
+        room => Ok(most.min(room)),
+    }
+}
+
+/// The engine's options.
+pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyOptions> {
+    if let Some(text) = args.other.refusal() {
+        return Err(session.fatal(text));
+    }
+    if args.walk.files_from.is_some() || args.walk.null {
+        return Err(session.fatal("--files-from: name what is to be copied"));
+    }
+    if args.walk.follow_symlinks {
+        return Err(session.fatal("--follow-symlinks: links are copied as links"));
+    }
+    let Some((destination, sources)) = args.paths.split_last().filter(|(_, rest)| !rest.is_empty())
+    else {
+        let text = "give at least one source, and behind it the destination; see --help";
+        return Err(session.fatal(text));
+    };
+    if args.exactly && sources.len() > 1 {
+        return Err(session.fatal("-T: one source, which becomes the destination"));
+    }
+    let mut options = CopyOptions::new(sources.to_vec(), destination.clone());
+    options.target = match args.exactly {
+        true => Target::Exactly,
+        false => Target::Cp,
+    };
+    options.on_conflict = match args.force {
+        true => OnConflict::Replace,
+        false => args.on_conflict,
+    };
+    options.read_back = args.verify;
+    options.durability = args.sync;
+    options.preserve = args.preserve;
+    options.strict = args.strict_metadata;
+    options.reflink = args.reflink;
+    options.sparse = args.sparse;
+    options.algorithm = args.algorithm.0;
+    options.manifest = match &args.manifest {
+        None => ManifestPlace::Destination,
+        Some(name) if name == "none" => ManifestPlace::None,
+        Some(file) => ManifestPlace::File(file.into()),
+    };
+    options.restart = args.restart;
+    options.dry_run = args.dry_run;
+    options.state = state_dir();
+    options.workers = workers(session)?;
+    options.walk_workers = session.walk_workers();
+    options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
+    options.now = now();
+    let origin = crate::integrity::origin();
+    (options.host, options.machine) = (origin.host, origin.machine);
+    Ok(options)
+}

@@ -1,0 +1,74 @@
+//! `bc copy` from its arguments to its exit code.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
+
+use super::args::CopyArgs;
+use super::output::{self, Teller};
+use super::plan::plan;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::progress::{Counts, Display};
+use crate::run::{Outcome, Session};
+
+pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
+    let written = args.manifest.as_deref().filter(|name| *name != "none");
+    let mut session = Session::start("copy", "copy", &args.common, &[], written.map(Path::new))?;
+    let options = plan(&session, args)?;
+    heed_a_second_signal();
+    let lines = (args.itemize || args.dry_run) && !args.common.quiet;
+    let lines = lines.then(|| Output::open(None)).transpose();
+    let lines = lines.map_err(|text| session.fatal(&text))?;
+    let lines = lines.map(|output| output.colors(args.common.color));
+    let progress = Arc::new(CopyProgress::default());
+    let display = display(&session, &progress);
+    let teller = Teller::new(&session, lines);
+    let told = |event: bc_copy::Event<'_>| teller.tell(event);
+    let copied = bc_copy::copy(&options, &session.cancel, &progress, &told);
+    display.stop();
+    teller.finish()?;
+    let copied = copied.map_err(|error| match error.kind() {
+        // It was reported when it happened.
+        ErrorKind::Panic => Exit::Fatal,
+        _ => match error.failure() {
+            Some(failure) => session.fatal(failure),
+            None => session.fatal(error.to_string()),
+        },
+    })?;
+    if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
+        session
+            .report
+            .note(1, "digests are taken, and kept nowhere");
+    }
+    let exit = output::conclude(&mut session, &copied, args.dry_run);
+    Ok(session.end(exit))
+}
+
+/// The first signal has what is in flight finished or recorded; who sends another one will not wait.
+fn heed_a_second_signal() {
+    let first = Arc::new(AtomicBool::new(false));
+    for signal in crate::signals::heeded() {
+        // In this order: the first one finds the flag not set.
+        let second = Arc::clone(&first);
+        let _ = signal_hook::flag::register_conditional_default(signal, second);
+        let _ = signal_hook::flag::register(signal, Arc::clone(&first));
+    }
+}
+
+fn display(session: &Session, progress: &Arc<CopyProgress>) -> Display {
+    let progress = Arc::clone(progress);
+    let reading = move || {
+        let total = progress.files_total.load(Relaxed);
+        Counts {
+            files_total: total,
+            bytes_total: progress.bytes_total.load(Relaxed),
+            phase: (total > 0).then_some("copy"),
+            ..crate::progress::counts(&progress.files, &progress.bytes)
+        }
+    };
+    Display::start(&session.common, "walk", Arc::new(reading))
+}
