@@ -130,6 +130,7 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
     if !filters {
         return Ok(());
     }
+    plan.own.keep_traces();
     let symlinks = match walk.follow_symlinks {
         true => Symlinks::Follow,
         false => Symlinks::Skip,

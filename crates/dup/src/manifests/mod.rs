@@ -13,7 +13,9 @@ mod bytes;
 mod digests;
 mod entries;
 mod home;
+mod origin;
 mod strength;
+mod systems;
 
 use std::fmt;
 use std::fs::File;

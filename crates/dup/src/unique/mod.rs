@@ -149,11 +149,15 @@ pub fn unique(
     let unseen = listing.skipped().clone();
     let (own_entries, own_dirs) = (listing.len(), listing.dirs());
     let not_files = NotFiles::of(&listing);
+    let asks_others = !(reference_roots.is_empty() && manifests.is_empty());
+    if asks_others {
+        own.keep_traces();
+    }
     own.learn(
         &listing,
-        match manifests.is_empty() {
-            true => Files::Named,
-            false => Files::All,
+        match asks_others {
+            true => Files::All,
+            false => Files::Named,
         },
     );
     listing.append(references, path_roots);
@@ -169,7 +173,7 @@ pub fn unique(
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
     errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
     let mut witnesses = Witnesses::new(&listing, own_entries, &own, cancel);
-    if reference_roots.is_empty() && manifests.is_empty() {
+    if !asks_others {
         standing::by_company(&mut found, &mut witnesses);
     } else {
         standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
@@ -179,12 +183,11 @@ pub fn unique(
     let no_witnesses = witnesses.refused();
     standing::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
-        let is_own = |id| own.has_dir(id) || own.has_file(id);
         let entries = found.open_questions();
         let question = Question {
             listing: &listing,
             entries: &entries,
-            is_own: &is_own,
+            own: &own,
             hash: HashOptions {
                 algorithms: Vec::new(),
                 cpu: options.scan.cpu,
