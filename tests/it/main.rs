@@ -35,6 +35,7 @@ mod dup_unique_again;
 mod dup_unique_manifests;
 mod dup_unique_never;
 mod dup_unique_random;
+mod dup_unique_refusals;
 mod dup_views;
 mod endless;
 mod equal_numbers;

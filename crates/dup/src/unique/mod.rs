@@ -9,6 +9,7 @@
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
 
+mod again;
 mod contents;
 mod covered;
 mod names;
@@ -19,7 +20,7 @@ mod witness;
 use bc_digest::Algorithm;
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
-use bc_walk::{Error, Listing, Skipped};
+use bc_walk::{EntryId, Error, Listing, Skipped};
 
 use crate::manifests::{Manifest, Question, Unanswered, ask};
 use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
@@ -62,6 +63,8 @@ pub struct Unique {
     pub own_entries: usize,
     /// Every content of the trees but the empty one, in order of its first name.
     contents: Contents,
+    /// The first name of each content that a file of a reference has, and that file.
+    relied: Vec<(EntryId, EntryId)>,
     /// Files of the trees, each inode once, and their bytes; without empty ones.
     pub files: u64,
     /// Bytes of these.
@@ -173,10 +176,11 @@ pub fn unique(
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
     errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
     let mut witnesses = Witnesses::new(&listing, own_entries, &own, cancel);
+    let mut relied = Vec::new();
     if !asks_others {
         standing::by_company(&mut found, &mut witnesses);
     } else {
-        standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
+        relied = standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
             reference_roots[root - path_roots]
         });
     }
@@ -209,6 +213,7 @@ pub fn unique(
         bytes: found.bytes,
         empty: found.empty,
         contents: found,
+        relied,
         own_entries,
         not_files,
         unseen,
