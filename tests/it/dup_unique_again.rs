@@ -111,7 +111,9 @@ fn comes_back(make: &str, needed: &[&str], mount: &str) {
 
 #[test]
 fn cards_whose_uuid_nobody_knows() {
-    comes_back("mkfs.exfat", &["mkfs.exfat", "losetup"], "mount");
+    for make in ["mkfs.exfat", "mkfs.vfat"] {
+        comes_back(make, &[make, "losetup"], "mount");
+    }
 }
 
 #[test]
@@ -194,8 +196,10 @@ fn views_that_change_names() {
             "{EXT4}
             mkdir u; mount -t tmpfs none u; mkdir u/up u/wk
             mount -t overlay overlay -o metacopy=on,redirect_dir=on,lowerdir=top/mp,upperdir=u/up,workdir=u/wk b || none no overlay
-            chmod 600 b/x; mv b/x b/other; mv b/sub b/elsewhere
-            code=0; ask top/mp --reference=b; umount b"
+            chmod 600 b/x; mv b/x b/other; mv b/sub b/elsewhere; touch b/elsewhere/y
+            ask top/mp --reference=b; umount b
+            mount -t overlay overlay -o metacopy=on,redirect_dir=on,lowerdir=$PWD/top/mp,upperdir=$PWD/u/up,workdir=$PWD/u/wk b || none no overlay
+            ask top/mp --reference=b; ask top/mp/x --reference=b; umount b"
         ),
     );
 }
@@ -223,4 +227,23 @@ fn hashdeep_tells_where_it_was_made() {
     }
     t.write("made/sums", format!("{digest}  other/a\n"));
     ask("made/sums").code(0);
+}
+
+#[test]
+fn views_by_ssh_of_files_with_odd_times() {
+    never_safe(
+        &["mkfs.ext4", "losetup", "sshfs"],
+        &format!(
+            "{EXT4}
+            [ -x /usr/lib/openssh/sftp-server ] || none no sftp-server
+            printf '#!/bin/sh\\nexec /usr/lib/openssh/sftp-server\\n' > serve; chmod +x serve
+            touch -d 1960-02-02T02:02:02 top/mp/x; touch -d 2200-02-02T02:02:02.123456789 top/mp/sub/y
+            sshfs -o ssh_command=$PWD/serve localhost:$PWD/top/mp b >&2 || none no sshfs
+            ask top/mp --reference=b
+            ask top/mp/x --reference=b
+            ask top/mp --exclude=x --reference=b
+            manifest -o m.jsonl b
+            ask top/mp --reference=m.jsonl"
+        ),
+    );
 }

@@ -2,12 +2,14 @@
 //! because one file system is mounted twice as two devices.
 
 use std::collections::HashMap;
-use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use bc_fs::mount::Shows;
 use bc_pool::Cancel;
-use bc_walk::{Identity, Stamp};
+use bc_walk::{FileStat, Identity, Stamp};
 
 use crate::prune::sys;
 use crate::prune::views::{Views, equally_large};
@@ -27,6 +29,8 @@ pub(crate) struct Aliases<'a> {
 struct Device {
     /// Whether directories there may be the trees' under other numbers.
     involved: bool,
+    /// An overlay that may show entries of the trees, under whatever names and times.
+    is_layered: bool,
     /// The trees' other devices that it may be one with, or show.
     others: Vec<Other>,
 }
@@ -85,7 +89,13 @@ impl<'a> Aliases<'a> {
                 });
             }
         }
-        self.known.insert(dev, Device { involved, others });
+        let is_layered = shows == Shows::Layers && has_layer_of(self.trees, dir);
+        let device = Device {
+            involved,
+            is_layered,
+            others,
+        };
+        self.known.insert(dev, device);
     }
 
     /// Whether a file in a directory on `dev` may be one of the trees'. Its content is one that they
@@ -103,6 +113,9 @@ impl<'a> Aliases<'a> {
             self.ask(dev, &dir);
         }
         let device = &self.known[&dev];
+        if device.is_layered {
+            return true;
+        }
         if !device.involved && device.others.is_empty() {
             return false;
         }
@@ -145,6 +158,35 @@ fn is_one_of(trees: &Subtrees, others: &[Other], trace: &Trace) -> bool {
     })
 }
 
+/// Whether a layer of an overlay lies in the trees, or one of them in it. Of one that is named
+/// relative to an unknown place nobody can tell; one that is out of sight is no place where the trees
+/// could be.
+fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
+    bc_fs::mount::layers_of(dir).iter().any(|layer| {
+        if !layer.starts_with(b"/") {
+            return true;
+        }
+        let opened = sys::open_root(layer);
+        let Some(id) = opened
+            .ok()
+            .and_then(|layer| Some(sys::stat(&layer).ok()?.id))
+        else {
+            return false;
+        };
+        trees.has_dir(id) || trees.paths().any(|path| lies_in(path, id))
+    })
+}
+
+/// Whether a path leads to something below a directory.
+fn lies_in(path: &[u8], dir: Identity) -> bool {
+    let real = Path::new(OsStr::from_bytes(path)).canonicalize();
+    let is_it = |above: &Path| {
+        let stat = rustix::fs::stat(above);
+        stat.is_ok_and(|stat| FileStat::from(&stat).id == dir)
+    };
+    real.is_ok_and(|real| real.ancestors().any(is_it))
+}
+
 /// How two mounted file systems with two device numbers are related, and whether they have the same
 /// UUID.
 fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
@@ -163,8 +205,8 @@ fn are_two(one: &OwnedFd, other: &OwnedFd) -> bool {
     let uuid = |dir: &OwnedFd| {
         let opened = sys::open_dir_at(dir, b".").ok()?;
         let dev = sys::stat(&opened).ok()?.id.dev;
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened));
-        bc_fs::uuid_at(std::path::Path::new(&path), Some(dev), None)
+        let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        bc_fs::uuid_at(Path::new(&path), Some(dev), None)
     };
     if let (Some(one), Some(other)) = (uuid(one), uuid(other)) {
         return one != other;
