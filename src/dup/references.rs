@@ -2,6 +2,7 @@
 //! on.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
 use bc_dup::manifests::Manifest;
@@ -102,6 +103,12 @@ pub fn compare_homes(
     Ok(())
 }
 
+fn begins_like_json(path: &OsString) -> bool {
+    let mut first = [0];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == *b"{"
+}
+
 /// Opens directories and manifests; anything else is an error.
 pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
     let mut named = Named::default();
@@ -111,7 +118,11 @@ pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
             named.manifest_numbers.push(number);
         } else if std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
             let path = bc_fs::escape(reference.as_encoded_bytes());
-            let text = format!("--reference={path}: neither a directory nor a manifest");
+            let hint = match begins_like_json(reference) {
+                true => "; of what bc hash writes, --format=jsonl can be one, and json cannot",
+                false => "",
+            };
+            let text = format!("--reference={path}: neither a directory nor a manifest{hint}");
             return Err(session.fatal(text));
         } else {
             named.directories.push(reference.clone());

@@ -72,6 +72,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod aliases;
 mod cache;
 mod clock;
 pub mod dirs;
@@ -83,6 +84,7 @@ pub mod report;
 pub mod scan;
 mod space;
 mod subtrees;
+mod traces;
 pub mod unique;
 
 pub use cache::{Cache, CacheRefused, Location, panic_is_expected};

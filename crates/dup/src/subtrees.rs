@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::path::split;
 use crate::prune::sys;
+use crate::traces::Traces;
 
 /// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
 /// lie in the directories.
@@ -40,6 +41,8 @@ pub struct Subtrees {
     /// How the survey dealt with links.
     symlinks: Symlinks,
     errors: Vec<Error>,
+    /// Of the files, if they are to be known on other devices too.
+    traces: Option<Traces>,
 }
 
 #[derive(Debug)]
@@ -95,6 +98,17 @@ impl Subtrees {
         Ok(())
     }
 
+    /// From here on files are known by their states as well, wherever else they show up: each that
+    /// is known by itself ([`Files::All`]) takes some 50 bytes more.
+    pub fn keep_traces(&mut self) {
+        self.traces.get_or_insert_default();
+    }
+
+    /// The states of the files, if they are kept.
+    pub(crate) fn traces(&self) -> Option<&Traces> {
+        self.traces.as_ref()
+    }
+
     /// Takes note of what a walk from the named paths has found, as a [survey](Subtrees::survey)
     /// would.
     pub(crate) fn learn(&mut self, listing: &Listing, files: Files) {
@@ -104,6 +118,9 @@ impl Subtrees {
         if files == Files::All {
             self.files
                 .extend(listing.ids().filter_map(|id| listing.identity(id)));
+            if let Some(traces) = &mut self.traces {
+                traces.learn(listing);
+            }
         }
     }
 
@@ -161,6 +178,11 @@ impl Subtrees {
     /// What each of the named paths led to, in order.
     pub fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
         self.tops.iter().map(|top| top.id)
+    }
+
+    /// The paths as they were named, in order.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.tops.iter().map(|top| top.path.as_slice())
     }
 
     /// What the survey could not read.

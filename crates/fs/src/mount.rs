@@ -273,6 +273,13 @@ pub fn mount_number(file: impl AsFd) -> Option<u64> {
     }
 }
 
+/// The directories whose entries are shown where `file` was opened, as whoever mounted the overlay
+/// named them; relative names are relative to where that was. None of what is no overlay.
+pub fn layers_of(file: impl AsFd) -> Vec<Vec<u8>> {
+    let mount = mount_id(file).and_then(info::mount);
+    mount.map_or_else(Vec::new, |mount| mount.layers())
+}
+
 /// The number of the mount by which `file` was opened (Linux 5.8).
 fn mount_id(file: impl AsFd) -> Option<u64> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;

@@ -34,6 +34,7 @@ pub struct Reader<R> {
     input: R,
     columns: Vec<Name>,
     line: u64,
+    invoked_from: Option<Vec<u8>>,
     /// Whether lines end with a carriage return.
     returns: bool,
     buffer: Vec<u8>,
@@ -46,6 +47,7 @@ impl<R: BufRead> Reader<R> {
             input,
             columns: Vec::new(),
             line: 0,
+            invoked_from: None,
             returns: false,
             buffer: Vec::new(),
         }
@@ -57,6 +59,12 @@ impl<R: BufRead> Reader<R> {
             0 => &[],
             count => &self.columns[1..count - 1],
         }
+    }
+
+    /// The directory in which it was made, to which its paths are relative, as its comment
+    /// `## Invoked from: DIR` tells; none before the first file's line.
+    pub fn invoked_from(&self) -> Option<&[u8]> {
+        self.invoked_from.as_deref()
     }
 
     /// The line that was read last, from 1.
@@ -88,6 +96,9 @@ impl<R: BufRead> Reader<R> {
                 .strip_suffix(b"\r")
                 .filter(|_| self.returns)
                 .unwrap_or(&line);
+            if let Some(dir) = text.strip_prefix(b"## Invoked from: ") {
+                self.invoked_from.get_or_insert_with(|| dir.to_vec());
+            }
             let found = match text.strip_prefix(b"%%%% ") {
                 _ if self.line == 1 || text.starts_with(b"##") => Ok(None),
                 Some(names) => self.take_columns(names).map(|()| None),

@@ -178,9 +178,11 @@ fn stats(found: &Unique, complete: bool) -> Value {
         .map(|(count, what)| (what.to_owned(), count.into()))
         .collect();
     let not_files = &found.not_files;
+    let complete = complete && found.errors.is_empty() && found.listing.errors().is_empty();
+    let mut contents = found.contents();
     json!({
-        "all_present": found.contents().all(|content| kind(content.standing) == "present"),
-        "complete": complete && found.errors.is_empty() && found.listing.errors().is_empty(),
+        "all_present": complete && contents.all(|content| kind(content.standing) == "present"),
+        "complete": complete,
         "files": found.files, "bytes": found.bytes, "empty": found.empty,
         "not_looked_at": unseen, "excluded": found.unseen.excluded,
         "not_files": {

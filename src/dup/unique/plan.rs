@@ -1,6 +1,7 @@
 //! What `bc dup unique` is asked for, checked before anything is searched.
 
 use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
 
 use bc_dup::Subtrees;
 use bc_dup::manifests::Manifest;
@@ -39,6 +40,7 @@ impl UniquePlan {
             let text = "no PATH given; see --help, or try '.' for this directory";
             return Err(session.fatal(text));
         }
+        refuse_devices(session, args)?;
         let paths = references::bytes(&args.paths);
         let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
         let own = Subtrees::open(paths.iter().filter(|path| opens(path)).cloned())
@@ -76,4 +78,24 @@ impl UniquePlan {
             options,
         })
     }
+}
+
+/// What a device holds is not looked at, and a FIFO or a socket holds nothing.
+fn refuse_devices(session: &Session, args: &UniqueArgs) -> Outcome<()> {
+    for path in &args.paths {
+        let Ok(kind) = std::fs::metadata(path).map(|meta| meta.file_type()) else {
+            continue;
+        };
+        let name = bc_fs::escape(path.as_encoded_bytes());
+        if kind.is_block_device() || kind.is_char_device() {
+            return Err(session.fatal(format!(
+                "{name}: a device, whose bytes are not looked at: name the directory where it is \
+                 mounted"
+            )));
+        }
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(session.fatal(format!("{name}: neither a file nor a directory")));
+        }
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use bc_dup::Files;
 use bc_dup::scan::ScanProgress;
 use bc_dup::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
-use bc_walk::{Listing, Symlinks};
+use bc_walk::{Error, FileKind, Listing, Symlinks};
 
 use super::args::UniqueArgs;
 use super::output::{self, Asked};
@@ -32,10 +32,11 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     };
     let started_at = crate::metrics::now();
     let mut plan = UniquePlan::new(&session, args)?;
-    let hidden = covered(
-        args.paths.iter().map(|path| path.as_encoded_bytes()),
-        &plan.walks[0].exclude,
-    );
+    let hidden = |plan: &UniquePlan| {
+        let paths = args.paths.iter().map(|path| path.as_encoded_bytes());
+        covered(paths, &plan.walks[0].exclude)
+    };
+    let before = hidden(&plan);
     let found = find(&session, args, &mut plan)?;
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
@@ -46,7 +47,26 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
         manifest_numbers: &plan.manifest_numbers,
         started_at: &started_at,
     };
+    let hidden = hidden_points(&session, [before, hidden(&plan)]);
     answer(session, &asked, &found, &hidden, output)
+}
+
+/// Where something was mounted before the search or is now.
+fn hidden_points(session: &Session, looks: [Result<Vec<Vec<u8>>, Error>; 2]) -> Vec<Vec<u8>> {
+    let mut points = Vec::new();
+    for look in looks {
+        match look {
+            Ok(found) => points.extend(found),
+            Err(error) => {
+                let text = format!("cannot tell what mounts cover: {error}");
+                session.report.problem(text);
+                break;
+            }
+        }
+    }
+    points.sort();
+    points.dedup();
+    points
 }
 
 /// Writes the answer, and says what it rests on.
@@ -57,7 +77,8 @@ fn answer(
     hidden: &[Vec<u8>],
     mut output: Output,
 ) -> Outcome<Exit> {
-    let complete = report::whole(&session, asked, found, hidden);
+    let whole = report::whole(&session, asked, found, hidden);
+    let complete = whole && session.report.exit() == Exit::Done;
     let nothing = found.nowhere().next().is_none();
     let result = output::write(asked, found, complete, &mut output);
     match output.finish(result) {
@@ -79,6 +100,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let display = display(session, &progress, &hashed);
     survey(session, args, plan)?;
     let paths = session.listing(&args.paths, &args.walk, &plan.walks[0])?;
+    refuse_nothing(session, args, &paths)?;
     let references = match plan.directories.is_empty() {
         true => none(session)?,
         false => session.listing(&plan.directories, &args.walk, &plan.walks[1])?,
@@ -107,12 +129,44 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
         manifest_numbers: &plan.manifest_numbers,
     };
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
+    let mut found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
+    let workers = session.walk_workers();
+    let again = bc_walk::walk(&args.paths, &plan.walks[0], workers, &session.cancel)
+        .map_err(|panic| session.defect(&panic))?;
+    if !session.cancel.is_cancelled() {
+        found.look_again(&again);
+    }
     display.stop();
-    let found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
     for error in &found.errors {
         session.report.failure(error);
     }
     Ok(found)
+}
+
+/// A PATH without any file is where a disk would be mounted that is not: of that it would be said
+/// that all is elsewhere.
+fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outcome<()> {
+    let skipped = paths.skipped();
+    let passed_over = crate::details::passed_over(skipped).map(|(count, _)| count);
+    let passed_over = passed_over.sum::<u64>() + skipped.excluded + skipped.repeated;
+    if passed_over > 0 || !paths.errors().is_empty() || args.reference.is_empty() {
+        return Ok(());
+    }
+    let mut filled = vec![false; args.paths.len()];
+    for entry in paths.ids() {
+        filled[paths.root(entry)] |= paths.kind(entry) == FileKind::File;
+        if !filled.contains(&false) {
+            return Ok(());
+        }
+    }
+    let mut all = args.paths.iter().zip(filled);
+    match all.find(|(_, filled)| !filled) {
+        None => Ok(()),
+        Some((path, _)) => Err(session.fatal(format!(
+            "{}: no files at all: is it mounted?",
+            bc_fs::escape(path.as_encoded_bytes())
+        ))),
+    }
 }
 
 /// What a filter keeps from the walk is the PATHs' own all the same, whichever way a reference leads
@@ -130,6 +184,7 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
     if !filters {
         return Ok(());
     }
+    plan.own.keep_traces();
     let symlinks = match walk.follow_symlinks {
         true => Symlinks::Follow,
         false => Symlinks::Skip,

@@ -1,17 +1,17 @@
 //! Which files some manifests know.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::{Cancel, WorkerPanic};
-use bc_walk::{EntryId, Error, FileStat, Identity, Listing};
+use bc_walk::{EntryId, Error, Listing};
 
 use super::digests::{self, Sizes, Table};
-use super::entries::{Found, Witness};
+use super::entries::Found;
+use super::origin::Origin;
+use super::systems::{self, Device, Systems};
 use super::{Manifest, ManifestError, Tally, strength};
+use crate::aliases::Aliases;
+use crate::subtrees::Subtrees;
 
 /// What is asked.
 pub struct Question<'a> {
@@ -19,9 +19,9 @@ pub struct Question<'a> {
     pub listing: &'a Listing,
     /// Those that are asked about, in path order.
     pub entries: &'a [EntryId],
-    /// Whether a directory or file of these numbers is one that is asked about, or lies below such
-    /// a directory: a manifest's entries for those are no witnesses.
-    pub is_own: &'a dyn Fn(Identity) -> bool,
+    /// What is asked about, and all that lies there, with the traces of its files: a manifest's
+    /// entries for those are no witnesses.
+    pub own: &'a Subtrees,
     /// How files are read; which algorithms, the manifests say.
     pub hash: HashOptions,
     /// Whether it is to be told by which entry a manifest knows a file.
@@ -100,8 +100,11 @@ pub fn ask(
 ) -> Result<Answers, Unanswered> {
     let mut sizes = Sizes::of(question.listing, question.entries);
     let mut algorithms = Vec::new();
+    let devices = systems::devices(question.own);
+    let mut origins = Vec::new();
     for manifest in &mut *manifests {
-        let tally = manifest.survey(question, &mut sizes, cancel)?;
+        let (tally, systems) = manifest.survey(question, &devices, &mut sizes, cancel)?;
+        origins.push(systems);
         for algorithm in &tally.algorithms {
             if !algorithms.contains(algorithm) {
                 algorithms.push(*algorithm);
@@ -133,8 +136,11 @@ pub fn ask(
     let hashed = digests::read(files, &sizes, &options, cancel, progress)?;
     answers.bytes_read = hashed.bytes_read;
     answers.errors = hashed.errors;
-    for (nth, manifest) in manifests.iter().enumerate() {
-        manifest.look_up(nth, question, &hashed.tables, &mut answers, cancel)?;
+    let mut aliases = Aliases::new(question.own, cancel);
+    for ((nth, manifest), systems) in manifests.iter().enumerate().zip(origins) {
+        let mut origin = Origin::new(manifest, systems, question.own, &mut aliases);
+        let asked = (question, &hashed.tables[..]);
+        manifest.look_up(nth, asked, &mut origin, &mut answers, cancel)?;
     }
     Ok(answers)
 }
@@ -144,20 +150,33 @@ impl Manifest {
     fn survey(
         &self,
         question: &Question<'_>,
+        devices: &[Device],
         sizes: &mut Sizes,
         cancel: &Cancel,
-    ) -> Result<Tally, ManifestError> {
-        if self.header.is_none() && (question.is_own)(self.id) {
+    ) -> Result<(Tally, Systems), ManifestError> {
+        let own = question.own;
+        if self.header.is_none() && (own.has_dir(self.id) || own.has_file(self.id)) {
             return Err(
                 self.refused("lies in what is asked about, and does not say which tree it is of")
             );
         }
         let mut tally = Tally::default();
-        let mut root = None;
-        self.each(cancel, &mut |found| match found {
-            Found::Root(ino) => root = Some(ino),
-            Found::Without => tally.without += 1,
-            Found::Witness(witness) => {
+        let header = self.header.as_deref();
+        let mut systems = header.map_or_else(Systems::default, |header| {
+            Systems::of(header, &self.home, devices)
+        });
+        let mut is_root_own = false;
+        self.each(cancel, &mut |found| match (found, header) {
+            (Found::Root(ino), Some(header)) => {
+                is_root_own = systems.rooted(ino, header, devices, own);
+            }
+            (Found::Mounted(path, mounted), Some(header)) => {
+                systems.mounted((path, mounted), header, &self.home, devices);
+            }
+            (Found::MadeIn(dir), _) => systems.made_in(dir),
+            (Found::Root(_) | Found::Mounted(..), None) => {}
+            (Found::Without, _) => tally.without += 1,
+            (Found::Witness(witness), _) => {
                 tally.witnesses += 1;
                 sizes.note(witness.size);
                 for algorithm in witness.algorithms {
@@ -168,22 +187,21 @@ impl Manifest {
             }
         })?;
         // Renamed, or mounted in another way, it is still the same directory.
-        let own = |dev, ino| (question.is_own)(Identity { dev, ino });
-        if self.home.is_own(b"", root, own) {
+        if is_root_own {
             return Err(self.refused(
                 "is a manifest of what is asked about, or of a part of it: it says nothing of any \
                  other copy",
             ));
         }
-        Ok(tally)
+        Ok((tally, systems))
     }
 
     /// Reads it through again: which of the digests does it have?
     fn look_up(
         &self,
         nth: usize,
-        question: &Question<'_>,
-        tables: &[Table],
+        (question, tables): (&Question<'_>, &[Table]),
+        origin: &mut Origin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,
     ) -> Result<(), ManifestError> {
@@ -204,7 +222,7 @@ impl Manifest {
             }
             let size = |at: usize| question.listing.size(question.entries[at]);
             alike.retain(|(at, _)| witness.size.is_none() || witness.size == size(*at));
-            if !alike.is_empty() && self.is_own(question, &witness) {
+            if !alike.is_empty() && origin.may_be_own(&witness) {
                 own_entries += 1;
                 return;
             }
@@ -242,27 +260,6 @@ impl Manifest {
             }
         }
         Ok(())
-    }
-
-    /// Whether an entry may be of one of the files that are asked about.
-    fn is_own(&self, question: &Question<'_>, witness: &Witness<'_>) -> bool {
-        let own = |dev, ino| (question.is_own)(Identity { dev, ino });
-        let leads_to_own = |path: PathBuf| {
-            let stat = rustix::fs::stat(&path).map(|stat| FileStat::from(&stat).id);
-            stat.is_ok_and(question.is_own)
-        };
-        let path = Path::new(OsStr::from_bytes(witness.path));
-        if let Some(header) = &self.header {
-            let root = header.root.as_deref();
-            let root = root.map(|root| Path::new(OsStr::from_bytes(root)).join(path));
-            return self.home.is_own(witness.path, witness.ino, own)
-                || root.is_some_and(leads_to_own);
-        }
-        // A list does not say where it was made: what its path leads to, from here or from beside
-        // the list, is what it was made of as far as anybody can tell.
-        let beside = Path::new(OsStr::from_bytes(&self.path)).parent();
-        let beside = beside.map(|dir| dir.join(path));
-        leads_to_own(path.to_owned()) || beside.is_some_and(leads_to_own)
     }
 }
 

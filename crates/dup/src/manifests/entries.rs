@@ -1,7 +1,7 @@
 //! The entries of a manifest of any form, as far as they can be witnesses.
 
 use bc_digest::{Algorithm, Digest};
-use bc_manifest::integrity::{Entry, Kind, Policy, Reader};
+use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Policy, Reader};
 use bc_manifest::{Item, Name, Options, Record, hashdeep};
 use bc_pool::Cancel;
 
@@ -12,8 +12,8 @@ pub(super) struct Witness<'a> {
     pub(super) path: &'a [u8],
     /// In bytes, where it is told.
     pub(super) size: Option<u64>,
-    /// The file's number, where it is told.
-    pub(super) ino: Option<u64>,
+    /// The file's number and state, where they are told.
+    pub(super) meta: Option<Meta>,
     /// The digest, by each of the algorithms that it can be of.
     pub(super) digest: Digest,
     pub(super) algorithms: &'a [Algorithm],
@@ -26,6 +26,10 @@ pub(super) enum Found<'a> {
     Without,
     /// The directory that all paths are relative to, and its number.
     Root(u64),
+    /// Something was mounted here: entries at or below this path are of that file system.
+    Mounted(&'a [u8], &'a Mounted),
+    /// Where a list was made: its paths are relative to this directory.
+    MadeIn(&'a [u8]),
 }
 
 impl Manifest {
@@ -62,6 +66,9 @@ impl Manifest {
             if let (b".", Some(meta)) = (&entry.path[..], &entry.meta) {
                 found(Found::Root(meta.ino));
             }
+            if let Some(mounted) = &entry.mount {
+                found(Found::Mounted(&entry.path, mounted));
+            }
             if entry.kind != Kind::File {
                 continue;
             }
@@ -73,7 +80,7 @@ impl Manifest {
                 Some(digest) => Found::Witness(Witness {
                     path: &entry.path,
                     size: entry.size(),
-                    ino: entry.meta.map(|meta| meta.ino),
+                    meta: entry.meta,
                     digest: Digest::new(digest.as_bytes()),
                     algorithms: &algorithms,
                 }),
@@ -91,6 +98,9 @@ impl Manifest {
         let mut reader = hashdeep::Reader::new(self.lines(cancel)?);
         let mut any = false;
         while let Some(record) = reader.read().map_err(refused)? {
+            if let (false, Some(dir)) = (any, reader.invoked_from()) {
+                found(Found::MadeIn(dir));
+            }
             any = true;
             self.record(&record, found)?;
         }
@@ -172,7 +182,7 @@ impl Manifest {
         found(Found::Witness(Witness {
             path: &record.path,
             size: record.size,
-            ino: None,
+            meta: None,
             digest,
             algorithms: &algorithms,
         }));

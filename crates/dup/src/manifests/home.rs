@@ -2,7 +2,6 @@
 //! nothing of any other disk. File systems are known by their UUID, or else by the source of the
 //! mount, or else by the path alone; trees on one file system by their paths within it.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -10,15 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bc_fs::mount::MountEntry;
-use bc_manifest::integrity::Header;
+use bc_manifest::integrity::{Header, Mounted};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 /// What is known of how a manifest's tree lies to the roots that are asked about.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Home {
-    /// Devices of roots that are on the manifest's file system: its inode numbers mean the same
-    /// there.
-    devs: HashSet<u64>,
+    /// The roots.
+    places: Vec<Place>,
     /// Paths of entries below which lies what is asked about, each with a closing slash.
     around: Vec<Vec<u8>>,
 }
@@ -47,12 +45,8 @@ impl Home {
                     }
                 }
             };
-            let Some((on_one, lies)) = was.to(&place) else {
-                continue;
-            };
-            home.devs.extend(on_one.then_some(place.dev));
-            match lies {
-                Lies::Within => {
+            match was.to(&place) {
+                Some(Lies::Within) => {
                     let own = header.root.as_deref().unwrap_or_default();
                     return Err(format!(
                         "is a manifest of {}, which is or may be {} itself: it says nothing of any \
@@ -61,22 +55,41 @@ impl Home {
                         bc_fs::escape(root)
                     ));
                 }
-                Lies::Beside(around) => home.around.extend(around),
+                Some(Lies::Beside(around)) => home.around.extend(around),
+                None => {}
             }
+            home.places.push(place);
         }
         Ok(home)
     }
 
-    /// Whether an entry may be one of the files that are asked about, `own` being those by device and
-    /// inode number.
-    pub(super) fn is_own(
+    /// The paths of entries, each with a closing slash, below which the roots lay.
+    pub(super) fn around(&self) -> &[Vec<u8>] {
+        &self.around
+    }
+
+    /// The same of what was mounted below the manifest's root, at `path`.
+    pub(super) fn around_mount(
         &self,
+        header: &Header,
         path: &[u8],
-        ino: Option<u64>,
-        own: impl Fn(u64, u64) -> bool,
-    ) -> bool {
-        let numbered = |ino: u64| self.devs.iter().any(|dev| own(*dev, ino));
-        ino.is_some_and(numbered) || self.around.iter().any(|prefix| path.starts_with(prefix))
+        mounted: &Mounted,
+    ) -> Vec<Vec<u8>> {
+        let root = header.root.as_deref().unwrap_or_default();
+        let point = Path::new(OsStr::from_bytes(root)).join(OsStr::from_bytes(path));
+        let within = mounted.root.as_deref().unwrap_or("/");
+        let was = Recorded {
+            root: Some(&point),
+            file_system: FileSystem::mounted(mounted),
+            within: vec![PathBuf::from(within)],
+        };
+        let below = |around: Vec<u8>| [path, b"/", &around].concat();
+        let all = self.places.iter().filter_map(|place| was.to(place));
+        let paths = all.flat_map(|lies| match lies {
+            Lies::Within => vec![below(Vec::new())],
+            Lies::Beside(around) => around.into_iter().map(below).collect(),
+        });
+        paths.collect()
     }
 }
 
@@ -90,29 +103,48 @@ enum Lies {
 
 /// What tells a file system from others.
 #[derive(Debug, Default)]
-struct FileSystem {
+pub(super) struct FileSystem {
     uuid: Option<String>,
     /// Of the mount, if it means anything.
     source: Option<String>,
 }
 
 impl FileSystem {
-    /// `None`: nothing tells.
-    fn is(&self, other: &FileSystem) -> Option<bool> {
+    /// The one that a manifest's root is on.
+    pub(super) fn recorded(header: &Header) -> FileSystem {
+        FileSystem {
+            uuid: header.fs_uuid.clone(),
+            source: meaningful(header.mount_source.as_deref()),
+        }
+    }
+
+    /// One that was mounted below that.
+    pub(super) fn mounted(mounted: &Mounted) -> FileSystem {
+        FileSystem {
+            uuid: mounted.fs_uuid.clone(),
+            source: meaningful(Some(&mounted.source)),
+        }
+    }
+
+    /// The one that a path lies on now.
+    pub(super) fn at(path: &Path, mounts: &[MountEntry]) -> FileSystem {
+        Place::of(path, mounts).map_or_else(FileSystem::default, |place| place.file_system)
+    }
+
+    /// `None`: nothing tells. A disk that is plugged in again may be another device, so other
+    /// sources are not other file systems.
+    pub(super) fn is(&self, other: &FileSystem) -> Option<bool> {
         match (&self.uuid, &other.uuid) {
             (Some(one), Some(other)) => Some(one == other),
-            _ => match (&self.source, &other.source) {
-                (Some(one), Some(other)) => Some(one == other),
-                _ => None,
-            },
+            _ => (self.source.is_some() && self.source == other.source).then_some(true),
         }
     }
 }
 
 /// A directory or file that is there.
+#[derive(Debug)]
 struct Place {
     real: PathBuf,
-    dev: u64,
     file_system: FileSystem,
     /// The path within the file system.
     within: Option<PathBuf>,
@@ -141,7 +173,6 @@ impl Place {
             Some(joined(&mount.root, below))
         });
         Some(Place {
-            dev,
             file_system: FileSystem {
                 uuid: bc_fs::uuid_at(directory, Some(dev), source),
                 source: meaningful(source),
@@ -154,10 +185,7 @@ impl Place {
     fn recorded<'h>(header: &'h Header, mounts: &[MountEntry]) -> Recorded<'h> {
         let root = header.root.as_deref();
         let root = root.map(|root| Path::new(OsStr::from_bytes(root)));
-        let file_system = FileSystem {
-            uuid: header.fs_uuid.clone(),
-            source: meaningful(header.mount_source.as_deref()),
-        };
+        let file_system = FileSystem::recorded(header);
         let mut within = Vec::new();
         if let Some(root) = root {
             let now = Place::of(root, mounts);
@@ -184,20 +212,16 @@ impl Place {
 }
 
 impl Recorded<'_> {
-    /// How it lies to a root, and whether both are known to be on one file system; `None` if they
-    /// have nothing to do with each other.
-    fn to(&self, place: &Place) -> Option<(bool, Lies)> {
+    /// How it lies to a root; `None` if they have nothing to do with each other.
+    fn to(&self, place: &Place) -> Option<Lies> {
         match (self.file_system.is(&place.file_system), &place.within) {
             (Some(false), _) => None,
             (Some(true), Some(within)) => {
                 let all = self.within.iter().map(PathBuf::as_path);
-                Some((true, lies(all, within)))
+                Some(lies(all, within))
             }
             // Nothing but the path tells; numbers of devices change from boot to boot.
-            (known, _) => {
-                let own = lies(self.root.into_iter(), &place.real);
-                Some((known == Some(true), own))
-            }
+            _ => Some(lies(self.root.into_iter(), &place.real)),
         }
     }
 }
@@ -265,7 +289,6 @@ mod tests {
     fn place(real: &str, within: &str, uuid: Option<&str>, source: &str) -> Place {
         Place {
             real: real.into(),
-            dev: 7,
             file_system: FileSystem {
                 uuid: uuid.map(str::to_owned),
                 source: meaningful(Some(source)),
@@ -276,8 +299,7 @@ mod tests {
 
     /// `None`: nothing to do with each other; else whether it is refused, and what lies around.
     fn outcome(header: &Header, place: &Place) -> Option<(bool, Vec<String>)> {
-        let (_, lies) = Place::recorded(header, &[]).to(place)?;
-        Some(match lies {
+        Some(match Place::recorded(header, &[]).to(place)? {
             Lies::Within => (true, Vec::new()),
             Lies::Beside(around) => {
                 let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
@@ -297,9 +319,12 @@ mod tests {
         assert_eq!(outcome(&other, &card()), None);
         let unnamed = || place("/mnt/x", "/", None, "/dev/sdb1");
         assert_eq!(outcome(&other, &unnamed()), refused);
-        let elsewhere = header("/mnt/x", Some("V"), Some("/dev/sdc1"));
-        assert_eq!(outcome(&elsewhere, &unnamed()), None);
-        // Only the path is left.
+        // Plugged in again it is another device; only the path is left.
+        let again = header("/mnt/x", Some("V"), Some("/dev/sdc1"));
+        assert_eq!(outcome(&again, &unnamed()), refused);
+        let elsewhere = header("/mnt/y", Some("V"), Some("/dev/sdc1"));
+        let beside = Some((false, vec![]));
+        assert_eq!(outcome(&elsewhere, &unnamed()), beside);
         let memory = || place("/mnt/x", "/", None, "tmpfs");
         assert_eq!(outcome(&other, &memory()), refused);
         let below = header("/mnt/x/sub", None, Some("tmpfs"));

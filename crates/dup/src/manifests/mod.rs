@@ -13,7 +13,9 @@ mod bytes;
 mod digests;
 mod entries;
 mod home;
+mod origin;
 mod strength;
+mod systems;
 
 use std::fmt;
 use std::fs::File;
@@ -196,8 +198,13 @@ impl Manifest {
     /// Its lines from the first on, unpacked.
     fn lines(&self, cancel: &Cancel) -> Result<Box<dyn BufRead + Send + '_>, ManifestError> {
         let bytes = Bytes::new(&self.file, cancel);
-        bc_manifest::compress::decompress(bytes)
-            .map_err(|error| self.refused(&format!("read: {error}")))
+        let read = |error| self.refused(&format!("read: {error}"));
+        let mut lines = bc_manifest::compress::decompress(bytes).map_err(read)?;
+        // Some editors begin a text like that.
+        if lines.fill_buf().map_err(read)?.starts_with(b"\xef\xbb\xbf") {
+            lines.consume(3);
+        }
+        Ok(lines)
     }
 
     /// Proves that it is the file that was opened and nobody has written to it.

@@ -24,6 +24,7 @@ use super::skip::Skip;
 use super::sys;
 use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
+use crate::traces::at_one_time;
 
 /// Whether something is, under other numbers, what it is compared with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -142,7 +143,7 @@ impl Views {
     }
 
     /// Whose files the file system shows that has `dir` on its device.
-    pub(super) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
+    pub(crate) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
         self.mounts.of(dev, || Some(dir)).shows
     }
 
@@ -308,19 +309,19 @@ fn same_state(one: &FileStat, other: &FileStat) -> bool {
     one.kind() == other.kind() && one.stamp == other.stamp
 }
 
-/// The same size, and the same time as far as a file system that keeps every other second tells.
+/// The same size, and the same time as far as the coarser of two clocks tells.
 fn written_alike(one: &FileStat, other: &FileStat) -> bool {
-    const COARSE: u64 = 2_000_000_000;
     let (here, there) = (one.stamp, other.stamp);
-    here.size == there.size && here.mtime_ns.abs_diff(there.mtime_ns) <= COARSE
+    here.size == there.size && at_one_time(here.mtime_ns, there.mtime_ns)
 }
 
 /// Whether two directories lie on file systems of one size, as a view and what it shows do; yes, if
-/// that cannot be told.
-fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
+/// that cannot be told, as where a view that is told no size makes one up: all of it is free.
+pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     let size = |dir| {
         let found = rustix::fs::fstatvfs(dir).ok()?;
-        Some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
+        let is_told = found.f_blocks > 0 && found.f_bfree < found.f_blocks;
+        is_told.then_some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
     };
     match (size(one), size(other)) {
         (Some(one), Some(other)) => one == other,

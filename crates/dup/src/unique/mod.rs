@@ -9,6 +9,7 @@
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
 
+mod again;
 mod contents;
 mod covered;
 mod names;
@@ -19,7 +20,7 @@ mod witness;
 use bc_digest::Algorithm;
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
-use bc_walk::{Error, Listing, Skipped};
+use bc_walk::{EntryId, Error, Listing, Skipped};
 
 use crate::manifests::{Manifest, Question, Unanswered, ask};
 use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
@@ -62,6 +63,8 @@ pub struct Unique {
     pub own_entries: usize,
     /// Every content of the trees but the empty one, in order of its first name.
     contents: Contents,
+    /// The first name of each content that a file of a reference has, and that file.
+    relied: Vec<(EntryId, EntryId)>,
     /// Files of the trees, each inode once, and their bytes; without empty ones.
     pub files: u64,
     /// Bytes of these.
@@ -149,11 +152,15 @@ pub fn unique(
     let unseen = listing.skipped().clone();
     let (own_entries, own_dirs) = (listing.len(), listing.dirs());
     let not_files = NotFiles::of(&listing);
+    let asks_others = !(reference_roots.is_empty() && manifests.is_empty());
+    if asks_others {
+        own.keep_traces();
+    }
     own.learn(
         &listing,
-        match manifests.is_empty() {
-            true => Files::Named,
-            false => Files::All,
+        match asks_others {
+            true => Files::All,
+            false => Files::Named,
         },
     );
     listing.append(references, path_roots);
@@ -169,22 +176,22 @@ pub fn unique(
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
     errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
     let mut witnesses = Witnesses::new(&listing, own_entries, &own, cancel);
-    if reference_roots.is_empty() && manifests.is_empty() {
+    let mut relied = Vec::new();
+    if !asks_others {
         standing::by_company(&mut found, &mut witnesses);
     } else {
-        standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
+        relied = standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
             reference_roots[root - path_roots]
         });
     }
     let no_witnesses = witnesses.refused();
     standing::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
-        let is_own = |id| own.has_dir(id) || own.has_file(id);
         let entries = found.open_questions();
         let question = Question {
             listing: &listing,
             entries: &entries,
-            is_own: &is_own,
+            own: &own,
             hash: HashOptions {
                 algorithms: Vec::new(),
                 cpu: options.scan.cpu,
@@ -206,6 +213,7 @@ pub fn unique(
         bytes: found.bytes,
         empty: found.empty,
         contents: found,
+        relied,
         own_entries,
         not_files,
         unseen,

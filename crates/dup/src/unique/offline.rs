@@ -71,14 +71,14 @@ pub fn offline(
     progress: &HashProgress,
 ) -> Result<Offline, Unanswered> {
     let mut own = Subtrees::default();
+    own.keep_traces();
     own.learn(listing, Files::All);
     let contents = Contents::of(listing, listing.len(), scan);
     let entries = contents.open_questions();
-    let is_own = |id| own.has_dir(id) || own.has_file(id);
     let question = Question {
         listing,
         entries: &entries,
-        is_own: &is_own,
+        own: &own,
         hash,
         details: true,
     };

@@ -60,27 +60,31 @@ pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
     }
 }
 
-/// What a witness has is in its reference, `number` by the root that it was found under.
+/// What a witness has is in its reference, `number` by the root that it was found under. Gives the
+/// first name of each such content with its witness.
 pub(super) fn by_directories(
     scan: &Scan,
     found: &mut Contents,
     witnesses: &mut Witnesses<'_>,
     number: impl Fn(usize) -> usize,
-) {
+) -> Vec<(EntryId, EntryId)> {
+    let mut relied = Vec::new();
     let groups: Vec<_> = scan.groups().collect();
-    for (row, _) in found.rows_mut() {
+    for (row, names) in found.rows_mut() {
         let Some(group) = row.group else {
             continue;
         };
         let witness = groups[group as usize]
             .files()
-            .find_map(|file| witnesses.witness(file.names));
-        if let Some(root) = witness {
+            .find_map(|file| Some((file.names[0], witnesses.witness(file.names)?)));
+        if let Some((file, root)) = witness {
+            relied.push((names[0], file));
             row.standing = Standing::Directory {
                 reference: number(root),
             };
         }
     }
+    relied
 }
 
 /// Of what could not be read nobody knows where else it is.

@@ -1,13 +1,11 @@
 //! Which files of references are witnesses: those that will still be there when all of the trees is
 //! gone.
 
-use std::collections::HashMap;
-
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Listing};
 
+use crate::aliases::Aliases;
 use crate::prune::is_ours;
-use crate::prune::views::Views;
 use crate::subtrees::Subtrees;
 
 /// What tells witnesses from the trees' own files.
@@ -15,10 +13,7 @@ pub(super) struct Witnesses<'a> {
     listing: &'a Listing,
     own_entries: usize,
     trees: &'a Subtrees,
-    views: Views,
-    /// By device: whether directories there may be the trees' under other numbers.
-    involved: HashMap<u64, bool>,
-    cancel: &'a Cancel,
+    aliases: Aliases<'a>,
     refused: u64,
 }
 
@@ -33,9 +28,7 @@ impl<'a> Witnesses<'a> {
             listing,
             own_entries,
             trees,
-            views: Views::default(),
-            involved: HashMap::new(),
-            cancel,
+            aliases: Aliases::new(trees, cancel),
             refused: 0,
         }
     }
@@ -78,21 +71,12 @@ impl<'a> Witnesses<'a> {
     /// Whether it may be one of the trees' files under another number.
     fn may_be_seen(&mut self, entry: EntryId, dev: u64) -> bool {
         let listing = self.listing;
-        let dir = listing.dir(entry);
-        if self.involved.get(&dev) == Some(&false) {
-            return false;
-        }
-        let Ok(opened) = listing.open_dir(dir) else {
+        let Some(meta) = listing.meta(entry) else {
             return true;
         };
-        let involved = self.views.involve(self.trees, &opened, dev);
-        self.involved.insert(dev, involved);
-        if !involved {
-            return false;
-        }
-        let name = listing.name(entry);
-        let seen = self.views.may_show(self.trees, &opened, name, self.cancel);
-        seen.unwrap_or(true)
+        let dir = || listing.open_dir(listing.dir(entry)).ok();
+        let file = (meta.id, meta.stamp, listing.name(entry));
+        self.aliases.may_be_own(file, dev, dir)
     }
 
     /// Whether these names of equal files are those of two files at least: not of one, and not of
@@ -116,18 +100,11 @@ impl<'a> Witnesses<'a> {
         if state(one) != state(other) {
             return false;
         }
-        let dev = |entry| listing.dir_identity(listing.dir(entry)).map(|id| id.dev);
         let shown = [one, other].map(|entry| {
-            let known = dev(entry).and_then(|dev| self.involved.get(&dev).copied());
-            known.unwrap_or_else(|| {
-                let Some((dev, dir)) = dev(entry).zip(listing.open_dir(listing.dir(entry)).ok())
-                else {
-                    return true;
-                };
-                let involved = self.views.involve(self.trees, &dir, dev);
-                self.involved.insert(dev, involved);
-                involved
-            })
+            let dir = listing.dir(entry);
+            let dev = listing.dir_identity(dir).map(|id| id.dev);
+            let open = || listing.open_dir(dir).ok();
+            dev.is_none_or(|dev| self.aliases.involve(dev, open))
         });
         shown.contains(&true)
     }

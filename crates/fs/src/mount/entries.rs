@@ -64,7 +64,7 @@ fn subvolid(options: &[u8]) -> Option<u64> {
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
-fn unescaped(field: &[u8]) -> Vec<u8> {
+pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
     while let [first, tail @ ..] = rest {

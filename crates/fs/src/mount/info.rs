@@ -25,6 +25,30 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// The directories whose entries an overlay shows, as whoever mounted it named them: relative
+    /// names are relative to where that was. None of what is no overlay.
+    pub(super) fn layers(&self) -> Vec<Vec<u8>> {
+        const MANY: [&[u8]; 2] = [b"lowerdir=", b"upperdir="];
+        const ONE: [&[u8]; 2] = [b"lowerdir+=", b"datadir+="];
+        let mut layers = Vec::new();
+        if self.kind != b"overlay" {
+            return layers;
+        }
+        let options = super::entries::unescaped(&self.options);
+        for option in options.split(|&byte| byte == b',') {
+            let value =
+                |names: [&[u8]; 2]| names.iter().find_map(|name| option.strip_prefix(*name));
+            if let Some(list) = value(MANY) {
+                let named = list.split(|&byte| byte == b':');
+                layers.extend(named.filter(|name| !name.is_empty()).map(<[u8]>::to_vec));
+            }
+            layers.extend(value(ONE).map(<[u8]>::to_vec));
+        }
+        layers
+    }
+}
+
 /// The mount with this number in the process's name space.
 pub(super) fn mount(id: u64) -> Option<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
@@ -54,6 +78,16 @@ mod tests {
         251 25 0:39 / /mnt/a\\040b rw master:3 propagate_from:2 - fuse.sshfs u@h:/ rw,user_id=0\n\
         252 25 0:40 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/u,xino=on\n\
         253 25 0:41 / /other rw - overlay overlay rw,lowerdir=/l,xino=off\n";
+
+    #[test]
+    fn layers_are_found() {
+        let line = b"9 1 0:4 / /m rw - overlay o rw,lowerdir=/a\\040b:/c::/d,upperdir=u,workdir=w\n\
+            8 1 0:5 / /n rw - overlay o rw,lowerdir+=/x,datadir+=/y\n7 1 0:6 / /o rw - ext4 /d rw\n";
+        let layers = |id| find(line, id).unwrap().layers();
+        assert_eq!(layers(9), [&b"/a b"[..], b"/c", b"/d", b"u"]);
+        assert_eq!(layers(8), [b"/x", b"/y"]);
+        assert!(layers(7).is_empty());
+    }
 
     #[test]
     fn lines_are_found_by_number() {

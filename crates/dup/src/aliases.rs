@@ -1,0 +1,237 @@
+//! Whether a file that is there may be one of some trees' under another number: through a view, or
+//! because one file system is mounted twice as two devices.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bc_fs::mount::Shows;
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity, Stamp};
+
+use crate::prune::sys;
+use crate::prune::views::{Views, equally_large};
+use crate::subtrees::Subtrees;
+use crate::traces::{Kin, Trace};
+
+/// What is known of the devices that were met.
+pub(crate) struct Aliases<'a> {
+    trees: &'a Subtrees,
+    views: Views,
+    known: HashMap<u64, Device>,
+    cancel: &'a Cancel,
+}
+
+/// How a device lies to the trees' devices.
+#[derive(Clone, Debug)]
+struct Device {
+    /// Whether directories there may be the trees' under other numbers.
+    involved: bool,
+    /// An overlay that may show entries of the trees, under whatever names and times.
+    is_layered: bool,
+    /// The trees' other devices that it may be one with, or show.
+    others: Vec<Other>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    dev: u64,
+    /// It has the same UUID: equal numbers are one file.
+    is_twin: bool,
+    kin: Kin,
+    /// The one shows what the other has, as far as their sizes tell.
+    is_shown: bool,
+}
+
+impl<'a> Aliases<'a> {
+    pub(crate) fn new(trees: &'a Subtrees, cancel: &'a Cancel) -> Aliases<'a> {
+        Aliases {
+            trees,
+            views: Views::default(),
+            known: HashMap::new(),
+            cancel,
+        }
+    }
+
+    /// Whether directories of a device may be the trees' under other numbers.
+    pub(crate) fn involve(&mut self, dev: u64, dir: impl FnOnce() -> Option<OwnedFd>) -> bool {
+        if !self.known.contains_key(&dev) {
+            let Some(dir) = dir() else {
+                return true;
+            };
+            self.ask(dev, &dir);
+        }
+        self.known[&dev].involved
+    }
+
+    fn ask(&mut self, dev: u64, dir: &OwnedFd) {
+        let involved = self.views.involve(self.trees, dir, dev);
+        let shows = self.views.shows(dir, dev);
+        let mut others = Vec::new();
+        for (other, path) in self.trees.devs().filter(|(other, _)| *other != dev) {
+            let (kin, is_twin, is_shown) = match sys::open_root(path) {
+                Ok(there) => {
+                    let views =
+                        shows != Shows::Own || self.views.shows(&there, other) != Shows::Own;
+                    let (kin, is_twin) = kin(dir, &there);
+                    (kin, is_twin, views && equally_large(dir, &there))
+                }
+                Err(_) => (Kin::Unproven, true, false),
+            };
+            if involved || kin != Kin::Two {
+                others.push(Other {
+                    dev: other,
+                    is_twin,
+                    kin,
+                    is_shown,
+                });
+            }
+        }
+        let is_layered = shows == Shows::Layers && has_layer_of(self.trees, dir);
+        let device = Device {
+            involved,
+            is_layered,
+            others,
+        };
+        self.known.insert(dev, device);
+    }
+
+    /// Whether a file in a directory on `dev` may be one of the trees'. Its content is one that they
+    /// have.
+    pub(crate) fn may_be_own(
+        &mut self,
+        (id, stamp, name): (Identity, Stamp, &CStr),
+        dev: u64,
+        dir: impl Fn() -> Option<OwnedFd>,
+    ) -> bool {
+        if !self.known.contains_key(&dev) {
+            let Some(dir) = dir() else {
+                return true;
+            };
+            self.ask(dev, &dir);
+        }
+        let device = &self.known[&dev];
+        if device.is_layered {
+            return true;
+        }
+        if !device.involved && device.others.is_empty() {
+            return false;
+        }
+        let trace = Trace {
+            dev: id.dev,
+            ino: id.ino,
+            stamp,
+            name: Trace::name(name.to_bytes()),
+        };
+        if is_one_of(self.trees, &device.others, &trace) {
+            return true;
+        }
+        if !device.involved {
+            return false;
+        }
+        let Some(dir) = dir() else {
+            return true;
+        };
+        let seen = self.views.may_show(self.trees, &dir, name, self.cancel);
+        seen.unwrap_or(true)
+    }
+}
+
+/// Whether the file of a trace may be one that is on other devices of the trees.
+fn is_one_of(trees: &Subtrees, others: &[Other], trace: &Trace) -> bool {
+    let numbered = |other: &Other| {
+        let (dev, ino) = (other.dev, trace.ino);
+        other.is_twin && trees.has_file(Identity { dev, ino })
+    };
+    if others.iter().any(numbered) {
+        return true;
+    }
+    let Some(traces) = trees.traces() else {
+        return false;
+    };
+    let mut alike = traces.alike(trace.stamp);
+    alike.any(|own| {
+        let found = others.iter().find(|other| other.dev == own.dev);
+        found.is_some_and(|other| other.is_shown || own.may_be(trace, other.kin))
+    })
+}
+
+/// Whether a layer of an overlay lies in the trees, or one of them in it. Of one that is named
+/// relative to an unknown place nobody can tell; one that is out of sight is no place where the trees
+/// could be.
+fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
+    bc_fs::mount::layers_of(dir).iter().any(|layer| {
+        if !layer.starts_with(b"/") {
+            return true;
+        }
+        let opened = sys::open_root(layer);
+        let Some(id) = opened
+            .ok()
+            .and_then(|layer| Some(sys::stat(&layer).ok()?.id))
+        else {
+            return false;
+        };
+        trees.has_dir(id) || trees.paths().any(|path| lies_in(path, id))
+    })
+}
+
+/// Whether a path leads to something below a directory.
+fn lies_in(path: &[u8], dir: Identity) -> bool {
+    let real = Path::new(OsStr::from_bytes(path)).canonicalize();
+    let is_it = |above: &Path| {
+        let stat = rustix::fs::stat(above);
+        stat.is_ok_and(|stat| FileStat::from(&stat).id == dir)
+    };
+    real.is_ok_and(|real| real.ancestors().any(is_it))
+}
+
+/// How two mounted file systems with two device numbers are related, and whether they have the same
+/// UUID.
+fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
+    if bc_fs::may_be_one_file_system(one, other) {
+        return (Kin::Unproven, true);
+    }
+    match are_two(one, other) {
+        true => (Kin::Two, false),
+        false => (Kin::Unproven, false),
+    }
+}
+
+/// Whether two mounted file systems are provably two: their UUIDs differ, or one of them lies in the
+/// memory, or they are written in different ways.
+fn are_two(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let uuid = |dir: &OwnedFd| {
+        let opened = sys::open_dir_at(dir, b".").ok()?;
+        let dev = sys::stat(&opened).ok()?.id.dev;
+        let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        bc_fs::uuid_at(Path::new(&path), Some(dev), None)
+    };
+    if let (Some(one), Some(other)) = (uuid(one), uuid(other)) {
+        return one != other;
+    }
+    let kind = |dir: &OwnedFd| {
+        let found = rustix::fs::fstatfs(dir.as_fd()).ok()?;
+        let kind = found.f_type as u32;
+        Some(kind)
+    };
+    let (Some(one), Some(other)) = (kind(one), kind(other)) else {
+        return false;
+    };
+    let in_memory = [one, other].iter().any(|kind| MEMORY.contains(kind));
+    in_memory || one != other && DISKS.contains(&one) && DISKS.contains(&other)
+}
+
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
+const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
+/// Those of ext4, XFS, Btrfs, F2FS, FAT, exFAT and SquashFS: no disk is two of these.
+const DISKS: [u32; 7] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0xf2f5_2010,
+    0x4d44,
+    0x2011_bab0,
+    0x7371_7368,
+];

@@ -1,0 +1,180 @@
+//! Which entries of a manifest may be of the very files that are asked about: each entry is judged
+//! by the file system that it was on, the root's or one that was mounted below.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bc_fs::mount::{Inodes, Mounts, Shows};
+use bc_manifest::integrity::{Header, Mounted};
+use bc_walk::{FileStat, Identity, Stamp};
+
+use super::entries::Witness;
+use super::home::{FileSystem, Home};
+use crate::path::split;
+use crate::prune::sys;
+use crate::subtrees::Subtrees;
+use crate::traces::{Kin, Trace};
+
+/// A device that has files which are asked about.
+pub(super) struct Device {
+    dev: u64,
+    file_system: FileSystem,
+    /// Numbers stand for one file over remounts.
+    is_numbered: bool,
+    /// It has files of its own, not those of others.
+    is_own: bool,
+}
+
+/// The devices of some trees.
+pub(super) fn devices(trees: &Subtrees) -> Vec<Device> {
+    let mounts = bc_fs::mount::entries().unwrap_or_default();
+    let mut traits = Mounts::default();
+    let device = |(dev, path): (u64, &[u8])| {
+        let told = traits.of(dev, || sys::open_root(path).ok());
+        let is_own = told.shows == Shows::Own;
+        Device {
+            dev,
+            file_system: FileSystem::at(Path::new(OsStr::from_bytes(path)), &mounts),
+            is_numbered: is_own && told.inodes == Inodes::Stable,
+            is_own,
+        }
+    };
+    trees.devs().map(device).collect()
+}
+
+/// A file system that a manifest has entries of.
+#[derive(Debug)]
+struct System {
+    /// The path that it was mounted at, with a closing slash; of the root's nothing.
+    below: Vec<u8>,
+    /// By device of the trees.
+    kin: Vec<(u64, Kin)>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Systems {
+    all: Vec<System>,
+    /// Paths of entries below which lies what is asked about, each with a closing slash.
+    around: Vec<Vec<u8>>,
+    /// Where a list says that it was made.
+    made_in: Option<PathBuf>,
+}
+
+impl Systems {
+    /// Takes note of where a list was made.
+    pub(super) fn made_in(&mut self, dir: &[u8]) {
+        self.made_in = Some(PathBuf::from(OsStr::from_bytes(dir)));
+    }
+
+    /// Where a list says that it was made.
+    pub(super) fn base(&self) -> Option<&Path> {
+        self.made_in.as_deref()
+    }
+
+    /// That of the root.
+    pub(super) fn of(header: &Header, home: &Home, devices: &[Device]) -> Systems {
+        let mut systems = Systems {
+            all: Vec::new(),
+            around: home.around().to_vec(),
+            made_in: None,
+        };
+        systems.push(Vec::new(), &FileSystem::recorded(header), devices);
+        systems
+    }
+
+    fn push(&mut self, below: Vec<u8>, was: &FileSystem, devices: &[Device]) {
+        let kin = devices.iter().map(|device| {
+            let kin = match was.is(&device.file_system) {
+                Some(true) if device.is_numbered => Kin::One,
+                Some(false) => Kin::Two,
+                _ => Kin::Unproven,
+            };
+            (device.dev, kin)
+        });
+        let kin = kin.collect();
+        self.all.push(System { below, kin });
+    }
+
+    /// Takes note of one that was mounted.
+    pub(super) fn mounted(
+        &mut self,
+        (path, mounted): (&[u8], &Mounted),
+        header: &Header,
+        home: &Home,
+        devices: &[Device],
+    ) {
+        if path == b"." {
+            return;
+        }
+        let below = [path, b"/"].concat();
+        self.push(below, &FileSystem::mounted(mounted), devices);
+        self.around.extend(home.around_mount(header, path, mounted));
+    }
+
+    /// Takes note of the root's number; gives whether it is one of the trees' directories. A root
+    /// that is still where it was tells its device, which tells its files apart.
+    pub(super) fn rooted(
+        &mut self,
+        ino: u64,
+        header: &Header,
+        devices: &[Device],
+        trees: &Subtrees,
+    ) -> bool {
+        let root = Path::new(OsStr::from_bytes(
+            header.root.as_deref().unwrap_or_default(),
+        ));
+        let now = rustix::fs::stat(root).map(|stat| FileStat::from(&stat).id);
+        let stands = now.is_ok_and(|now| Some(now.dev) == header.root_dev && now.ino == ino);
+        let Some(root) = self.all.first_mut() else {
+            return false;
+        };
+        for (dev, kin) in &mut root.kin {
+            let device = devices.iter().find(|device| device.dev == *dev);
+            let is_own = device.is_some_and(|device| device.is_own);
+            if stands && is_own && header.root_dev == Some(*dev) {
+                *kin = Kin::One;
+            }
+        }
+        let mut one = root.kin.iter().filter(|(_, kin)| *kin == Kin::One);
+        one.any(|(dev, _)| trees.has_dir(Identity { dev: *dev, ino }))
+    }
+
+    /// Whether an entry may be one of the trees' files, by its path, number and state.
+    pub(super) fn may_have(&self, witness: &Witness<'_>, trees: &Subtrees) -> bool {
+        let path = [witness.path, b"/"].concat();
+        if self.around.iter().any(|prefix| path.starts_with(prefix)) {
+            return true;
+        }
+        let (Some(meta), Some(system)) = (&witness.meta, self.system(&path)) else {
+            return false;
+        };
+        let trace = Trace {
+            dev: 0,
+            ino: meta.ino,
+            stamp: Stamp {
+                size: meta.size,
+                mtime_ns: meta.mtime_ns,
+                ctime_ns: meta.ctime_ns,
+            },
+            name: Trace::name(split(witness.path).1),
+        };
+        system.kin.iter().any(|(dev, kin)| {
+            let (dev, ino) = (*dev, meta.ino);
+            *kin != Kin::Two && trees.has_file(Identity { dev, ino })
+        }) || trees.traces().is_some_and(|traces| {
+            traces.alike(trace.stamp).any(|own| {
+                let known = system.kin.iter().find(|(dev, _)| *dev == own.dev);
+                own.may_be(&trace, known.map_or(Kin::Unproven, |(_, kin)| *kin))
+            })
+        })
+    }
+
+    /// The innermost one that a path is on.
+    fn system(&self, path: &[u8]) -> Option<&System> {
+        let all = self.all.iter();
+        all.filter(|system| path.starts_with(&system.below))
+            .max_by_key(|system| system.below.len())
+    }
+}
