@@ -170,7 +170,16 @@ impl Writer {
 
 /// Text of a line: an apostrophe or a dot in front is escaped when the line is written.
 fn inline(text: &str) -> String {
-    text.replace('\\', "\\e").replace('-', "\\-")
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    // What is not ASCII by its code point (groff_char(7)); the letter itself is in no encoding that all
+    // formatters read.
+    text.chars().fold(String::new(), |mut out, character| {
+        match character.is_ascii() {
+            true => out.push(character),
+            false => out.push_str(&format!("\\[u{:04X}]", u32::from(character))),
+        }
+        out
+    })
 }
 
 /// Lines as they stand.
