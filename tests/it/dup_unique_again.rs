@@ -247,3 +247,51 @@ fn views_by_ssh_of_files_with_odd_times() {
         ),
     );
 }
+
+#[test]
+fn images_without_uuid_and_without_times_of_change() {
+    never_safe(
+        &["mksquashfs", "losetup"],
+        "files b; touch b/sub; mksquashfs b img -quiet -no-progress >&2 || none no image
+        rm -rf b/*
+        L=$(device) || exit 77; K=$(device) || exit 77; LOOPS=\"$L $K\"
+        mount -r $L top/mp || none cannot mount; mount -r $K mp2
+        manifest -o m.jsonl top/mp; manifest -o top.jsonl top
+        ask mp2 --reference=top/mp
+        ask mp2 --reference=m.jsonl
+        umount top/mp
+        ask mp2 --reference=m.jsonl
+        ask mp2 --reference=top.jsonl
+        ask mp2/sub --reference=m.jsonl",
+    );
+}
+
+/// Copies of a card on another disk and on a server's count, names and times kept.
+#[test]
+fn copies_on_other_disks_count() {
+    answers(
+        &["mkfs.ext4", "losetup"],
+        &format!(
+            "{EXT4}
+            rm -rf top/mp/lost+found; mkdir archive; cp -pr top/mp/sub top/mp/x archive
+            manifest -o m.jsonl archive
+            ask top/mp --reference=archive
+            ask top/mp --reference=archive --verify-bytes
+            mount -t tmpfs none mp3; cp -pr top/mp/sub top/mp/x mp3
+            ask top/mp --reference=mp3"
+        ),
+        |code| code == "0",
+    );
+    answers(
+        &["mkfs.ext4", "losetup", "sshfs"],
+        &format!(
+            "{EXT4}
+            [ -x /usr/lib/openssh/sftp-server ] || none no sftp-server
+            printf '#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n' > serve; chmod +x serve
+            mkdir archive; cp -pr top/mp/sub top/mp/x archive
+            sshfs -o ssh_command=$PWD/serve localhost:$PWD/archive b >&2 || none no sshfs
+            ask top/mp --reference=b"
+        ),
+        |code| code == "0",
+    );
+}

@@ -75,8 +75,12 @@ impl<'a> Aliases<'a> {
                 Ok(there) => {
                     let views =
                         shows != Shows::Own || self.views.shows(&there, other) != Shows::Own;
+                    let alike = equally_large(dir, &there);
+                    // A server's disk of another size is another one.
+                    let remote = self.views.is_remote(dir, dev) && !alike;
                     let (kin, is_twin) = kin(dir, &there);
-                    (kin, is_twin, views && equally_large(dir, &there))
+                    let kin = if remote && !is_twin { Kin::Two } else { kin };
+                    (kin, is_twin, views && alike)
                 }
                 Err(_) => (Kin::Unproven, true, false),
             };
@@ -201,14 +205,14 @@ fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
 
 /// Whether two mounted file systems are provably two: their UUIDs differ, or one of them lies in the
 /// memory, or they are written in different ways.
-fn are_two(one: &OwnedFd, other: &OwnedFd) -> bool {
+fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
     let uuid = |dir: &OwnedFd| {
         let opened = sys::open_dir_at(dir, b".").ok()?;
         let dev = sys::stat(&opened).ok()?.id.dev;
         let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
         bc_fs::uuid_at(Path::new(&path), Some(dev), None)
     };
-    if let (Some(one), Some(other)) = (uuid(one), uuid(other)) {
+    if let (Some(one), Some(other)) = (uuid(first), uuid(second)) {
         return one != other;
     }
     let kind = |dir: &OwnedFd| {
@@ -216,18 +220,28 @@ fn are_two(one: &OwnedFd, other: &OwnedFd) -> bool {
         let kind = found.f_type as u32;
         Some(kind)
     };
-    let (Some(one), Some(other)) = (kind(one), kind(other)) else {
+    let (Some(one), Some(other)) = (kind(first), kind(second)) else {
         return false;
     };
+    // That of ext4 comes from its UUID.
+    let numbers = [first, second].map(|dir| rustix::fs::fstatvfs(dir).ok().map(|stat| stat.f_fsid));
+    let told = numbers
+        .iter()
+        .all(|number| number.is_some_and(|number| number != 0));
+    if (one, other) == (EXT4, EXT4) && told && numbers[0] != numbers[1] {
+        return true;
+    }
     let in_memory = [one, other].iter().any(|kind| MEMORY.contains(kind));
     in_memory || one != other && DISKS.contains(&one) && DISKS.contains(&other)
 }
 
+/// `EXT4_SUPER_MAGIC`.
+const EXT4: u32 = 0xef53;
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
 const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 /// Those of ext4, XFS, Btrfs, F2FS, FAT, exFAT and SquashFS: no disk is two of these.
 const DISKS: [u32; 7] = [
-    0xef53,
+    EXT4,
     0x5846_5342,
     0x9123_683e,
     0xf2f5_2010,

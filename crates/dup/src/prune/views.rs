@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
-use bc_fs::mount::{Mounts, Shows};
+use bc_fs::mount::{Answer, Mounts, Shows};
 use bc_pool::Cancel;
 use bc_walk::{DirId, FileKind, FileStat, Identity, Listing};
 use rustix::fs::{Dir, Mode, OFlags};
@@ -145,6 +145,11 @@ impl Views {
     /// Whose files the file system shows that has `dir` on its device.
     pub(crate) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
         self.mounts.of(dev, || Some(dir)).shows
+    }
+
+    /// Whether the file system that has `dir` on its device is on another machine.
+    pub(crate) fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
+        self.mounts.of(dev, || Some(dir)).network == Answer::Yes
     }
 
     /// Whether entries of one of the trees' directories are seen in `dir`, among others perhaps.
