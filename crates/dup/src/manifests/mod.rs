@@ -4,7 +4,7 @@
 //! - Integrity manifests (compressed or not) are read to their trailer before any of their entries
 //!   counts; lists of sha256sum, of the BSDs, of hashdeep and of `bc hash` to their end.
 //! - An entry with an error, or whose last attempt failed, is no witness, nor is one that may be of
-//!   the very files that are asked about ([`home`]).
+//!   the very files that are asked about.
 //! - Nothing of a manifest is kept but what it says of the files that are asked about: memory grows
 //!   with those, however long it is. It is read twice for that, and has to be the same both times.
 

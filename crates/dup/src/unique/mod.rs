@@ -3,7 +3,7 @@
 //! errs on one side only: what is not proven to be elsewhere counts as being nowhere else.
 //!
 //! - A witness is a file of a reference that does not lie at or below one of the trees, whichever
-//!   link, mount or view leads there, has no name there, and is no temporary of ours ([`witness`]).
+//!   link, mount or view leads there, has no name there, and is no temporary of ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
