@@ -55,7 +55,7 @@ pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: b
     }
     if found.no_witnesses > 0 {
         report.warning(&format!(
-            "{} files of references count for nothing: they lie below a PATH, or may",
+            "{} files or entries of references count for nothing: they lie below a PATH, or may",
             thousands(found.no_witnesses)
         ));
     }

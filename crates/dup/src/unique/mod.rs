@@ -75,7 +75,8 @@ pub struct Unique {
     pub not_files: NotFiles,
     /// What the walk of the trees left out.
     pub unseen: Skipped,
-    /// Files of references that are no witnesses, as they lie in one of the trees or may.
+    /// Files of references, and entries of manifests, that are no witnesses, as they are files of the
+    /// trees or may be.
     pub no_witnesses: u64,
     /// Files that could not be read, of both sides.
     pub errors: Vec<Error>,
@@ -184,7 +185,7 @@ pub fn unique(
             reference_roots[root - path_roots]
         });
     }
-    let no_witnesses = witnesses.refused();
+    let mut no_witnesses = witnesses.refused();
     standing::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
         let entries = found.open_questions();
@@ -204,6 +205,7 @@ pub fn unique(
         };
         let answers = ask(&question, manifests, cancel, hashed)?;
         found.answer(&entries, &answers, manifest_numbers);
+        no_witnesses += answers.own_entries;
         errors.extend(answers.errors.into_iter().map(|(_, error)| error));
     }
     errors.extend(scan.errors.iter().cloned());
