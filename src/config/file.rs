@@ -170,7 +170,7 @@ mod tests {
         for (text, error) in [
             ("io = \"sync\"\n\nthread = 3\n", "3: unknown key 'thread'"),
             ("[hash]\ntpye = 3\n", "2: unknown key 'tpye'"),
-            ("[copy]\n", "1: unknown table 'copy'"),
+            ("[move]\n", "1: unknown table 'move'"),
             (
                 "yes = true\n",
                 "1: 'yes' can only be given on the command line, as --yes",
