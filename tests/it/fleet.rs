@@ -192,15 +192,22 @@ fn nothing_that_is_named_is_obeyed() {
     for name in hostile {
         t.write(format!("d/{name}"), name);
     }
-    for name in hostile {
+    // Each in a directory of its own: DuckDB 2.0 cannot list one with a name that begins with a
+    // backslash.
+    let manifest = |name: &str| {
+        let nth = hostile.iter().position(|other| *other == name).unwrap();
+        format!("m{nth}/{name}.jsonl")
+    };
+    for (nth, name) in hostile.iter().enumerate() {
+        t.dir(format!("m{nth}"));
         t.bc_line("integrity manifest d -o")
-            .arg(format!("{name}.jsonl"))
+            .arg(manifest(name))
             .go()
             .code(0);
     }
     for name in hostile {
         let param = format!("path={name}");
-        let manifest = format!("{name}.jsonl");
+        let manifest = manifest(name);
         let text = sql(&t, &["--query=find", "--param", &param, &manifest]);
         let Some(lines) = ask(&t, &summed(&text)) else {
             return;
