@@ -17,9 +17,9 @@ fn tree() -> TestTree {
     }
     t.write("inbox/a", vec![1; 9000])
         .write("inbox/b", vec![2; 5000]);
-    t.write("work/x", vec![1; 9000])
-        .write("work/y", vec![2; 5000])
-        .write("work/own", vec![3; 1000]);
+    t.write("trip/x", vec![1; 9000])
+        .write("trip/y", vec![2; 5000])
+        .write("trip/own", vec![3; 1000]);
     t
 }
 
@@ -38,15 +38,15 @@ fn directories_come_first_then_files() {
         .stdout_is(
             "./backup/photos/\n./photos/\n\n\
              ./inbox/ is contained in ./backup/photos/\n\n\
-             ./backup/photos/2024/sunset\n./inbox/a\n./photos/2024/sunset\n./work/x\n\n\
-             ./backup/photos/harbour\n./inbox/b\n./photos/harbour\n./work/y\n",
+             ./backup/photos/2024/sunset\n./inbox/a\n./photos/2024/sunset\n./trip/x\n\n\
+             ./backup/photos/harbour\n./inbox/b\n./photos/harbour\n./trip/y\n",
         );
     t.bc_line("dup dirs --similar=90 .")
         .go()
         .code(0)
-        .stdout_has("./backup/photos/ and ./work/: 93 % in common\n");
-    let files = "./backup/photos/2024/sunset\n./inbox/a\n./photos/2024/sunset\n./work/x\n\n\
-                 ./backup/photos/harbour\n./inbox/b\n./photos/harbour\n./work/y\n\n\
+        .stdout_has("./backup/photos/ and ./trip/: 93 % in common\n");
+    let files = "./backup/photos/2024/sunset\n./inbox/a\n./photos/2024/sunset\n./trip/x\n\n\
+                 ./backup/photos/harbour\n./inbox/b\n./photos/harbour\n./trip/y\n\n\
                  ./backup/photos/2024/empty\n./photos/2024/empty\n";
     t.bc_line("dup dirs --min-files=4 .")
         .go()
@@ -209,7 +209,7 @@ fn manifests_tell_of_disks_that_are_not_here() {
         ),
     ] {
         t.bc_line(line).go().code(0);
-        let here = "photos inbox work";
+        let here = "photos inbox trip";
         t.bc_line(&format!("dup dirs --reference={list} {here}"))
             .go()
             .code(0)
