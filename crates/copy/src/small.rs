@@ -10,7 +10,7 @@ use bc_digest::{Digest, hash_many};
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::decide::{Decision, read_full};
+use crate::decide::read_full;
 use crate::meta::{self, Wanted};
 use crate::options::When;
 use crate::place::{Open, Place};
@@ -72,27 +72,8 @@ impl Worker<'_> {
 
     /// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
     fn read(&mut self, item: Item, used: &mut usize) -> Result<Option<Held>, Error> {
-        let place = self.place(item)?;
-        let Some(walked) = self
-            .job
-            .tree
-            .entry(item)
-            .and_then(|(list, id)| list.stat(id))
-        else {
-            let path = self.job.tree.source_path(item);
-            return Err(Error::of_kind(path, "stat", ErrorKind::Changed));
-        };
-        let place = match self.decide(place, &walked)? {
-            Decision::Copy(place) => place,
-            Decision::Settled(outcome) => {
-                self.job.done(vec![outcome]);
-                return Ok(None);
-            }
-        };
-        let open = self.open(item)?;
-        let mut place = Place {
-            settled: open.settled,
-            ..place
+        let Some((mut place, open)) = self.begin(item)? else {
+            return Ok(None);
         };
         if !self.is_plain(&open.stat) {
             self.single(place, open)?;

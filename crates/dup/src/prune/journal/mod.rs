@@ -224,22 +224,11 @@ impl Journal {
         digest: &Digest,
         destination: Option<&[u8]>,
     ) -> Result<u64, Skip> {
-        let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
-        let keeper_path = self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?;
-        let destination = destination
-            .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
-            .transpose()?;
-        self.step += 1;
-        let entry = Entry {
-            step: self.step,
-            action: action.to_owned(),
-            target: Recorded::new(target, &target_path)?,
-            keeper: Recorded::new(keeper, &keeper_path)?,
+        let entry = self.entry(action, (target, keeper), destination)?;
+        self.write(&Entry {
             digest: digest.to_string(),
-            destination: destination.map(|path| JsonPath::new(&path)),
-            text: None,
-        };
-        self.write(&entry)
+            ..entry
+        })
     }
 
     /// Records what is about to happen to a directory, or to a link that leads to `text`, with what
@@ -251,22 +240,35 @@ impl Journal {
         destination: Option<&[u8]>,
         text: Option<&[u8]>,
     ) -> Result<u64, Skip> {
+        let entry = self.entry(action.name(), (target, keeper), destination)?;
+        self.write(&Entry {
+            text: text.map(JsonPath::new),
+            ..entry
+        })
+    }
+
+    /// The next step, by the paths that the journal may name.
+    fn entry(
+        &mut self,
+        action: &str,
+        (target, keeper): (&OpenFile, &OpenFile),
+        destination: Option<&[u8]>,
+    ) -> Result<Entry, Skip> {
         let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
         let keeper_path = self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?;
         let destination = destination
             .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
             .transpose()?;
         self.step += 1;
-        let entry = Entry {
+        Ok(Entry {
             step: self.step,
-            action: action.name().to_owned(),
+            action: action.to_owned(),
             target: Recorded::new(target, &target_path)?,
             keeper: Recorded::new(keeper, &keeper_path)?,
             digest: String::new(),
             destination: destination.map(|path| JsonPath::new(&path)),
-            text: text.map(JsonPath::new),
-        };
-        self.write(&entry)
+            text: None,
+        })
     }
 
     fn write(&mut self, entry: &Entry) -> Result<u64, Skip> {
