@@ -60,7 +60,7 @@ pub const APPLETS: &[Applet] = &[
     Applet {
         name: "copy",
         called: &["bccopy", "bc-copy", "bccp"],
-        about: "Copy trees: resumes after anything, ends with its proof",
+        about: "Copy trees: an interrupted copy goes on, each ends with its proof",
         command: crate::copy::command,
         only: crate::copy::only,
         default: Some("copy"),

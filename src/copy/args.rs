@@ -22,7 +22,7 @@ unless --on-conflict says otherwise. A file has its final name only once it is c
 Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
 is full; 130 or 143 ended by SIGINT or SIGTERM.";
 
-/// Copy trees: resumes after anything, and ends with a manifest to prove the copy by
+/// Copy trees: an interrupted copy goes on, and each ends with a manifest to prove it by
 #[derive(Parser)]
 #[command(name = "copy", version, after_long_help = AFTER, max_term_width = 100)]
 pub struct CopyCli {
