@@ -8,7 +8,7 @@ use bc_dup::Files;
 use bc_dup::scan::ScanProgress;
 use bc_dup::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
-use bc_walk::{Error, FileKind, Listing, Symlinks};
+use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks, WalkOptions};
 
 use super::args::UniqueArgs;
 use super::output::{self, Asked};
@@ -131,10 +131,16 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
     let mut found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
     let workers = session.walk_workers();
-    let again = bc_walk::walk(&args.paths, &plan.walks[0], workers, &session.cancel)
-        .map_err(|panic| session.defect(&panic))?;
+    // What an answer rests on is asked for by itself.
+    let names = WalkOptions {
+        metadata: Metadata::None,
+        ..plan.walks[0].clone()
+    };
+    let again = bc_walk::walk(&args.paths, &names, workers, &session.cancel);
+    let again = again.map_err(|panic| session.defect(&panic))?;
     if !session.cancel.is_cancelled() {
-        found.look_again(&again);
+        let looked = found.look_again(&again, session.most_workers());
+        looked.map_err(|panic| session.defect(&panic))?;
     }
     display.stop();
     for error in &found.errors {

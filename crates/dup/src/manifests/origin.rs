@@ -1,9 +1,12 @@
 //! Where the files of a manifest's entries were: entries of the very files that are asked about are
 //! no witnesses.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use bc_walk::{FileKind, FileStat, Identity};
 
 use super::Manifest;
 use super::entries::Witness;
@@ -19,8 +22,27 @@ pub(super) struct Origin<'m, 't> {
     systems: Option<Systems>,
     /// Where the paths may begin.
     bases: Vec<PathBuf>,
+    /// For each base the directory of the last path below it: lists go from directory to directory.
+    last: Vec<Option<Parent>>,
     trees: &'t Subtrees,
     aliases: &'m mut Aliases<'t>,
+}
+
+/// A directory as paths name it, and what the name leads to; `None` if that is nothing.
+struct Parent {
+    path: Vec<u8>,
+    dir: Option<(OwnedFd, Identity)>,
+}
+
+impl Parent {
+    fn open(path: &[u8]) -> Parent {
+        let dir = sys::open_root(path).ok();
+        let dir = dir.and_then(|dir| sys::stat(&dir).ok().map(|stat| (dir, stat.id)));
+        Parent {
+            path: path.to_vec(),
+            dir,
+        }
+    }
 }
 
 impl<'m, 't> Origin<'m, 't> {
@@ -53,6 +75,7 @@ impl<'m, 't> Origin<'m, 't> {
         };
         Origin {
             systems,
+            last: bases.iter().map(|_| None).collect(),
             bases,
             trees,
             aliases,
@@ -67,20 +90,45 @@ impl<'m, 't> Origin<'m, 't> {
         }
         let path = Path::new(OsStr::from_bytes(witness.path));
         let bases = match path.is_absolute() {
-            true => &self.bases[..1],
-            false => &self.bases[..],
+            true => 1,
+            false => self.bases.len(),
         };
-        let (trees, aliases) = (self.trees, &mut self.aliases);
-        bases
-            .iter()
-            .any(|base| leads_to_own(&base.join(path), trees, aliases))
+        (0..bases.min(self.bases.len())).any(|nth| {
+            let path = self.bases[nth].join(path);
+            self.leads_to_own(nth, path.as_os_str().as_bytes())
+        })
+    }
+
+    /// Whether what a path below a base leads to now is one of the trees' files, or may be. What is
+    /// no file any more was one, perhaps, and tells nothing.
+    fn leads_to_own(&mut self, base: usize, path: &[u8]) -> bool {
+        let (parent, name) = split(path);
+        let last = &mut self.last[base];
+        let is_known = last.as_ref().is_some_and(|last| last.path == parent);
+        if !is_known {
+            *last = Some(Parent::open(parent));
+        }
+        let Some((dir, above)) = last.as_ref().and_then(|last| last.dir.as_ref()) else {
+            return false;
+        };
+        let found = sys::name(name).ok();
+        let found = found.and_then(|name| Some((sys::stat_at(dir, &name).ok()?, name)));
+        match found {
+            Some((file, name)) if file.kind() == FileKind::File => {
+                let (trees, aliases) = (self.trees, &mut self.aliases);
+                is_own(trees, aliases, (&file, &name), *above, || {
+                    sys::open_root(parent).ok()
+                })
+            }
+            // A link leads on; `..` and the like are no names.
+            _ => resolved_is_own(path, self.trees, self.aliases),
+        }
     }
 }
 
-/// Whether what a path leads to now is one of the trees' files, or may be.
-fn leads_to_own(path: &Path, trees: &Subtrees, aliases: &mut Aliases<'_>) -> bool {
-    // Whatever is no file any more was one, perhaps, and tells nothing.
-    let Ok(real) = path.canonicalize() else {
+/// The same of a path whose every component may be a link.
+fn resolved_is_own(path: &[u8], trees: &Subtrees, aliases: &mut Aliases<'_>) -> bool {
+    let Ok(real) = Path::new(OsStr::from_bytes(path)).canonicalize() else {
         return false;
     };
     let (parent, name) = split(real.as_os_str().as_bytes());
@@ -93,10 +141,20 @@ fn leads_to_own(path: &Path, trees: &Subtrees, aliases: &mut Aliases<'_>) -> boo
     let (Ok(file), Ok(above)) = (sys::stat_at(&dir, &name), sys::stat(&dir)) else {
         return false;
     };
-    if trees.has_dir(file.id) || trees.has_file(file.id) || trees.has_dir(above.id) {
+    is_own(trees, aliases, (&file, &name), above.id, || {
+        sys::open_root(parent).ok()
+    })
+}
+
+fn is_own(
+    trees: &Subtrees,
+    aliases: &mut Aliases<'_>,
+    (file, name): (&FileStat, &CStr),
+    above: Identity,
+    open: impl Fn() -> Option<OwnedFd>,
+) -> bool {
+    if trees.has_dir(file.id) || trees.has_file(file.id) || trees.has_dir(above) {
         return true;
     }
-    let open = || sys::open_root(parent).ok();
-    let file = (file.id, file.stamp, name.as_c_str());
-    aliases.may_be_own(file, above.id.dev, open)
+    aliases.may_be_own((file.id, file.stamp, name), above.dev, open)
 }

@@ -3,33 +3,79 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bc_pool::WorkerPanic;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileKind, Listing};
 
 use super::Unique;
 use super::contents::Standing;
 use crate::prune::sys;
 
+/// Files that a worker takes at once: mostly those of a few directories, each opened once.
+const PIECE: usize = 256;
+
 impl Unique {
     /// Compares what was found with the trees as they are now, `again` being a new walk of the same
-    /// roots with the same options. What changed or came to be there is told in
-    /// [`errors`](Unique::errors), and of a content whose file or witness changed nobody knows where
-    /// else it is.
-    pub fn look_again(&mut self, again: &Listing) {
+    /// roots with the same options but for the metadata, which it need not have. What changed or
+    /// came to be there is told in [`errors`](Unique::errors), and of a content whose file or
+    /// witness changed nobody knows where else it is. A file that is nowhere else, as it was, is not
+    /// looked at: that would not tell where else it is.
+    ///
+    /// # Errors
+    /// If one of the `workers` panicked.
+    pub fn look_again(&mut self, again: &Listing, workers: usize) -> Result<(), WorkerPanic> {
         let mut seen = Seen::default();
         seen.compare(&self.listing, self.own_entries, again);
         let known: HashSet<&[u8]> = self.listing.errors().iter().map(Error::path).collect();
         let new = again.errors().iter();
         let new = new.filter(|error| !known.contains(error.path()));
         seen.errors.extend(new.cloned());
-        let gone = seen.changed_witnesses(&self.listing, &self.relied);
+        for entry in changed_files(&self.listing, &self.rests_on(&seen), workers)? {
+            seen.note(&self.listing, entry);
+        }
+        let witnesses: HashMap<EntryId, EntryId> = self.relied.iter().copied().collect();
         for (row, names) in self.contents.rows_mut() {
-            if names.iter().any(|name| seen.changed.contains(name)) || gone.contains(&names[0]) {
+            if row.standing == Standing::Another {
+                // Each of them may be what the others rest on.
+                for name in names {
+                    if seen.gone.contains(name) {
+                        seen.note(&self.listing, *name);
+                    }
+                }
+            }
+            let mut rests_on = names.iter().chain(witnesses.get(&names[0]));
+            if rests_on.any(|name| seen.changed.contains(name)) {
                 row.standing = Standing::Unread;
             }
         }
         self.unseen = again.skipped().clone();
         self.errors.extend(seen.errors);
+        Ok(())
+    }
+
+    /// The files that the answer rests on, in path order: those of the trees that are said to be
+    /// elsewhere or empty, as far as they are where they were, and the witnesses.
+    fn rests_on(&self, seen: &Seen) -> Vec<EntryId> {
+        let mut asked = vec![true; self.listing.len()];
+        asked[self.own_entries..].fill(false);
+        for content in self.contents() {
+            if matches!(content.standing, Standing::Nowhere | Standing::Unread) {
+                for name in content.names {
+                    asked[name.0 as usize] = false;
+                }
+            }
+        }
+        for entry in seen.changed.iter().chain(&seen.gone) {
+            asked[entry.0 as usize] = false;
+        }
+        for (_, witness) in &self.relied {
+            asked[witness.0 as usize] = true;
+        }
+        let is_asked = |entry: &EntryId| {
+            asked[entry.0 as usize] && self.listing.kind(*entry) == FileKind::File
+        };
+        self.listing.ids().filter(is_asked).collect()
     }
 }
 
@@ -37,8 +83,10 @@ impl Unique {
 #[derive(Default)]
 struct Seen {
     errors: Vec<Error>,
-    /// Files of the trees.
+    /// Files that are not as they were read.
     changed: HashSet<EntryId>,
+    /// Entries of the trees that have no name any more: nothing there can be lost.
+    gone: HashSet<EntryId>,
 }
 
 impl Seen {
@@ -46,19 +94,29 @@ impl Seen {
     fn compare(&mut self, was: &Listing, own: usize, again: &Listing) {
         let (mut left, mut now) = (was.ids().take(own), again.ids());
         let (mut one, mut other) = (left.next(), now.next());
+        // Two directories of one path, so that their entries are told by their names.
+        let mut same: Option<(DirId, DirId)> = None;
         while let (Some(entry), Some(found)) = (one, other) {
-            if was.path(entry) != again.path(found) {
+            let dirs = (was.dir(entry), again.dir(found));
+            let is_same = match same == Some(dirs) {
+                true => was.name(entry) == again.name(found),
+                false => was.path(entry) == again.path(found),
+            };
+            if !is_same {
                 break;
             }
-            self.note((was, entry), (again, found));
+            if was.name(entry) == again.name(found) {
+                same = Some(dirs);
+            }
+            self.note_kinds((was, entry), (again, found));
             (one, other) = (left.next(), now.next());
         }
         let rest = one.into_iter().chain(left);
-        let before: HashMap<_, _> = rest.map(|entry| (was.path(entry), entry)).collect();
+        let mut before: HashMap<_, _> = rest.map(|entry| (was.path(entry), entry)).collect();
         for found in other.into_iter().chain(now) {
             let path = again.path(found);
-            match before.get(&path) {
-                Some(entry) => self.note((was, *entry), (again, found)),
+            match before.remove(&path) {
+                Some(entry) => self.note_kinds((was, entry), (again, found)),
                 // What is in a new directory is told.
                 None if again.kind(found) == FileKind::Dir => {}
                 None => {
@@ -67,122 +125,64 @@ impl Seen {
                 }
             }
         }
+        self.gone = before.into_values().collect();
     }
 
-    fn note(&mut self, (was, entry): (&Listing, EntryId), (again, found): (&Listing, EntryId)) {
-        let state = |listing: &Listing, entry| {
-            let kind = listing.kind(entry);
-            let meta = listing.meta(entry).filter(|_| kind == FileKind::File);
-            (kind, meta.map(|meta| meta.stamp))
-        };
-        if state(was, entry) != state(again, found) {
-            self.errors.push(changed(was.path(entry)));
-            self.changed.insert(entry);
-        }
-    }
-
-    /// The first names of what rests on witnesses that are not as they were read.
-    fn changed_witnesses(
+    fn note_kinds(
         &mut self,
-        listing: &Listing,
-        relied: &[(EntryId, EntryId)],
-    ) -> HashSet<EntryId> {
-        let mut gone = HashSet::new();
-        let mut opened: Option<(DirId, OwnedFd)> = None;
-        for (name, witness) in relied {
-            let dir = listing.dir(*witness);
-            if opened.as_ref().is_none_or(|(known, _)| *known != dir) {
-                opened = listing.open_dir(dir).ok().map(|opened| (dir, opened));
-            }
-            let at = opened.as_ref().map(|(_, opened)| opened);
-            let now = at.and_then(|at| sys::stat_at(at, listing.name(*witness)).ok());
-            let now = now.map(|stat| stat.stamp);
-            if now.is_none() || now != listing.meta(*witness).map(|meta| meta.stamp) {
-                self.errors.push(changed(listing.path(*witness)));
-                gone.insert(*name);
-            }
+        (was, entry): (&Listing, EntryId),
+        (again, found): (&Listing, EntryId),
+    ) {
+        if was.kind(entry) != again.kind(found) {
+            self.note(was, entry);
         }
-        gone
+    }
+
+    fn note(&mut self, listing: &Listing, entry: EntryId) {
+        let path = listing.path(entry);
+        self.errors
+            .push(Error::of_kind(path, "read", ErrorKind::Changed));
+        self.changed.insert(entry);
     }
 }
 
-fn changed(path: Vec<u8>) -> Error {
-    Error::of_kind(path, "read", ErrorKind::Changed)
+/// Which of these files are not as they were when they were listed, in the same order.
+fn changed_files(
+    listing: &Listing,
+    files: &[EntryId],
+    workers: usize,
+) -> Result<Vec<EntryId>, WorkerPanic> {
+    let pieces: Vec<&[EntryId]> = files.chunks(PIECE).collect();
+    let next = AtomicUsize::new(0);
+    let found = bc_pool::run(workers.min(pieces.len()), |_| {
+        let mut changed = Vec::new();
+        let mut opened: Option<(DirId, Option<OwnedFd>)> = None;
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for entry in *piece {
+                let dir = listing.dir(*entry);
+                if opened.as_ref().is_none_or(|(known, _)| *known != dir) {
+                    opened = Some((dir, listing.open_dir(dir).ok()));
+                }
+                let at = opened.as_ref().and_then(|(_, at)| at.as_ref());
+                let now = at.and_then(|at| {
+                    let name = listing.name(*entry);
+                    match listing.follow(*entry) {
+                        true => sys::stat_target_at(at, name).ok(),
+                        false => sys::stat_at(at, name).ok(),
+                    }
+                });
+                let now = now.map(|stat| stat.stamp);
+                if now.is_none() || now != listing.meta(*entry).map(|meta| meta.stamp) {
+                    changed.push(*entry);
+                }
+            }
+        }
+        changed
+    })?;
+    let mut changed: Vec<EntryId> = found.into_iter().flatten().collect();
+    changed.sort_unstable();
+    Ok(changed)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::subtrees::Subtrees;
-    use crate::unique::{Sides, UniqueOptions, unique};
-    use bc_hash::HashProgress;
-    use bc_pool::Cancel;
-    use bc_testkit::TestTree;
-    use bc_walk::{Entries, Metadata, WalkOptions, walk};
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
-
-    fn listing(t: &TestTree, name: &str) -> Listing {
-        let options = WalkOptions {
-            metadata: Metadata::Basic,
-            entries: Entries::All,
-            ..WalkOptions::default()
-        };
-        let root = t.join(name).into_os_string();
-        walk(&[root], &options, 1, &Cancel::new()).unwrap()
-    }
-
-    /// Asks, changes something, and looks again: what is told, and whether all is elsewhere.
-    fn after(change: impl FnOnce(&TestTree)) -> (Vec<String>, bool) {
-        let t = TestTree::new();
-        t.write("card/a", "a photo").write("card/sub/b", "another");
-        t.write("ref/a", "a photo").write("ref/b", "another");
-        let path = |name: &str| OsString::into_vec(t.join(name).into_os_string());
-        let sides = Sides {
-            paths: listing(&t, "card"),
-            path_roots: 1,
-            own: Subtrees::open([path("card")]).unwrap(),
-            references: listing(&t, "ref"),
-            reference_roots: &[0],
-            manifests: &mut [],
-            manifest_numbers: &[],
-        };
-        let (progress, hashed) = (Default::default(), HashProgress::default());
-        let options = UniqueOptions::new();
-        let found = unique(sides, &options, &Cancel::new(), &progress, &hashed);
-        let mut found = found.unwrap();
-        assert!(found.errors.is_empty() && found.nowhere().next().is_none());
-        change(&t);
-        found.look_again(&listing(&t, "card"));
-        let own = t.path().as_os_str().len() + 1;
-        let told = found.errors.iter();
-        let told = told.map(|error| error.to_string()[own..].to_owned());
-        let known = |standing| matches!(standing, Standing::Directory { .. });
-        let all = found.contents().all(|content| known(content.standing));
-        (told.collect(), all)
-    }
-
-    #[test]
-    fn what_changes_meanwhile_is_noticed() {
-        assert_eq!(after(|_| ()), (vec![], true));
-        for name in ["card/sub/b", "ref/a"] {
-            let (told, all) = after(|t| {
-                t.write(name, "another!");
-            });
-            let is_it = told[0].starts_with(&format!("{name}: "));
-            assert!(is_it && told.len() == 1 && !all, "{told:?}");
-        }
-        let (told, all) = after(|t| {
-            t.remove("ref/b");
-        });
-        assert!(told[0].starts_with("ref/b: ") && !all, "{told:?}");
-        let (told, _) = after(|t| {
-            t.write("card/a0", "new").write("card/z/z", "new");
-        });
-        let came = "search: came to be there meanwhile";
-        let all = ["card/a0", "card/z/z"].map(|name| format!("{name}: {came}"));
-        assert_eq!(told, all);
-        let (told, _) = after(|t| std::fs::rename(t.join("card/a"), t.join("card/c")).unwrap());
-        assert_eq!(told, [format!("card/c: {came}")]);
-    }
-}
+mod tests;

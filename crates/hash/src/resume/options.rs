@@ -32,7 +32,8 @@ pub struct Pace {
     pub every: Duration,
     /// Bytes of records that a worker keeps to itself at most, but for one.
     pub piece: usize,
-    /// Bytes of records of the time before `after`; the files beyond are read again.
+    /// Bytes of records of the time before `after`; the files beyond are read again. By
+    /// default 290,000 files have room with digests of 64 bytes, 400,000 with 32.
     pub early: usize,
 }
 
@@ -42,7 +43,7 @@ impl Default for Pace {
             after: Duration::from_secs(10),
             every: Duration::from_secs(1),
             piece: 64 << 10,
-            early: 4 << 20,
+            early: 32 << 20,
         }
     }
 }
