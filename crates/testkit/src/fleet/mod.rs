@@ -209,11 +209,12 @@ impl Fleet {
         }
     }
 
-    /// Every file has a path of its own; some are no text.
+    /// Every file has a path of its own, in directories that it shares; some are no text.
     fn path(&self, file: u64) -> Vec<u8> {
         let (name, _) = &self.shapes[file as usize % self.shapes.len()];
         let round = file / self.shapes.len() as u64;
-        let mut path = format!("{round}/{file}-{name}").into_bytes();
+        let (dir, name) = name.split_at(name.rfind('/').map_or(0, |slash| slash + 1));
+        let mut path = format!("{round}/{dir}{file}-{name}").into_bytes();
         if file.is_multiple_of(17) {
             path.extend_from_slice(b"\xff\xfe");
         }
