@@ -153,6 +153,11 @@ impl Bench {
             let name = program.file_name().expect("a program has a name");
             std::fs::copy(program, release.join(name))?;
         }
+        let mut names = Command::new(release.join("bc"));
+        names
+            .args(["install", "--gnu", "--mkdir"])
+            .arg(scratch.join("gnu"));
+        sh::stdout(&mut names)?;
         let (files, bytes) = list_files(&tree, &scratch.join("list"))?;
         let mut record = record::begin(area, runs, &tree, files);
         record.load_before = load_before;
