@@ -4,6 +4,7 @@
 
 mod chart;
 mod cold;
+mod copy;
 mod dup;
 mod files;
 mod forest;
@@ -57,8 +58,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         return draw(&args.rest()?);
     }
     args.done()?;
-    if !["hash", "dup", "integrity", "shapes", "all"].contains(&area.as_str()) {
-        bail!("bench needs one of hash, dup, integrity, shapes, all, draw, scale, not {area:?}");
+    if !["hash", "dup", "integrity", "copy", "shapes", "all"].contains(&area.as_str()) {
+        bail!(
+            "bench needs one of hash, dup, integrity, copy, shapes, all, draw, scale, not {area:?}"
+        );
     }
     let tree = tree.map_or_else(|| sh::dataset("linux"), PathBuf::from);
     if !tree.is_dir() {
@@ -194,6 +197,9 @@ impl Bench {
         }
         if area == "integrity" || all {
             integrity::rows(self)?;
+        }
+        if area == "copy" || all {
+            copy::rows(self)?;
         }
         if area == "shapes" || all {
             shapes::rows(self)?;

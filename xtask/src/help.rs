@@ -10,12 +10,12 @@ cargo xtask COMMAND
   correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
       compare the release binary with the installed reference tools on directories or datasets
       (synth, hostile and, if laid, linux); exit 1 on any difference
-  bench [hash|dup|integrity|shapes|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
+  bench [hash|dup|integrity|copy|shapes|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
       [--record D] [--resume] [--large] [--scratch D]
       time bc against its peers and against the floor program, in pairs; all writes
       benches/record and README's table. --record: a trial, written to D. --resume: goes on with
       an interrupted run of the same day. --large: the large dataset's memory, too.
-      --scratch: where the shapes of work are laid, one at a time (1.4 GB)
+      --scratch: where the shapes of work are laid, one at a time (1.4 GB; 5 GB for copies)
   bench draw RECORD.json
       a record's Markdown, charts and README's table again from its figures
   bench scale [--files N,N,...] [--layout tree|flat|deep] [--dir D] [--only WORD] [--bc FILE]

@@ -153,6 +153,29 @@ impl Bench {
         Ok(Some(ratio))
     }
 
+    /// A row that was timed by hand: ours, theirs, seconds of each.
+    pub(crate) fn push_pairs(
+        &mut self,
+        job: &str,
+        (ours, theirs): (&str, &str),
+        pairs: Vec<(f64, f64)>,
+        targets: &[(Target, &str)],
+    ) -> Result<()> {
+        let targets = targets.iter().map(|(t, note)| (*t, (*note).to_owned()));
+        let row = Row {
+            area: self.area.to_owned(),
+            job: job.to_owned(),
+            peer: peers::label(theirs),
+            ours: ours.to_owned(),
+            theirs: theirs.to_owned(),
+            unit: "s".to_owned(),
+            pairs,
+            targets: targets.collect(),
+        };
+        println!("{job}: {:.2}×, {} pairs", row.ratio(), row.pairs.len());
+        self.push(row)
+    }
+
     /// Alternating timings, ours first, after one warm-up each unless the cache is to be cold.
     fn pairs(&mut self, pair: &Pair<'_>, targets: &[Target]) -> Result<Vec<(f64, f64)>> {
         let bench = &*self;
@@ -221,7 +244,7 @@ impl Bench {
 
     /// The process for a command as the record shows it: words with variables, through the shell
     /// only where it is a pipeline or a list.
-    fn command(&self, text: &str) -> Result<Command> {
+    pub(crate) fn command(&self, text: &str) -> Result<Command> {
         let variables = self.variables();
         let assigns = text.split(' ').next().is_some_and(|w| w.contains('='));
         let mut process = if assigns || text.contains(['|', '&', ';']) {
@@ -254,6 +277,7 @@ impl Bench {
         process
             .env("LC_ALL", "C")
             .env("XDG_CACHE_HOME", self.scratch.join("cache"))
+            .env("XDG_STATE_HOME", self.scratch.join("cache"))
             .env("XDG_CONFIG_HOME", self.scratch.join("cache"))
             .current_dir(&self.scratch)
             .stdin(Stdio::null())

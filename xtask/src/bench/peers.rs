@@ -84,6 +84,11 @@ fn one(command: &str) -> String {
             format!("xargs {}", tool.unwrap_or(""))
         }
         "xtask" => words.take(2).collect::<Vec<_>>().join(" "),
+        // With and without a check of what it wrote.
+        "bcmr" => match words.find(|w| *w == "-V") {
+            Some(check) => format!("bcmr {check}"),
+            None => "bcmr".to_owned(),
+        },
         "hash_tree" => format!("hash_tree {}", words.next().unwrap_or("")),
         "bc" => match words.find(|w| w.starts_with("--io=") || w.starts_with("--threads=")) {
             Some(option) => format!("bc {option}"),
