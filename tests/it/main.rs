@@ -14,6 +14,7 @@ mod compressed_images;
 mod copy;
 mod copy_faults;
 mod copy_kill_points;
+mod copy_unread;
 mod deep_chain;
 mod denied;
 mod depth;

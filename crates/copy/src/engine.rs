@@ -53,7 +53,7 @@ pub fn copy(
         cancel,
         observer,
     )?);
-    let errors = walk_errors(&tree);
+    let errors = unopened(&tree);
     if cancel.is_cancelled() {
         return Ok(Copied {
             walked: missing,
@@ -176,14 +176,10 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
     Ok((open_named(dir).map_err(failed)?, name))
 }
 
-/// What the walks could not look at; it was told already.
-fn walk_errors(tree: &Tree) -> u64 {
-    let errors = tree.roots.iter().map(|root| match &root.content {
-        Content::Listing(listing) => listing.errors().len() as u64,
-        Content::Alone(..) => 0,
-        Content::Nothing => 1,
-    });
-    errors.sum()
+/// Sources that have no entry; they were told already.
+fn unopened(tree: &Tree) -> u64 {
+    let nothing = |root: &&Root| matches!(root.content, Content::Nothing);
+    tree.roots.iter().filter(nothing).count() as u64
 }
 
 /// Counts what is to be copied.

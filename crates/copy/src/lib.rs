@@ -67,6 +67,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unread;
 mod worker;
 
 pub use engine::copy;

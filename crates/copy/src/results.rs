@@ -8,6 +8,7 @@ use bc_manifest::integrity::Meta;
 use bc_walk::FileStat;
 
 use crate::tree::Item;
+use crate::unread::failure;
 
 /// What has become of an entry.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -72,12 +73,7 @@ impl Results {
     pub(crate) fn fail(&self, item: Item, error: &bc_walk::Error) {
         let mut rows = self.lock();
         rows.rows[item.0 as usize].state = State::Failed;
-        let failure = Failure {
-            op: error.op().to_owned(),
-            errno: error.errno(),
-            message: error.message(),
-        };
-        rows.failures.push((item, failure));
+        rows.failures.push((item, failure(error)));
     }
 
     pub(crate) fn state(&self, item: Item) -> State {
@@ -128,6 +124,21 @@ impl Rows {
         let bytes = &self.digests[item.0 as usize * self.stride..][..self.stride];
         let is_set = bytes.iter().any(|byte| *byte != 0);
         is_set.then(|| Digest::from_slice(bytes)).flatten()
+    }
+
+    /// Takes down entries that are there and are not known in full: what is said of them is said
+    /// beside that. In order, as what else has failed.
+    pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
+        for (item, failure) in unread {
+            let row = &mut self.rows[item.0 as usize];
+            let at = self
+                .failures
+                .binary_search_by_key(item, |(item, _)| *item);
+            if let (false, Err(at)) = (row.state == State::Left, at) {
+                row.state = State::Failed;
+                self.failures.insert(at, (*item, failure.clone()));
+            }
+        }
     }
 
     /// Why an entry failed.
