@@ -13,6 +13,7 @@ mod common;
 mod compressed_images;
 mod copy;
 mod copy_faults;
+mod copy_goes_on;
 mod copy_kill_points;
 mod copy_unread;
 mod deep_chain;

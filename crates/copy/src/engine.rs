@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::slice::from_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,7 +19,8 @@ use crate::huge::{self, HUGE};
 use crate::job::Job;
 use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
-use crate::small::SMALL;
+use crate::single::medium;
+use crate::small::{SMALL, small};
 use crate::target::{self, Source, Top};
 use crate::tree::{Content, Item, Root, Tree};
 use crate::worker::Worker;
@@ -217,7 +219,7 @@ struct Shares {
 
 fn share_out(job: &Job<'_>, links: &Links) -> Shares {
     let mut shares = Shares::default();
-    let huge = huge::is_possible(job);
+    let huge = huge::is_possible(job.options);
     for item in (0..job.tree.len()).map(Item) {
         if job.is_manifest(item) {
             job.leave_manifest(item);
@@ -244,26 +246,28 @@ fn run(job: &Job<'_>) -> Result<(), Error> {
     }
     let links = Links::find(job);
     let shares = share_out(job, &links);
-    let (small, medium, special) = (&shares.small, &shares.medium, &shares.special);
-    let files = small.len() + special.len() + medium.len() * BATCH;
+    let special = &shares.special;
+    let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;
     let workers = job.options.workers.min(files.div_ceil(FILES_EACH)).max(1);
-    let cursor = Cursor::with_batch(small.len(), workers, BATCH, BATCH);
+    let cursor = Cursor::with_batch(shares.small.len(), workers, BATCH, BATCH);
     let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
     let next = AtomicUsize::new(0);
     bc_pool::run(workers, |_| {
         let mut worker = Worker::new(job);
-        while let Some(item) = medium.get(next.fetch_add(1, Relaxed)) {
-            worker.medium(*item);
+        while let Some(item) = shares.medium.get(next.fetch_add(1, Relaxed)) {
+            medium(from_mut(&mut worker), *item);
         }
         while let Some(batch) = cursor.next().filter(|_| !job.is_over()) {
-            worker.small(&small[batch]);
+            small(from_mut(&mut worker), &shares.small[batch]);
         }
         while let Some(batch) = specials.next() {
             worker.special(&special[batch]);
         }
         worker.commit();
     })?;
-    shares.huge.iter().for_each(|item| main.huge(*item));
+    for item in &shares.huge {
+        huge::huge(from_mut(&mut main), *item);
+    }
     links.make(&mut main);
     main.commit();
     if !job.is_over() {

@@ -7,7 +7,8 @@ use bc_walk::{FileKind, Identity};
 
 use crate::job::Job;
 use crate::results::State;
-use crate::small::SMALL;
+use crate::single::medium;
+use crate::small::{SMALL, small};
 use crate::tree::Item;
 use crate::worker::Worker;
 
@@ -103,9 +104,11 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
 
 fn alone(worker: &mut Worker<'_>, item: Item) {
     let tree = &worker.job.tree;
-    match (tree.kind(item), tree.size(item)) {
-        (FileKind::File, size) if size <= SMALL => worker.small(&[item]),
-        (FileKind::File, _) => worker.medium(item),
-        _ => worker.special(&[item]),
+    let (kind, size) = (tree.kind(item), tree.size(item));
+    let alone = std::slice::from_mut(worker);
+    match kind {
+        FileKind::File if size <= SMALL => small(alone, &[item]),
+        FileKind::File => medium(alone, item),
+        _ => alone[0].special(&[item]),
     }
 }
