@@ -15,6 +15,7 @@ Examples:
   bc copy photos /media/disk            once more, after kill -9 or a power cut: goes on
   bc integrity verify /media/disk /media/disk/.bc-copy-manifest.jsonl
   bc copy -T --on-conflict=update photos /media/disk/2024
+  bc copy photos /media/one --to=/media/two   to both, reading photos once
 
 The same command goes on where it was interrupted. Nothing is ever removed; a name that is taken is a failure
 unless --on-conflict says otherwise. A file has its final name only once it is complete.
@@ -116,6 +117,12 @@ pub struct CopyArgs {
     /// Begin anew what an interrupted run has begun
     #[arg(long)]
     pub restart: bool,
+    /// One more destination, understood as DESTINATION is; may be given several times
+    ///
+    /// Sources are read once and written to all. Each destination has its own journal and manifest, and one
+    /// that fails stops none of the others. Where only one path stands beside --to, it is a source.
+    #[arg(long, value_name = "DIR")]
+    pub to: Vec<OsString>,
     /// DESTINATION is the copy itself, even if it is a directory
     #[arg(short = 'T', long = "no-target-directory")]
     pub exactly: bool,

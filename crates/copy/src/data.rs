@@ -357,8 +357,8 @@ mod tests {
         let (whole, rest, closed) = (file("whole"), file("rest"), from.try_clone().unwrap());
         let there = 2 * PART as u64;
         std::os::unix::fs::FileExt::write_all_at(&rest, &content[..2 * PART], 0).unwrap();
-        let mut outputs = [(&closed, 0), (&rest, there), (&whole, 0)]
-            .map(|(file, from)| Output::new(file, from));
+        let mut outputs =
+            [(&closed, 0), (&rest, there), (&whole, 0)].map(|(file, from)| Output::new(file, from));
         let digesting = Digesting::new(Some(Algorithm::Sha256), size);
         let mut read = 0;
         let mut told = |step: crate::read_once::Step<'_>| {
@@ -371,9 +371,15 @@ mod tests {
         let (from, buffer) = (from.as_fd(), &mut Vec::new());
         let digest = read_hash_write(from, &mut outputs, &layout, digesting, buffer, &mut told);
         assert_eq!(digest.unwrap(), Some(hash(Algorithm::Sha256, &content)));
-        assert!(matches!(outputs[0].error, Some(DataError::Target("write", _))));
+        assert!(matches!(
+            outputs[0].error,
+            Some(DataError::Target("write", _))
+        ));
         for name in ["whole", "rest"] {
-            assert!(std::fs::read(dir.path().join(name)).unwrap() == content, "{name}");
+            assert!(
+                std::fs::read(dir.path().join(name)).unwrap() == content,
+                "{name}"
+            );
         }
         assert_eq!(read, size);
     }

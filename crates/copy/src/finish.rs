@@ -95,7 +95,7 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
         }
     }
     for root in &job.tree.roots {
-        if let Content::Listing(listing) = &root.content {
+        if let Content::Listing(listing) = &*root.content {
             copied.filtered.add(listing.skipped());
             copied.directories += listing.directories();
         }

@@ -262,7 +262,10 @@ fn one(
             if !shared.is_clone && lane.failure.get().is_none() {
                 lane.take(layout.write(&lane.stage.file, part, at));
             }
-            lane.job.progress.bytes.fetch_add(part.len() as u64, Relaxed);
+            lane.job
+                .progress
+                .bytes
+                .fetch_add(part.len() as u64, Relaxed);
         }
         at += part.len() as u64;
     }

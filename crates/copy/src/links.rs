@@ -52,18 +52,19 @@ impl Links {
     }
 
     /// Makes the further names, once the first ones are there.
-    pub(crate) fn make(mut self, worker: &mut Worker<'_>) {
+    pub(crate) fn make(&self, worker: &mut Worker<'_>) {
         worker.commit();
         let job = worker.job;
+        let mut firsts = self.firsts.clone();
         let mut linked_items = Vec::new();
-        for (item, id) in std::mem::take(&mut self.further) {
+        for (item, id) in self.further.iter().copied() {
             if job.is_over() {
                 break;
             }
             if job.results.state(item) != State::Left {
                 continue;
             }
-            let first = self.firsts.get(&id).copied().unwrap_or(item);
+            let first = firsts.get(&id).copied().unwrap_or(item);
             let is_there = matches!(job.results.state(first), State::Copied | State::Before);
             let linked = match is_there && first != item {
                 true => worker.link(item, first),
@@ -75,7 +76,7 @@ impl Links {
                 Ok(false) => {
                     alone(worker, item);
                     worker.commit();
-                    self.firsts.insert(id, item);
+                    firsts.insert(id, item);
                 }
                 Err(error) => worker.failed(item, &error),
             }

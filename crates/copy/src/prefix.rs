@@ -23,7 +23,7 @@ pub(crate) fn pieces(digest: &Digest) -> Vec<[u8; 32]> {
 
 /// The number of the block that ends there, if one does.
 pub(crate) fn block_before(end: u64) -> Option<u64> {
-    (end > 0 && end % BLOCK == 0).then(|| end / BLOCK - 1)
+    (end > 0 && end.is_multiple_of(BLOCK)).then(|| end / BLOCK - 1)
 }
 
 /// How far a stage of a file of `size` bytes is what was recorded of it, and the digest of that.
@@ -39,7 +39,8 @@ pub(crate) fn proven(
     let Some(known) = known else {
         return Ok(proven);
     };
-    for (block, expected) in (0..size / BLOCK).map_while(|block| Some((block, known.get(&block)?))) {
+    for (block, expected) in (0..size / BLOCK).map_while(|block| Some((block, known.get(&block)?)))
+    {
         let mut hasher = proven.1.clone();
         let begin = block * BLOCK;
         for at in (begin..begin + BLOCK).step_by(PART) {
@@ -84,13 +85,14 @@ mod tests {
             let size = content.len() as u64;
             let found = |known: Option<&Blocks>| {
                 let what = (algorithm, size);
-                let (at, hasher) =
-                    proven(&stage, known, what, &mut Vec::new(), &|_| true).unwrap();
+                let (at, hasher) = proven(&stage, known, what, &mut Vec::new(), &|_| true).unwrap();
                 assert_eq!(hasher.finalize(), hash(algorithm, &content[..at as usize]));
                 at
             };
             assert_eq!((found(None), found(Some(&known))), (0, 2 * BLOCK));
-            stage.write_all_at(&[!content[BLOCK as usize]], BLOCK).unwrap();
+            stage
+                .write_all_at(&[!content[BLOCK as usize]], BLOCK)
+                .unwrap();
             assert_eq!(found(Some(&known)), BLOCK);
             stage.set_len(BLOCK - 1).unwrap();
             assert_eq!(found(Some(&known)), 0);

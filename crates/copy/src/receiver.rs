@@ -38,7 +38,8 @@ pub(crate) struct Receiver<'a> {
 
 /// Decides about a file at each destination and opens it; nothing where there is nothing to do.
 pub(crate) fn begin(workers: &mut [Worker<'_>], item: Item) -> Option<(Places, Open)> {
-    let tree = &workers[0].job.tree;
+    let job = workers[0].job;
+    let tree = &job.tree;
     let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
     let Some(walked) = walked else {
         let error = Error::of_kind(tree.source_path(item), "stat", ErrorKind::Changed);

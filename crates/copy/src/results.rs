@@ -131,9 +131,7 @@ impl Rows {
     pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
         for (item, failure) in unread {
             let row = &mut self.rows[item.0 as usize];
-            let at = self
-                .failures
-                .binary_search_by_key(item, |(item, _)| *item);
+            let at = self.failures.binary_search_by_key(item, |(item, _)| *item);
             if let (false, Err(at)) = (row.state == State::Left, at) {
                 row.state = State::Failed;
                 self.failures.insert(at, (*item, failure.clone()));

@@ -159,8 +159,9 @@ impl Filling<'_> {
         };
         let found = match job.options.algorithm {
             // Nothing is recorded of bytes that nobody has seen.
-            None => data::common(self.open.file.as_fd(), file, size, buffer, &told)
-                .map(|at| (at, None)),
+            None => {
+                data::common(self.open.file.as_fd(), file, size, buffer, &told).map(|at| (at, None))
+            }
             Some(algorithm) => {
                 let known = job.known.blocks.get(&receiver.stage.name);
                 prefix::proven(file, known, (algorithm, size), buffer, &told)
@@ -216,8 +217,6 @@ impl Filling<'_> {
         let algorithm = written[0].0.job.options.algorithm;
         let mut outputs = Vec::with_capacity(written.len());
         for (receiver, begun) in written.iter() {
-            let count = layout.size - begun.at;
-            receiver.job.written.fetch_add(count, Relaxed);
             outputs.push(Output::new(&receiver.stage.file, begun.at));
         }
         // It is read from where the one that has least goes on.
@@ -233,6 +232,7 @@ impl Filling<'_> {
                 is_one &= begun.agrees(&step);
                 if output.has_got(step.end) {
                     receiver.told(step.count);
+                    receiver.job.written.fetch_add(step.count, Relaxed);
                     self.record(receiver, &step, &mut piece);
                 }
             }

@@ -73,7 +73,9 @@ fn read(workers: &mut [Worker<'_>], item: Item, used: &mut usize) -> Option<Held
         Ok((source, bytes, wanted, settled)) => {
             *used = bytes.end;
             let mut places = places;
-            places.iter_mut().for_each(|(_, place)| place.settled = settled);
+            places
+                .iter_mut()
+                .for_each(|(_, place)| place.settled = settled);
             Some(Held {
                 places,
                 source,

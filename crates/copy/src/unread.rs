@@ -33,7 +33,7 @@ impl Unread {
     pub(crate) fn find(tree: &Tree) -> Unread {
         let mut unread = Unread::default();
         for root in &tree.roots {
-            if let Content::Listing(listing) = &root.content {
+            if let Content::Listing(listing) = &*root.content {
                 unread.look_at(root, listing);
             }
         }

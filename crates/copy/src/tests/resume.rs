@@ -55,9 +55,7 @@ fn the_same_command_goes_on_and_its_destination_stays() {
 #[test]
 fn a_huge_file_goes_on_from_its_blocks() {
     let ground = Ground::new();
-    let content: Vec<u8> = (0..70 << 20)
-        .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let content = super::content(70);
     ground.write("from/huge", &content);
     settle();
     let options = ground.options(&["from"], "to");
@@ -86,9 +84,7 @@ fn a_huge_file_goes_on_from_its_blocks() {
 fn a_large_file_goes_on_with_any_digest() {
     use bc_digest::Algorithm;
     let ground = Ground::new();
-    let content: Vec<u8> = (0..70 << 20)
-        .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let content = super::content(70);
     ground.write("from/huge", &content);
     ground.write("from/small", b"small");
     for (algorithms, is_dirty) in [
@@ -291,27 +287,39 @@ fn interrupted(ground: &Ground) -> crate::CopyOptions {
     interrupted_with(ground, Some(bc_digest::Algorithm::Blake3))
 }
 
-fn interrupted_with(
+pub(super) fn interrupted_with(
     ground: &Ground,
     algorithm: Option<bc_digest::Algorithm>,
 ) -> crate::CopyOptions {
     settle();
     let mut options = ground.options(&["from"], "to");
     options.algorithm = algorithm;
+    // What the kernel copies by itself is done too soon.
+    options.sparse = crate::When::Always;
+    // On a busy machine it may come to its end before anybody interrupts it.
+    while !is_interrupted(ground, &options) {
+        std::fs::remove_dir_all(ground.at("to")).unwrap();
+    }
+    options.sparse = crate::When::Auto;
+    options
+}
+
+/// Whether a copy could be interrupted in the middle of its large file.
+fn is_interrupted(ground: &Ground, options: &crate::CopyOptions) -> bool {
     let (cancel, progress) = (Cancel::new(), CopyProgress::default());
-    std::thread::scope(|scope| {
+    let first = std::thread::scope(|scope| {
         scope.spawn(|| {
             while progress.bytes.load(Ordering::Relaxed) < 20 << 20 && !cancel.is_cancelled() {
                 std::thread::yield_now();
             }
             cancel.cancel(2);
         });
-        let first = copy(&options, &cancel, &progress, &|_| {}).unwrap();
+        let first = copy(options, &cancel, &progress, &|_| {}).unwrap();
         cancel.cancel(2);
-        assert!(first.left > 0, "{first:?}");
+        first
     });
-    assert_eq!(stages(&ground.at("to")).len(), 1);
-    options
+    let copied = progress.bytes.load(Ordering::Relaxed);
+    first.left > 0 && copied < 50 << 20 && stages(&ground.at("to")).len() == 1
 }
 
 #[test]
