@@ -62,10 +62,16 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
         return Err(session.fatal(text));
     }
     if args.walk.files_from.is_some() || args.walk.null {
-        return Err(session.fatal("--files-from: name what is to be copied"));
+        return Err(session.fatal(
+            "--files-from: the paths of a list have no place below a destination; name the sources, \
+             or choose with --include and --exclude",
+        ));
     }
     if args.walk.follow_symlinks {
-        return Err(session.fatal("--follow-symlinks: links are copied as links"));
+        return Err(session.fatal(
+            "--follow-symlinks: links are copied as links: a walk visits each directory once, so a \
+             second link to one would be copied empty",
+        ));
     }
     let found = paths(args).map(|(sources, destinations)| (sources, destinations.into_iter()));
     let next = found.map(|(sources, mut others)| (sources, others.next(), others));
