@@ -4,14 +4,23 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
+use bc_walk::FileStat;
 use rustix::fs::SeekFrom;
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::read_full;
+use crate::options::When;
+use crate::place::Open;
 
 /// Bytes that are read, hashed and written at once: a subtree of BLAKE3, half of the L2 cache of a
 /// current core.
 pub(crate) const PART: usize = 512 << 10;
+
+/// Files from this size on are huge.
+pub(crate) const HUGE: u64 = 64 << 20;
+
+/// Bytes of a block: what is lost of it when the process is killed.
+pub(crate) const BLOCK: u64 = 8 * PART as u64;
 
 /// Bytes that `copy_file_range` is asked for at once, so that a cancellation is noticed.
 const RANGE: u64 = 128 << 20;
@@ -164,6 +173,18 @@ pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Res
         true => Ok(()),
         false => Err(DataError::Changed),
     }
+}
+
+/// Which bytes are written.
+pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
+    let size = stat.stamp.size;
+    let mut layout = match sparse {
+        When::Never => return Layout::solid(size),
+        _ if open.stat.blocks * 512 < size => Layout::of(open.file.as_fd(), size),
+        _ => Layout::solid(size),
+    };
+    layout.zeros_are_holes = sparse == When::Always;
+    layout
 }
 
 /// How far a stage holds the bytes of its source, in whole parts. What lies in it beyond is of no use.

@@ -10,13 +10,12 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
-use crate::engine::{BATCH, FILES_EACH};
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};
 use crate::small::incomplete;
 use crate::tree::{Item, parts};
-use crate::worker::Worker;
+use crate::worker::{BATCH, FILES_EACH, Worker};
 
 /// Gives directories what their sources have. Those that their owner can still go through then, by
 /// all workers; the others last, the deepest first.

@@ -9,27 +9,22 @@ use bc_pool::{Cancel, Cursor};
 use bc_walk::{FileKind, OwnFile};
 
 use crate::begin::{self, Begun};
+use crate::data::HUGE;
 use crate::destinations;
 use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::finish::{finish, manifest_target, refuse_odd_manifest};
-use crate::huge::{self, HUGE};
+use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
-use crate::sources::{Walked, look, unopened, walk};
+use crate::sources::{look, unopened, walk};
 use crate::target::{Source, Top};
-use crate::tree::{Item, Tree};
-use crate::worker::Worker;
-
-/// Small files, or directories, that a worker takes at once.
-pub(crate) const BATCH: usize = 32;
-
-/// Files below which a further worker is not worth its start.
-pub(crate) const FILES_EACH: usize = 64;
+use crate::tree::{Item, Tree, Walked};
+use crate::worker::{BATCH, FILES_EACH, Worker};
 
 /// Copies to the destination of the options.
 ///

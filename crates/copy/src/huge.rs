@@ -13,7 +13,7 @@ use bc_pool::Cancel;
 use bc_walk::{Error, FileStat};
 use rustix::fs::FallocateFlags;
 
-use crate::data::{self, DataError, Layout, PART};
+use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
 use crate::decide::read_full;
 use crate::job::Job;
 use crate::journal::Blocks;
@@ -21,16 +21,9 @@ use crate::options::CopyOptions;
 use crate::place::Open;
 use crate::receiver::{Receiver, begin, complete, give_up, one_state, stages};
 use crate::record;
-use crate::single::layout;
 use crate::stage::{Before, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
-
-/// Files from this size on are huge.
-pub(crate) const HUGE: u64 = 64 << 20;
-
-/// Bytes of a block: what is lost of it when the process is killed.
-pub(crate) const BLOCK: u64 = 8 * PART as u64;
 
 /// Whether files can be copied in blocks.
 pub(crate) fn is_possible(options: &CopyOptions) -> bool {

@@ -6,9 +6,8 @@ use std::fs::File;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 
-use crate::data::{DataError, PART};
+use crate::data::{BLOCK, DataError, PART};
 use crate::decide::read_full;
-use crate::huge::BLOCK;
 use crate::journal::Blocks;
 
 /// A digest as a record of a block holds it: in pieces of 32 bytes, the last one filled with zeros.

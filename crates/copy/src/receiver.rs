@@ -296,7 +296,12 @@ pub(crate) fn one_state<T: PartialEq>(
         })
     };
     copied.map_err(|error| match error.path() {
-        b"" => crate::small::renamed(&error, job.tree.source_path(item)),
+        b"" => renamed(&error, job.tree.source_path(item)),
         _ => error,
     })
+}
+
+/// The error of a reading that did not know the path.
+pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
+    Error::of_kind(path, error.op(), error.kind())
 }

@@ -8,7 +8,6 @@ use bc_manifest::integrity::Meta;
 use bc_walk::FileStat;
 
 use crate::tree::Item;
-use crate::unread::failure;
 
 /// What has become of an entry.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -143,6 +142,15 @@ impl Rows {
     pub(crate) fn failure(&self, item: Item) -> Option<&Failure> {
         let at = self.failures.binary_search_by_key(&item, |(item, _)| *item);
         at.ok().map(|at| &self.failures[at].1)
+    }
+}
+
+/// An error as a manifest keeps it.
+pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
+    Failure {
+        op: error.op().to_owned(),
+        errno: error.errno(),
+        message: error.message(),
     }
 }
 

@@ -7,10 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::{Algorithm, Hasher};
 use bc_walk::{Error, FileStat};
 
-use crate::data::{self, DataError, Layout};
+use crate::data::{self, DataError, HUGE, Layout, layout};
 use crate::decide::digest_of;
-use crate::huge::HUGE;
-use crate::options::When;
 use crate::place::Open;
 use crate::prefix::{self, block_before};
 use crate::read_once::{Digesting, Output, Step, read_hash_write};
@@ -285,16 +283,4 @@ impl Begun {
         let own = self.hasher.as_ref().filter(|_| step.end == self.at);
         own.is_none_or(|own| step.digesting.so_far() == Some(own.finalize()))
     }
-}
-
-/// Which bytes are written.
-pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
-    let size = stat.stamp.size;
-    let mut layout = match sparse {
-        When::Never => return Layout::solid(size),
-        _ if open.stat.blocks * 512 < size => Layout::of(open.file.as_fd(), size),
-        _ => Layout::solid(size),
-    };
-    layout.zeros_are_holes = sparse == When::Always;
-    layout
 }

@@ -14,7 +14,7 @@ use crate::decide::read_full;
 use crate::meta::{self, Wanted};
 use crate::options::When;
 use crate::place::{Open, Place};
-use crate::receiver::{Places, begin, numbers, source_failed};
+use crate::receiver::{Places, begin, numbers, renamed, source_failed};
 use crate::single::single;
 use crate::stage::{self, Content, NoStage, Stage};
 use crate::tree::Item;
@@ -298,11 +298,6 @@ pub(crate) fn incomplete(path: Vec<u8>) -> Error {
         "metadata",
         "could not be given all that its source has",
     )
-}
-
-/// The error of a reading that did not know the path.
-pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
-    Error::of_kind(path, error.op(), error.kind())
 }
 
 fn grow(buffer: &mut Vec<u8>, end: usize) {

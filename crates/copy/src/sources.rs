@@ -13,13 +13,7 @@ use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::options::CopyOptions;
 use crate::target::{self, Source};
-use crate::tree::Content;
-
-/// A source and what it holds.
-pub(crate) struct Walked {
-    pub(crate) source: Source,
-    pub(crate) content: Arc<Content>,
-}
+use crate::tree::{Content, Walked};
 
 /// The sources that are there, and how many are not.
 pub(crate) fn look(

@@ -8,10 +8,15 @@ use std::sync::Arc;
 
 use bc_walk::{EntryId, FileKind, Listing};
 
-use crate::sources::Walked;
 use crate::target::{Source, split};
 
 /// A source and what it holds.
+pub(crate) struct Walked {
+    pub(crate) source: Source,
+    pub(crate) content: Arc<Content>,
+}
+
+/// The same at a destination.
 pub(crate) struct Root {
     pub(crate) source: Source,
     /// What it is called below the top; empty if it is the top.

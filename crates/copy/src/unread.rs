@@ -8,6 +8,7 @@ use bc_manifest::integrity::{ROOT, path_order};
 use bc_walk::{EntryId, FileKind, Listing};
 
 use crate::job::shown_below;
+use crate::results::failure;
 use crate::tree::{Content, Item, Root, Tree};
 
 /// What could not be read.
@@ -68,15 +69,6 @@ fn unlisted(root: &Root, relative: &[u8], failure: Failure) -> Unlisted {
         target,
         kind,
         failure,
-    }
-}
-
-/// An error as a manifest keeps it.
-pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
-    Failure {
-        op: error.op().to_owned(),
-        errno: error.errno(),
-        message: error.message(),
     }
 }
 

@@ -17,6 +17,12 @@ use crate::queue::Queue;
 use crate::stage::{Over, Stage};
 use crate::tree::{Item, parts};
 
+/// Small files, or directories, that a worker takes at once.
+pub(crate) const BATCH: usize = 32;
+
+/// Files below which a further worker is not worth its start.
+pub(crate) const FILES_EACH: usize = 64;
+
 /// Directories of the destination that a worker holds open.
 const KEPT: usize = 8;
 
