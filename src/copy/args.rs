@@ -15,9 +15,12 @@ Examples:
   bc copy photos /media/disk            once more, after kill -9 or a power cut: goes on
   bc integrity verify /media/disk /media/disk/.bc-copy-manifest.jsonl
   bc copy -T --on-conflict=update photos /media/disk/2024
+  bc copy photos /media/one --to=/media/two   to both, reading photos once
 
 The same command goes on where it was interrupted. Nothing is ever removed; a name that is taken is a failure
-unless --on-conflict says otherwise. A file has its final name only once it is complete.
+unless --on-conflict says otherwise. A file has its final name only once it is complete. Links are copied as
+links: --follow-symlinks is refused, because a walk visits each directory once. So is --files-from: the paths of
+a list have no place below a destination; --include and --exclude choose.
 
 Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
 is full; 130 or 143 ended by SIGINT or SIGTERM.";
@@ -116,6 +119,12 @@ pub struct CopyArgs {
     /// Begin anew what an interrupted run has begun
     #[arg(long)]
     pub restart: bool,
+    /// One more destination, understood as DESTINATION is; may be given several times
+    ///
+    /// Sources are read once and written to all. Each destination has its own journal and manifest, and one
+    /// that fails stops none of the others. Where only one path stands beside --to, it is a source.
+    #[arg(long, value_name = "DIR")]
+    pub to: Vec<OsString>,
     /// DESTINATION is the copy itself, even if it is a directory
     #[arg(short = 'T', long = "no-target-directory")]
     pub exactly: bool,

@@ -1,6 +1,8 @@
 //! What `bc copy` says: a line for each path where that is asked for, and what it came to.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
 use bc_copy::{Copied, Event};
@@ -94,9 +96,41 @@ fn write(
     output.write_all(b"\n")
 }
 
-/// Says what it came to, and gives the exit code.
-pub fn conclude(session: &mut Session, copied: &Copied, dry_run: bool) -> Exit {
-    figures(session, copied);
+/// Says what it came to, and gives the exit code. `destination`: where there are several, which one
+/// is spoken of.
+pub fn conclude(
+    session: &Session,
+    copied: &Copied,
+    destination: Option<&OsStr>,
+    dry_run: bool,
+) -> Exit {
+    let named = |text: String| match destination {
+        Some(path) => format!("{}: {text}", Escaped(path.as_bytes())),
+        None => text,
+    };
+    let report = &session.report;
+    report.summary(&named(counts(copied, dry_run)));
+    let directories = thousands(copied.directories);
+    report.note(1, &named(format!("{directories} directories read")));
+    if let Some(manifest) = &copied.manifest {
+        report.note(1, &format!("{}: the manifest", Escaped(manifest)));
+    }
+    if copied.resumable {
+        report.summary(&named("the same command goes on from here".to_owned()));
+    }
+    if let Some(why) = &copied.stopped {
+        let missing = size(copied.bytes_left);
+        let text = format!("the destination takes no more: {why}; {missing} are missing");
+        return session.fatal(named(text));
+    }
+    match copied.failed {
+        0 => report.exit(),
+        _ => Exit::Differs,
+    }
+}
+
+/// The counts of one destination in words.
+fn counts(copied: &Copied, dry_run: bool) -> String {
     let mut parts = vec![format!("{} copied", thousands(copied.copied))];
     for (count, what) in [
         (copied.skipped, "left as they were"),
@@ -120,51 +154,47 @@ pub fn conclude(session: &mut Session, copied: &Copied, dry_run: bool) -> Exit {
         let count = thousands(copied.incomplete);
         text += &format!("; {count} properties could not be given");
     }
-    session.report.summary(&text);
-    let directories = thousands(copied.directories);
-    session
-        .report
-        .note(1, &format!("{directories} directories read"));
-    if let Some(manifest) = &copied.manifest {
-        let text = format!("{}: the manifest", Escaped(manifest));
-        session.report.note(1, &text);
-    }
-    if copied.resumable {
-        session.report.summary("the same command goes on from here");
-    }
-    if let Some(why) = &copied.stopped {
-        let text = format!(
-            "the destination takes no more: {why}; {} are missing",
-            size(copied.bytes_left)
-        );
-        return session.fatal(text);
-    }
-    match copied.failed {
-        0 => session.report.exit(),
-        _ => Exit::Differs,
-    }
+    text
 }
 
-fn figures(session: &mut Session, copied: &Copied) {
-    let metrics = &mut session.metrics;
-    for (name, help, count) in [
-        ("copy_walked", "Entries walked.", copied.walked),
-        ("copy_copied", "Entries copied.", copied.copied),
-        ("copy_skipped", "Entries left as they were.", copied.skipped),
-        ("copy_failed", "Entries that failed.", copied.failed),
-        ("copy_left", "Entries not begun.", copied.left),
-        (
-            "copy_before",
-            "Entries that an earlier run had copied.",
+/// What it came to at all destinations together.
+#[derive(Default)]
+pub struct Sum([u64; 8]);
+
+impl Sum {
+    /// Names and meanings of the figures.
+    const FIGURES: [(&str, &str); 8] = [
+        ("copy_walked", "Entries walked."),
+        ("copy_copied", "Entries copied."),
+        ("copy_skipped", "Entries left as they were."),
+        ("copy_failed", "Entries that failed."),
+        ("copy_left", "Entries not begun."),
+        ("copy_before", "Entries that an earlier run had copied."),
+        ("written_bytes", "Bytes written."),
+        ("copy_incomplete", "Properties that could not be given."),
+    ];
+
+    /// Adds what it came to at one.
+    pub fn add(&mut self, copied: &Copied) {
+        let more = [
+            copied.walked,
+            copied.copied,
+            copied.skipped,
+            copied.failed,
+            copied.left,
             copied.before,
-        ),
-        ("written_bytes", "Bytes written.", copied.bytes),
-        (
-            "copy_incomplete",
-            "Properties that could not be given.",
+            copied.bytes,
             copied.incomplete,
-        ),
-    ] {
-        metrics.set(name, help, count as f64);
+        ];
+        for (sum, more) in self.0.iter_mut().zip(more) {
+            *sum += more;
+        }
+    }
+
+    /// The figures of the run.
+    pub fn set(&self, session: &mut Session) {
+        for ((name, help), count) in Sum::FIGURES.into_iter().zip(self.0) {
+            session.metrics.set(name, help, count as f64);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What `bc copy` is asked for, checked before anything is looked at.
 
+use std::ffi::OsString;
+
 use bc_copy::{CopyOptions, ManifestPlace, OnConflict, Target};
 use bc_walk::Metadata;
 
@@ -26,26 +28,61 @@ fn workers(session: &Session) -> Outcome<usize> {
     }
 }
 
+/// What is asked for.
+pub struct Plan {
+    /// The engine's options, with the first destination.
+    pub options: CopyOptions,
+    /// The other destinations.
+    pub others: Vec<OsString>,
+}
+
+impl Plan {
+    /// All destinations, in order.
+    pub fn destinations(&self) -> impl Iterator<Item = &OsString> {
+        std::iter::once(&self.options.destination).chain(&self.others)
+    }
+}
+
+/// The sources and the destinations. The last path is a destination as always, unless there is but
+/// one: so an option that names one more makes no source of it.
+fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
+    let (last, rest) = args.paths.split_last()?;
+    let (sources, mut destinations) = match (rest, &args.to[..]) {
+        ([], []) => return None,
+        ([], _) => (&args.paths[..], Vec::new()),
+        _ => (rest, vec![last.clone()]),
+    };
+    destinations.extend_from_slice(&args.to);
+    Some((sources, destinations))
+}
+
 /// The engine's options.
-pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyOptions> {
+pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     if let Some(text) = args.other.refusal() {
         return Err(session.fatal(text));
     }
     if args.walk.files_from.is_some() || args.walk.null {
-        return Err(session.fatal("--files-from: name what is to be copied"));
+        return Err(session.fatal(
+            "--files-from: the paths of a list have no place below a destination; name the sources, \
+             or choose with --include and --exclude",
+        ));
     }
     if args.walk.follow_symlinks {
-        return Err(session.fatal("--follow-symlinks: links are copied as links"));
+        return Err(session.fatal(
+            "--follow-symlinks: links are copied as links: a walk visits each directory once, so a \
+             second link to one would be copied empty",
+        ));
     }
-    let Some((destination, sources)) = args.paths.split_last().filter(|(_, rest)| !rest.is_empty())
-    else {
+    let found = paths(args).map(|(sources, destinations)| (sources, destinations.into_iter()));
+    let next = found.map(|(sources, mut others)| (sources, others.next(), others));
+    let Some((sources, Some(destination), others)) = next else {
         let text = "give at least one source, and behind it the destination; see --help";
         return Err(session.fatal(text));
     };
     if args.exactly && sources.len() > 1 {
         return Err(session.fatal("-T: one source, which becomes the destination"));
     }
-    let mut options = CopyOptions::new(sources.to_vec(), destination.clone());
+    let mut options = CopyOptions::new(sources.to_vec(), destination);
     options.target = match args.exactly {
         true => Target::Exactly,
         false => Target::Cp,
@@ -75,5 +112,8 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyOptions> {
     options.now = now();
     let origin = crate::integrity::origin();
     (options.host, options.machine) = (origin.host, origin.machine);
-    Ok(options)
+    Ok(Plan {
+        options,
+        others: others.collect(),
+    })
 }

@@ -18,7 +18,7 @@ use crate::run::{Outcome, Session};
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
     let mut session = Session::start("copy", "copy", &args.common, &[], written.map(Path::new))?;
-    let options = plan(&session, args)?;
+    let plan = plan(&session, args)?;
     heed_a_second_signal();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
     let lines = lines.then(|| Output::open(None)).transpose();
@@ -28,24 +28,40 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let display = display(&session, &progress);
     let teller = Teller::new(&session, lines);
     let told = |event: bc_copy::Event<'_>| teller.tell(event);
-    let copied = bc_copy::copy(&options, &session.cancel, &progress, &told);
+    let options = &plan.options;
+    let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &told);
     display.stop();
     teller.finish()?;
-    let copied = copied.map_err(|error| match error.kind() {
-        // It was reported when it happened.
-        ErrorKind::Panic => Exit::Fatal,
-        _ => match error.failure() {
-            Some(failure) => session.fatal(failure),
-            None => session.fatal(error.to_string()),
-        },
-    })?;
+    let all = all.map_err(|error| fatal(&session, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
         session
             .report
             .note(1, "digests are taken, and kept nowhere");
     }
-    let exit = output::conclude(&mut session, &copied, args.dry_run);
+    let mut exit = Exit::Done;
+    let mut sum = output::Sum::default();
+    for (destination, copied) in plan.destinations().zip(&all) {
+        let named = (all.len() > 1).then_some(destination.as_os_str());
+        exit = exit.worst(match copied {
+            Ok(copied) => {
+                sum.add(copied);
+                output::conclude(&session, copied, named, args.dry_run)
+            }
+            Err(error) => fatal(&session, error),
+        });
+    }
+    sum.set(&mut session);
     Ok(session.end(exit))
+}
+
+/// Why nothing was copied to a destination, or to any.
+fn fatal(session: &Session, error: &bc_copy::Error) -> Exit {
+    match (error.kind(), error.failure()) {
+        // It was reported when it happened.
+        (ErrorKind::Panic, _) => Exit::Fatal,
+        (_, Some(failure)) => session.fatal(failure),
+        (_, None) => session.fatal(error.to_string()),
+    }
 }
 
 /// The first signal has what is in flight finished or recorded; who sends another one will not wait.

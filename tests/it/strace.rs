@@ -59,3 +59,18 @@ pub fn counted(t: &TestTree, calls: &[&'static str], line: &str) -> BTreeMap<&'s
     }
     found
 }
+
+/// Bytes that `bc LINE` reads of files whose path holds `part`, by any call.
+pub fn read_of(t: &TestTree, part: &str, line: &str) -> u64 {
+    let calls = "trace=?read,?pread64,?readv,?preadv,?preadv2,?copy_file_range,?sendfile,?splice";
+    traced(t, &["-y", "-e", calls], line).go().code(0);
+    let log = std::fs::read_to_string(t.scratch("log")).unwrap();
+    let of = |line: &&str| {
+        let arguments = line.split_once('(').map_or("", |(_, rest)| rest);
+        // The file that is read comes first.
+        let first = arguments.split_once('>').map_or("", |(first, _)| first);
+        first.contains(part)
+    };
+    let bytes = |line: &str| line.rsplit_once("= ")?.1.trim().parse::<u64>().ok();
+    log.lines().filter(of).filter_map(bytes).sum()
+}

@@ -20,7 +20,7 @@ use crate::event::{Event, Observer};
 use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
 use crate::options::CopyOptions;
 use crate::place::coarse_now;
-use crate::record::{self, JobRecord};
+use crate::record::{self, JobRecord, SessionRecord};
 use crate::stage::JobId;
 use crate::target::{self, Source, Top};
 
@@ -81,9 +81,7 @@ pub(crate) fn begin(
 /// A copy that goes on from an unfinished one.
 fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Error> {
     let mut known = found.known;
-    if found.job.algorithm != algorithm(options) {
-        known.forget_digests();
-    }
+    known.keep_digests_of(algorithm(options));
     if options.restart {
         known.begin_anew();
     }
@@ -185,7 +183,11 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
         return;
     }
     let mut piece = Vec::new();
-    let mount = mount_number(&begun.top.fd).unwrap_or(0);
+    let session = SessionRecord {
+        boot: boot_id(),
+        mount: mount_number(&begun.top.fd).unwrap_or(0),
+        algorithm: algorithm(options).to_owned(),
+    };
     let begin = match begun.free.take() {
         Some((place, key)) => {
             let job = JobRecord {
@@ -198,13 +200,13 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
                 file_system: file_system(&begun.top),
             };
             record::push_job(&mut piece, &job);
-            record::push_session(&mut piece, &boot_id(), mount);
+            record::push_session(&mut piece, &session);
             Journal::create(place, &key, &mut piece).map(|journal| {
                 begun.log = Log::new(Some(journal));
             })
         }
         None => {
-            record::push_session(&mut piece, &boot_id(), mount);
+            record::push_session(&mut piece, &session);
             begun.log.append(&mut piece)
         }
     };

@@ -1,20 +1,26 @@
-//! A file's bytes from one descriptor to another: shared, copied within the kernel, or read once,
-//! hashed while the cache has them and written from the same buffer.
+//! A file's bytes: which of them are written, and how the kernel copies them.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use bc_digest::blake3_tree::{self, Subtree};
-use bc_digest::{Algorithm, Digest, Hasher, hash};
+use bc_walk::FileStat;
 use rustix::fs::SeekFrom;
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::read_full;
+use crate::options::When;
+use crate::place::Open;
 
 /// Bytes that are read, hashed and written at once: a subtree of BLAKE3, half of the L2 cache of a
 /// current core.
 pub(crate) const PART: usize = 512 << 10;
+
+/// Files from this size on are huge.
+pub(crate) const HUGE: u64 = 64 << 20;
+
+/// Bytes of a block: what is lost of it when the process is killed.
+pub(crate) const BLOCK: u64 = 8 * PART as u64;
 
 /// Bytes that `copy_file_range` is asked for at once, so that a cancellation is noticed.
 const RANGE: u64 = 128 << 20;
@@ -169,86 +175,59 @@ pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Res
     }
 }
 
-/// The digest of a file that comes part by part.
-pub(crate) enum Digesting {
-    None,
-    /// Any algorithm.
-    Stream(Box<Hasher>),
-    /// Subtrees of BLAKE3.
-    Tree(Vec<Subtree>),
-    /// BLAKE3 of one part.
-    Whole(Option<Digest>),
+/// Which bytes are written.
+pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
+    let size = stat.stamp.size;
+    let mut layout = match sparse {
+        When::Never => return Layout::solid(size),
+        _ if open.stat.blocks * 512 < size => Layout::of(open.file.as_fd(), size),
+        _ => Layout::solid(size),
+    };
+    layout.zeros_are_holes = sparse == When::Always;
+    layout
 }
 
-impl Digesting {
-    pub(crate) fn new(algorithm: Option<Algorithm>, size: u64) -> Digesting {
-        match algorithm {
-            None => Digesting::None,
-            Some(Algorithm::Blake3) if size > PART as u64 => Digesting::Tree(Vec::new()),
-            Some(Algorithm::Blake3) => Digesting::Whole(None),
-            Some(algorithm) => Digesting::Stream(Box::new(Hasher::new(algorithm))),
-        }
-    }
-
-    fn add(&mut self, at: u64, bytes: &[u8]) {
-        match self {
-            Digesting::None => {}
-            Digesting::Stream(hasher) => hasher.update(bytes),
-            Digesting::Tree(parts) => parts.push(blake3_tree::subtree(at, bytes)),
-            Digesting::Whole(digest) => *digest = Some(hash(Algorithm::Blake3, bytes)),
-        }
-    }
-
-    fn end(self) -> Option<Digest> {
-        match self {
-            Digesting::None => None,
-            Digesting::Stream(hasher) => Some(hasher.finalize()),
-            Digesting::Tree(parts) => Some(blake3_tree::root(&parts)),
-            Digesting::Whole(digest) => {
-                Some(digest.unwrap_or_else(|| hash(Algorithm::Blake3, b"")))
-            }
-        }
-    }
-}
-
-/// Reads everything once: hashed and written. `told` is told of each piece and says whether to go
-/// on.
-pub(crate) fn read_hash_write(
+/// How far a stage holds the bytes of its source, in whole parts. What lies in it beyond is of no use.
+pub(crate) fn common(
     from: BorrowedFd<'_>,
-    to: &std::fs::File,
-    layout: &Layout,
-    algorithm: Option<Algorithm>,
+    stage: &std::fs::File,
+    size: u64,
     buffer: &mut Vec<u8>,
     told: &dyn Fn(u64) -> bool,
-) -> Result<Option<Digest>, DataError> {
-    buffer.resize(buffer.len().max(PART), 0);
-    let mut digesting = Digesting::new(algorithm, layout.size);
+) -> Result<u64, DataError> {
+    buffer.resize(buffer.len().max(2 * PART), 0);
+    let (ours, theirs) = buffer.split_at_mut(PART);
     let mut at = 0;
-    while at < layout.size {
-        let length = (layout.size - at).min(PART as u64) as usize;
-        let part = &mut buffer[..length];
-        read_part(from, part, at)?;
-        digesting.add(at, part);
-        layout.write(to, part, at)?;
+    while at < size {
+        let length = (size - at).min(PART as u64) as usize;
+        let (ours, theirs) = (&mut ours[..length], &mut theirs[..length]);
+        // What is not there need not be read of the source.
+        if read_full(stage, theirs, at).unwrap_or(0) < length {
+            break;
+        }
+        read_part(from, ours, at)?;
+        if ours != theirs {
+            break;
+        }
         at += length as u64;
         if !told(length as u64) {
             return Err(DataError::Cancelled);
         }
     }
-    end_at(to, layout.size)?;
-    Ok(digesting.end())
+    Ok(at)
 }
 
-/// Copies the data within the kernel. `Ok(false)` where it cannot, and nothing was done.
+/// Copies the data behind what is there within the kernel. `Ok(false)` where it cannot, and nothing
+/// was done.
 pub(crate) fn copy_ranges(
     from: BorrowedFd<'_>,
-    to: &std::fs::File,
+    (to, there): (&std::fs::File, u64),
     layout: &Layout,
     told: &dyn Fn(u64) -> bool,
 ) -> Result<bool, DataError> {
     let mut first = true;
     for range in &layout.data {
-        let mut at = range.start;
+        let mut at = range.start.max(there);
         while at < range.end {
             let (mut source, mut target) = (at, at);
             let length = (range.end - at).min(RANGE) as usize;
@@ -296,8 +275,24 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
+    use bc_digest::{Algorithm, Digest, hash};
+
+    use crate::read_once::{Digesting, Output, read_hash_write};
+
     fn pattern(length: usize) -> Vec<u8> {
         (0..length).map(|i| (i * 7 % 251) as u8 + 1).collect()
+    }
+
+    fn written(
+        from: &std::fs::File,
+        to: &std::fs::File,
+        layout: &Layout,
+        algorithm: Option<Algorithm>,
+    ) -> Result<Option<Digest>, DataError> {
+        let mut outputs = [Output::new(to, 0)];
+        let digesting = Digesting::new(algorithm, layout.size);
+        let (from, buffer) = (from.as_fd(), &mut Vec::new());
+        read_hash_write(from, &mut outputs, layout, digesting, buffer, &mut |_| true)
     }
 
     fn copied(content: &[u8], layout: &Layout) -> (Vec<u8>, u64, Option<Digest>) {
@@ -305,14 +300,7 @@ mod tests {
         std::fs::write(dir.path().join("from"), content).unwrap();
         let from = std::fs::File::open(dir.path().join("from")).unwrap();
         let to = std::fs::File::create(dir.path().join("to")).unwrap();
-        let digest = read_hash_write(
-            from.as_fd(),
-            &to,
-            layout,
-            Some(Algorithm::Blake3),
-            &mut Vec::new(),
-            &|_| true,
-        );
+        let digest = written(&from, &to, layout, Some(Algorithm::Blake3));
         let bytes = std::fs::read(dir.path().join("to")).unwrap();
         (bytes, to.metadata().unwrap().blocks(), digest.unwrap())
     }
@@ -353,13 +341,78 @@ mod tests {
     }
 
     #[test]
+    fn what_a_stage_has_in_common_with_its_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let content = pattern(3 * PART + 5);
+        let opened = |name: &str, content: &[u8]| {
+            std::fs::write(dir.path().join(name), content).unwrap();
+            std::fs::File::open(dir.path().join(name)).unwrap()
+        };
+        let from = opened("from", &content);
+        let mut flipped = content.clone();
+        flipped[2 * PART] ^= 1;
+        for (staged, expected) in [
+            (&content[..0], 0),
+            (&content[..PART - 1], 0),
+            (&content[..2 * PART + 7], 2 * PART),
+            (&flipped, 2 * PART),
+            (&content, content.len()),
+            (&[&content[..], b"dirt"].concat(), content.len()),
+        ] {
+            let stage = opened("stage", staged);
+            let (size, buffer) = (content.len() as u64, &mut Vec::new());
+            let found = common(from.as_fd(), &stage, size, buffer, &|_| true);
+            assert_eq!(found.unwrap(), expected as u64);
+        }
+    }
+
+    /// What takes no more stops nothing but itself.
+    #[test]
+    fn several_outputs_of_one_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let content = pattern(3 * PART + 5);
+        let size = content.len() as u64;
+        std::fs::write(dir.path().join("from"), &content).unwrap();
+        let from = std::fs::File::open(dir.path().join("from")).unwrap();
+        let file = |name: &str| std::fs::File::create(dir.path().join(name)).unwrap();
+        let (whole, rest, closed) = (file("whole"), file("rest"), from.try_clone().unwrap());
+        let there = 2 * PART as u64;
+        std::os::unix::fs::FileExt::write_all_at(&rest, &content[..2 * PART], 0).unwrap();
+        let mut outputs =
+            [(&closed, 0), (&rest, there), (&whole, 0)].map(|(file, from)| Output::new(file, from));
+        let digesting = Digesting::new(Some(Algorithm::Sha256), size);
+        let mut read = 0;
+        let mut told = |step: crate::read_once::Step<'_>| {
+            read += step.count;
+            let got = step.outputs.iter().map(|output| output.has_got(step.end));
+            assert_eq!(got.collect::<Vec<_>>(), [false, step.end > there, true]);
+            true
+        };
+        let layout = Layout::solid(size);
+        let (from, buffer) = (from.as_fd(), &mut Vec::new());
+        let digest = read_hash_write(from, &mut outputs, &layout, digesting, buffer, &mut told);
+        assert_eq!(digest.unwrap(), Some(hash(Algorithm::Sha256, &content)));
+        assert!(matches!(
+            outputs[0].error,
+            Some(DataError::Target("write", _))
+        ));
+        for name in ["whole", "rest"] {
+            assert!(
+                std::fs::read(dir.path().join(name)).unwrap() == content,
+                "{name}"
+            );
+        }
+        assert_eq!(read, size);
+    }
+
+    #[test]
     fn a_source_that_ends_too_soon_is_told() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("from"), b"short").unwrap();
         let from = std::fs::File::open(dir.path().join("from")).unwrap();
         let to = std::fs::File::create(dir.path().join("to")).unwrap();
         let layout = Layout::solid(6);
-        let result = read_hash_write(from.as_fd(), &to, &layout, None, &mut Vec::new(), &|_| true);
+        let result = written(&from, &to, &layout, None);
         assert!(matches!(result, Err(DataError::Changed)));
     }
 }

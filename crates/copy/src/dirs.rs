@@ -4,6 +4,7 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
@@ -14,7 +15,38 @@ use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};
 use crate::small::incomplete;
 use crate::tree::{Item, parts};
-use crate::worker::Worker;
+use crate::worker::{BATCH, FILES_EACH, Worker};
+
+/// Gives directories what their sources have. Those that their owner can still go through then, by
+/// all workers; the others last, the deepest first.
+pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), WorkerPanic> {
+    let job = main.job;
+    let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
+    let dirs = (0..job.tree.len()).map(Item).filter(is_dir);
+    let stays_open = |item: &Item| {
+        let stat = job
+            .tree
+            .entry(*item)
+            .and_then(|(listing, id)| listing.stat(id));
+        stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
+    };
+    let (open, mut closed): (Vec<Item>, Vec<Item>) = dirs.partition(stays_open);
+    let workers = job
+        .options
+        .workers
+        .min(open.len().div_ceil(FILES_EACH))
+        .max(1);
+    let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
+    bc_pool::run(workers, |_| {
+        let mut worker = Worker::new(job);
+        while let Some(batch) = cursor.next() {
+            worker.finish_dirs(&open[batch]);
+        }
+    })?;
+    closed.reverse();
+    main.finish_dirs(&closed);
+    Ok(())
+}
 
 impl Worker<'_> {
     /// Makes the directories of a root, or finds them.

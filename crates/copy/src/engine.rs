@@ -1,35 +1,32 @@
-//! A copy from its options to what it came to.
+//! A copy from its options to what it came to, at one destination or at several.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
-use bc_walk::{Entries, FileKind, FileStats, Metadata, OwnFile};
+use bc_walk::{FileKind, OwnFile};
 
 use crate::begin::{self, Begun};
-use crate::beneath::open_named;
-use crate::error::Error;
+use crate::data::HUGE;
+use crate::destinations;
+use crate::dirs::finish_dirs;
+use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::finish::{finish, manifest_target, refuse_odd_manifest};
-use crate::huge::{self, HUGE};
+use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
-use crate::small::SMALL;
-use crate::target::{self, Source, Top};
-use crate::tree::{Content, Item, Root, Tree};
-use crate::worker::Worker;
+use crate::single::medium;
+use crate::small::{SMALL, small};
+use crate::sources::{look, unopened, walk};
+use crate::target::{Source, Top};
+use crate::tree::{Item, Tree, Walked};
+use crate::worker::{BATCH, FILES_EACH, Worker};
 
-/// Small files that a worker takes at once.
-const BATCH: usize = 32;
-
-/// Files below which a further worker is not worth its start.
-const FILES_EACH: usize = 64;
-
-/// Copies.
+/// Copies to the destination of the options.
 ///
 /// # Errors
 /// What keeps all of it from being done, before anything is written: a destination that makes no
@@ -41,28 +38,105 @@ pub fn copy(
     progress: &CopyProgress,
     observer: &Observer<'_>,
 ) -> Result<Copied, Error> {
+    let all = fan_out(options, &[], cancel, progress, observer)?;
+    let none = || Err(Error::usage("no destination is given"));
+    all.into_iter().next().unwrap_or_else(none)
+}
+
+/// Copies to the destination of the options and to each of `others`, which are understood as it is,
+/// and reads each source once. Each has a journal and a manifest of its own, as if it were copied to
+/// alone: one that fails stops none of the others. What it came to at each comes in that order.
+///
+/// # Errors
+/// What makes no sense, before anything is written: destinations that are the same, or one in the
+/// other, or what [`copy`] refuses of any of them.
+pub fn fan_out(
+    options: &CopyOptions,
+    others: &[OsString],
+    cancel: &Cancel,
+    progress: &CopyProgress,
+    observer: &Observer<'_>,
+) -> Result<Vec<Result<Copied, Error>>, Error> {
     check(options)?;
+    let each = destinations::each(options, others)?;
     let (sources, missing) = look(options, observer)?;
-    let mut begun = begin::begin(options, &sources, observer)?;
-    refuse_odd_manifest(options, &begun.top, &sources)?;
-    let journal = begun.log.own_file();
-    let tree = Tree::new(walk(
-        options,
-        sources,
-        (&begun.top, journal),
-        cancel,
-        observer,
-    )?);
-    let errors = walk_errors(&tree);
+    let observers = destinations::observers(&each, observer);
+    let begun = begin_each(&each, &sources, &observers)?;
+    if begun.iter().all(Result::is_err) {
+        return Ok(begun.into_iter().map(|begun| begun.map(nothing)).collect());
+    }
+    let living = begun.iter().flatten();
+    let journals: Vec<OwnFile> = living.filter_map(|begun| begun.log.own_file()).collect();
+    let walked = walk(options, sources, &journals, cancel, observer)?;
+    let missing = missing + unopened(&walked);
     if cancel.is_cancelled() {
-        return Ok(Copied {
-            walked: missing,
-            failed: missing,
-            ..Copied::default()
+        let mut none = Copied::default();
+        (none.walked, none.failed) = (missing, missing);
+        let none = |begun: Result<Begun, Error>| begun.map(|_| none.clone());
+        return Ok(begun.into_iter().map(none).collect());
+    }
+    let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
+    let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());
+    for ((options, observer), begun) in each.iter().zip(&observers).zip(begun) {
+        refused.push(match begun {
+            Ok(begun) => {
+                let shared = (progress, &**observer, cancel);
+                jobs.push(start(options, begun, &walked, &tops, shared));
+                None
+            }
+            Err(error) => Some(error),
         });
     }
+    match options.dry_run {
+        true => jobs.iter().for_each(crate::dry::run),
+        false => run(&jobs)?,
+    }
+    let mut done = jobs.into_iter().map(|job| finish(job, missing));
+    let of = |refused: Option<Error>| refused.map_or_else(|| done.next(), |error| Some(Err(error)));
+    Ok(refused.into_iter().filter_map(of).collect())
+}
+
+/// What a run came to that did not come to walk.
+fn nothing(_: Begun) -> Copied {
+    Copied::default()
+}
+
+/// Finds journals and destinations. One that cannot be had stops none of the others; one that makes
+/// no sense does.
+fn begin_each(
+    each: &[CopyOptions],
+    sources: &[Source],
+    observers: &[Box<Observer<'_>>],
+) -> Result<Vec<Result<Begun, Error>>, Error> {
+    let mut all = Vec::with_capacity(each.len());
+    for (options, observer) in each.iter().zip(observers) {
+        let begun = begin::begin(options, sources, observer).and_then(|begun| {
+            refuse_odd_manifest(options, &begun.top, sources)?;
+            Ok(begun)
+        });
+        match begun {
+            Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+            begun => all.push(begun),
+        }
+    }
+    let found = each.iter().zip(&all);
+    let found = found.filter_map(|(options, begun)| Some((options, &begun.as_ref().ok()?.top)));
+    destinations::refuse_nested(&found.collect::<Vec<_>>())?;
+    Ok(all)
+}
+
+/// Begins what is copied to one destination. `tops`: the file systems of all of them.
+fn start<'a>(
+    options: &'a CopyOptions,
+    mut begun: Begun,
+    walked: &[Walked],
+    tops: &[u64],
+    (progress, observer, cancel): (&'a CopyProgress, &'a Observer<'a>, &'a Cancel),
+) -> Job<'a> {
+    let tree = Tree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
-    warn_of_space(&begun.top, bytes, observer);
+    let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
+    warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
     begin::start(&mut begun, options, observer);
     let Begun {
         top,
@@ -74,7 +148,7 @@ pub fn copy(
         ..
     } = begun;
     let manifest = manifest_target(options, &top, &tree);
-    let job = Job::new(
+    Job::new(
         options,
         (tree, top, manifest),
         (id, spare),
@@ -83,29 +157,7 @@ pub fn copy(
         progress,
         observer,
         cancel,
-    );
-    if options.dry_run {
-        crate::dry::run(&job);
-    } else {
-        run(&job)?;
-    }
-    finish(job, missing + errors)
-}
-
-/// The sources that are there, and how many are not.
-fn look(options: &CopyOptions, observer: &Observer<'_>) -> Result<(Vec<Source>, u64), Error> {
-    let mut sources = Vec::new();
-    for path in &options.sources {
-        match target::look(path) {
-            Ok(source) => sources.push(source),
-            Err(error) => observer(Event::Failed(&error)),
-        }
-    }
-    if sources.is_empty() {
-        return Err(Error::usage("none of the sources can be copied"));
-    }
-    let missing = options.sources.len() - sources.len();
-    Ok((sources, missing as u64))
+    )
 }
 
 fn check(options: &CopyOptions) -> Result<(), Error> {
@@ -123,76 +175,13 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Walks each source.
-fn walk(
-    options: &CopyOptions,
-    sources: Vec<Source>,
-    (top, journal): (&Top, Option<OwnFile>),
-    cancel: &Cancel,
-    observer: &Observer<'_>,
-) -> Result<Vec<Root>, Error> {
-    let mut roots = Vec::with_capacity(sources.len());
-    for (source, name) in sources.into_iter().zip(&top.names) {
-        let kind = source.stat.kind();
-        let content = match kind {
-            FileKind::Dir | FileKind::File => {
-                let mut walk = options.walk.clone();
-                walk.entries = Entries::All;
-                walk.metadata = Metadata::Full;
-                walk.file_stats = FileStats::Walked;
-                // Of a home directory it is a part, and grows meanwhile.
-                walk.leave_out.extend(journal.clone());
-                let path = [source.path.clone()];
-                let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
-                for error in listing.errors() {
-                    observer(Event::Failed(error));
-                }
-                Content::Listing(Box::new(listing))
-            }
-            _ => match alone(&source) {
-                Ok((dir, name)) => Content::Alone(dir, name),
-                Err(error) => {
-                    observer(Event::Failed(&error));
-                    Content::Nothing
-                }
-            },
-        };
-        roots.push(Root {
-            source,
-            name: name.clone(),
-            base: 0,
-            content,
-        });
-    }
-    Ok(roots)
-}
-
-fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error> {
-    let path = source.path.as_bytes();
-    let failed = |errno: rustix::io::Errno| bc_walk::Error::new(path, "open", errno);
-    let (dir, name) = target::split(path);
-    let name = name.ok_or(rustix::io::Errno::INVAL).map_err(failed)?;
-    let name = std::ffi::CString::new(name).map_err(|_| failed(rustix::io::Errno::INVAL))?;
-    Ok((open_named(dir).map_err(failed)?, name))
-}
-
-/// What the walks could not look at; it was told already.
-fn walk_errors(tree: &Tree) -> u64 {
-    let errors = tree.roots.iter().map(|root| match &root.content {
-        Content::Listing(listing) => listing.errors().len() as u64,
-        Content::Alone(..) => 0,
-        Content::Nothing => 1,
-    });
-    errors.sum()
-}
-
 /// Counts what is to be copied.
 fn survey(tree: &Tree, progress: &CopyProgress) -> u64 {
     let items = (0..tree.len()).map(Item);
     let files = items.filter(|item| tree.kind(*item) == FileKind::File);
     let bytes = files.map(|item| tree.size(item)).sum();
-    progress.files_total.store(tree.len().into(), Relaxed);
-    progress.bytes_total.store(bytes, Relaxed);
+    progress.files_total.fetch_add(tree.len().into(), Relaxed);
+    progress.bytes_total.fetch_add(bytes, Relaxed);
     bytes
 }
 
@@ -219,18 +208,23 @@ struct Shares {
     special: Vec<Item>,
 }
 
-fn share_out(job: &Job<'_>, links: &Links) -> Shares {
+/// Shares out what any of the destinations takes. The entries are the same at all of them.
+fn share_out(jobs: &[Job<'_>], links: &Links) -> Shares {
     let mut shares = Shares::default();
-    let huge = huge::is_possible(job);
-    for item in (0..job.tree.len()).map(Item) {
-        if job.is_manifest(item) {
+    let Some(first) = jobs.first() else {
+        return shares;
+    };
+    let huge = huge::is_possible(first.options);
+    for item in (0..first.tree.len()).map(Item) {
+        let mut takers = jobs.len();
+        for job in jobs.iter().filter(|job| job.is_manifest(item)) {
             job.leave_manifest(item);
+            takers -= 1;
+        }
+        if takers == 0 || links.is_further(item) {
             continue;
         }
-        if links.is_further(item) {
-            continue;
-        }
-        match (job.tree.kind(item), job.tree.size(item)) {
+        match (first.tree.kind(item), first.tree.size(item)) {
             (FileKind::Dir, _) => {}
             (FileKind::File, size) if size <= SMALL => shares.small.push(item),
             (FileKind::File, size) if size >= HUGE && huge => shares.huge.push(item),
@@ -241,67 +235,54 @@ fn share_out(job: &Job<'_>, links: &Links) -> Shares {
     shares
 }
 
-fn run(job: &Job<'_>) -> Result<(), Error> {
-    let mut main = Worker::new(job);
-    for root in 0..job.tree.roots.len() {
-        main.make_dirs(root);
+fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
+    let Some(first) = jobs.first() else {
+        return Ok(());
+    };
+    let mut mains: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
+    for main in &mut mains {
+        (0..main.job.tree.roots.len()).for_each(|root| main.make_dirs(root));
     }
-    let links = Links::find(job);
-    let shares = share_out(job, &links);
-    let (small, medium, special) = (&shares.small, &shares.medium, &shares.special);
-    let files = small.len() + special.len() + medium.len() * BATCH;
-    let workers = job.options.workers.min(files.div_ceil(FILES_EACH)).max(1);
-    let cursor = Cursor::with_batch(small.len(), workers, BATCH, BATCH);
-    let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
-    let next = AtomicUsize::new(0);
-    bc_pool::run(workers, |_| {
-        let mut worker = Worker::new(job);
-        while let Some(item) = medium.get(next.fetch_add(1, Relaxed)) {
-            worker.medium(*item);
+    let links = Links::find(first);
+    let shares = share_out(jobs, &links);
+    share(jobs, &shares)?;
+    for item in &shares.huge {
+        huge::huge(&mut mains, *item);
+    }
+    for main in &mut mains {
+        links.make(main);
+        main.commit();
+        if !main.job.is_over() {
+            finish_dirs(main)?;
         }
-        while let Some(batch) = cursor.next().filter(|_| !job.is_over()) {
-            worker.small(&small[batch]);
-        }
-        while let Some(batch) = specials.next() {
-            worker.special(&special[batch]);
-        }
-        worker.commit();
-    })?;
-    shares.huge.iter().for_each(|item| main.huge(*item));
-    links.make(&mut main);
-    main.commit();
-    if !job.is_over() {
-        finish_dirs(job, &mut main)?;
     }
     Ok(())
 }
 
-/// Gives directories what their sources have. Those that their owner can still go through then, by
-/// all workers; the others last, the deepest first.
-fn finish_dirs(job: &Job<'_>, main: &mut Worker<'_>) -> Result<(), Error> {
-    let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
-    let dirs = (0..job.tree.len()).map(Item).filter(is_dir);
-    let stays_open = |item: &Item| {
-        let stat = job
-            .tree
-            .entry(*item)
-            .and_then(|(listing, id)| listing.stat(id));
-        stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
-    };
-    let (open, mut closed): (Vec<Item>, Vec<Item>) = dirs.partition(stays_open);
-    let workers = job
-        .options
-        .workers
-        .min(open.len().div_ceil(FILES_EACH))
-        .max(1);
-    let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
+/// Has all workers copy what each of them copies alone.
+fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
+    let special = &shares.special;
+    let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;
+    let workers = jobs[0].options.workers;
+    let workers = workers.min(files.div_ceil(FILES_EACH)).max(1);
+    let cursor = Cursor::with_batch(shares.small.len(), workers, BATCH, BATCH);
+    let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
+    let next = AtomicUsize::new(0);
     bc_pool::run(workers, |_| {
-        let mut worker = Worker::new(job);
-        while let Some(batch) = cursor.next() {
-            worker.finish_dirs(&open[batch]);
+        let mut each: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
+        while let Some(item) = shares.medium.get(next.fetch_add(1, Relaxed)) {
+            medium(&mut each, *item);
         }
+        let is_over = || jobs.iter().all(Job::is_over);
+        while let Some(batch) = cursor.next().filter(|_| !is_over()) {
+            small(&mut each, &shares.small[batch]);
+        }
+        while let Some(batch) = specials.next() {
+            for worker in &mut each {
+                worker.special(&special[batch.clone()]);
+            }
+        }
+        each.iter_mut().for_each(Worker::commit);
     })?;
-    closed.reverse();
-    main.finish_dirs(&closed);
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::results::{Rows, State};
 use crate::stage::{self, PREFIX, refuse_foreign};
 use crate::target::{Source, Top};
 use crate::tree::{Content, Item, Tree, parts};
+use crate::unread::Unread;
 use crate::worker::Worker;
 
 /// Counts, writes the manifest, and lets go of the journal of a complete copy.
@@ -26,14 +27,16 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     let plan = plan(&job);
     let stopped = job.why_stopped();
     let over = job.is_over();
-    let rows = job.results.take();
-    let mut copied = count(&job, &rows, missing);
+    let unread = Unread::find(&job.tree);
+    let mut rows = job.results.take();
+    rows.add_unread(&unread.entries);
+    let mut copied = count(&job, &rows, missing + unread.unlisted.len() as u64);
     copied.stopped = stopped.map(|errno| errno.to_string());
     if job.options.dry_run {
         return Ok(copied);
     }
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
-        copied.manifest = Some(manifest::write(&job, &plan, &rows)?);
+        copied.manifest = Some(manifest::write(&job, &plan, (&rows, &unread.unlisted))?);
         // Its name has changed the time of the directory.
         Worker::new(&job).root_times(&plan.below);
     }
@@ -86,12 +89,13 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
             State::Failed => copied.failed += 1,
             State::Left => copied.left += 1,
         }
-        if matches!(state, State::Failed | State::Left) {
+        let is_file = job.tree.kind(item) == FileKind::File;
+        if is_file && matches!(state, State::Failed | State::Left) {
             copied.bytes_left += job.tree.size(item);
         }
     }
     for root in &job.tree.roots {
-        if let Content::Listing(listing) = &root.content {
+        if let Content::Listing(listing) = &*root.content {
             copied.filtered.add(listing.skipped());
             copied.directories += listing.directories();
         }
@@ -157,6 +161,10 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
     let (top, first) = (&job.top, &job.tree.roots[0].source);
     let file = manifest_file(job.options, top, first)?;
     let (root, below) = manifest_root(top, first);
+    if !below.is_empty() && job.tree.items_of(0).is_empty() {
+        // Of a source that could not be opened nothing was made.
+        return None;
+    }
     let made = |root: usize| {
         let known = job
             .known

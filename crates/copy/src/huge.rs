@@ -1,158 +1,178 @@
 //! Huge files: blocks of one file are copied by all workers at once, and what is recorded of each
 //! is what it hashes to, so that a run that goes on proves what is there by reading only that.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bc_digest::blake3_tree::{Subtree, root, subtree};
 use bc_digest::{Algorithm, Digest};
+use bc_pool::Cancel;
 use bc_walk::{Error, FileStat};
 use rustix::fs::FallocateFlags;
 
-use crate::data::{self, DataError, Layout, PART};
+use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
 use crate::decide::read_full;
 use crate::job::Job;
 use crate::journal::Blocks;
-use crate::place::{Open, Place};
+use crate::options::CopyOptions;
+use crate::place::Open;
+use crate::receiver::{Receiver, begin, complete, give_up, one_state, stages};
 use crate::record;
-use crate::single::layout;
-use crate::small::renamed;
 use crate::stage::{Before, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
 
-/// Files from this size on are huge.
-pub(crate) const HUGE: u64 = 64 << 20;
-
-/// Bytes of a block: what is lost of it when the process is killed.
-const BLOCK: u64 = 8 * PART as u64;
-
-/// Whether files of this job can be copied in blocks.
-pub(crate) fn is_possible(job: &Job<'_>) -> bool {
-    job.options.algorithm == Some(Algorithm::Blake3)
+/// Whether files can be copied in blocks.
+pub(crate) fn is_possible(options: &CopyOptions) -> bool {
+    options.algorithm == Some(Algorithm::Blake3)
 }
 
 /// Values of a block's parts, by its number.
 type Values = Vec<(u64, Vec<[u8; 32]>)>;
 
+/// One of the places that a file goes to.
+struct Lane<'a> {
+    job: &'a Job<'a>,
+    stage: &'a Stage,
+    /// What an earlier run has recorded of the stage.
+    known: Option<&'a Blocks>,
+    /// Whether what is done is worth a record.
+    is_recorded: bool,
+    /// Why it takes no more.
+    failure: OnceLock<DataError>,
+}
+
 /// What the workers of one file share.
 struct Shared<'a> {
-    job: &'a Job<'a>,
     from: BorrowedFd<'a>,
-    stage: &'a Stage,
+    lanes: Vec<Lane<'a>>,
     layout: &'a Layout,
-    /// Whether the stage shares the blocks of its source already.
+    /// Whether what is read is the stage of the one lane, which shares the blocks of its source
+    /// already.
     is_clone: bool,
-    /// Whether what is done is worth a record.
-    recorded: bool,
-    known: Option<&'a Blocks>,
     next: AtomicU64,
     stop: AtomicBool,
+    /// What went wrong with all of it.
     failure: Mutex<Option<DataError>>,
+    cancel: &'a Cancel,
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Worker<'_> {
-    /// Copies a huge file with all workers.
-    pub(crate) fn huge(&mut self, item: Item) {
-        if self.job.is_over() {
-            return;
+/// Copies a huge file with all workers.
+pub(crate) fn huge(workers: &mut [Worker<'_>], item: Item) {
+    if let Some((places, open)) = begin(workers, item) {
+        let mut receivers = stages(workers, places, Some(&open.stat));
+        match fill(&mut receivers, &open) {
+            Ok(stat) => complete(workers, receivers, &open, &stat),
+            Err(error) => give_up(workers, receivers, &error),
         }
-        if let Err(error) = self.try_huge(item) {
-            self.failed(item, &error);
+    }
+    workers.iter_mut().for_each(Worker::settle);
+}
+
+/// Fills stages with one state of their source.
+fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> {
+    let Some(first) = receivers.first() else {
+        return Ok(open.stat.clone());
+    };
+    let (job, item) = (first.job, first.place.item);
+    let mut again = false;
+    let (stat, _) = one_state(job, item, open, |stat, go_on| {
+        let reading = Reading {
+            open,
+            layout: &layout(job.options.sparse, open, stat),
+            again: std::mem::replace(&mut again, true),
+            go_on,
+        };
+        reading.bytes(receivers)?;
+        // Two readings of one state give the same.
+        Ok(receivers.iter().map(|one| one.digest).collect::<Vec<_>>())
+    })?;
+    Ok(stat)
+}
+
+/// One reading of a source.
+struct Reading<'a> {
+    open: &'a Open,
+    layout: &'a Layout,
+    /// Whether it is not the first: of what was written before nothing counts.
+    again: bool,
+    go_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Reading<'_> {
+    fn bytes(&self, receivers: &mut [Receiver<'_>]) -> Result<(), Error> {
+        let mut written = Vec::with_capacity(receivers.len());
+        for receiver in receivers {
+            receiver.prepare(self.open, self.again);
+            if receiver.is_written() {
+                written.push(receiver);
+            } else if receiver.failed.is_none() {
+                // What is there is proven, not what it was made of.
+                self.blocks(&mut [receiver], true)?;
+            }
         }
-        self.settle();
+        self.blocks(&mut written, false)
     }
 
-    fn try_huge(&mut self, item: Item) -> Result<(), Error> {
-        let Some((mut place, open)) = self.begin(item)? else {
+    /// Copies all blocks, and gives each receiver the digest of the whole.
+    fn blocks(&self, receivers: &mut [&mut Receiver<'_>], is_clone: bool) -> Result<(), Error> {
+        let Some(first) = receivers.first() else {
             return Ok(());
         };
-        let stage = self.stage(&place, Some(&open.stat))?;
-        self.record_stage(&place, &stage);
-        let copied = self
-            .fill_blocks(&place, &open, &stage)
-            .and_then(|(stat, digest)| {
-                self.read_back(&place, &stage, Some(digest))?;
-                let wanted = self.wanted(&mut place, &open, &stat)?;
-                Ok((stat, digest, wanted))
-            });
-        match copied {
-            Ok((stat, digest, wanted)) => self.finish(place, stage, stat, &wanted, Some(digest)),
-            // A later run goes on from it.
-            Err(error) if self.job.is_over() && self.job.log.is_kept() => Err(error),
-            Err(error) => {
-                stage.remove(&place.dir);
-                Err(error)
-            }
+        let job = first.job;
+        let lanes: Vec<Lane<'_>> = receivers.iter().map(|one| self.lane(one)).collect();
+        let shared = Shared {
+            from: match is_clone {
+                true => lanes[0].stage.file.as_fd(),
+                false => self.open.file.as_fd(),
+            },
+            lanes,
+            layout: self.layout,
+            is_clone,
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            cancel: job.cancel,
+            go_on: self.go_on,
+        };
+        let digest = all(&shared, job.options.workers);
+        let lanes = shared.lanes.into_iter();
+        let failures: Vec<_> = lanes.map(|lane| lane.failure.into_inner()).collect();
+        for (receiver, failure) in receivers.iter_mut().zip(failures) {
+            receiver.failed = failure.map(|error| receiver.data_error(error));
         }
+        let Some(good) = receivers.iter().find(|one| one.failed.is_none()) else {
+            return Ok(());
+        };
+        let digest = digest.map_err(|error| good.data_error(error))?;
+        for receiver in receivers {
+            receiver.digest = Some(digest);
+        }
+        Ok(())
     }
 
-    /// So that it is found again when its source has changed.
-    fn record_stage(&self, place: &Place, stage: &Stage) {
-        if place.target.len() <= record::LONGEST_PATH {
-            let mut piece = Vec::new();
-            record::push_stage(&mut piece, &stage.name, &place.target);
-            self.job.append(&mut piece);
+    fn lane<'a>(&self, receiver: &'a Receiver<'_>) -> Lane<'a> {
+        let (job, stage) = (receiver.job, &receiver.stage);
+        let known = job.known.blocks.get(&stage.name);
+        let is_first = !self.again && receiver.is_kept;
+        Lane {
+            job,
+            stage,
+            known: known.filter(|_| is_first && !receiver.is_clone),
+            is_recorded: is_first && self.open.settled && !receiver.is_clone,
+            failure: OnceLock::new(),
         }
-    }
-
-    fn fill_blocks(
-        &mut self,
-        place: &Place,
-        open: &Open,
-        stage: &Stage,
-    ) -> Result<(FileStat, Digest), Error> {
-        let job = self.job;
-        let is_clone = self.is_shared(place, open, stage)?;
-        let mut first = true;
-        let mut copy = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-            let layout = layout(job.options.sparse, open, stat);
-            let known = job.known.blocks.get(&stage.name);
-            // Of a second reading nothing is known.
-            let again = !std::mem::take(&mut first);
-            if again && !is_clone {
-                // What the first one wrote may be where a hole is now.
-                let emptied = data::end_at(&stage.file, 0);
-                emptied.map_err(|error| self.data_error(place, error))?;
-            }
-            let known = known.filter(|_| !again);
-            let shared = Shared {
-                job,
-                from: open.file.as_fd(),
-                stage,
-                layout: &layout,
-                is_clone,
-                recorded: open.settled && job.log.is_kept(),
-                known,
-                next: AtomicU64::new(0),
-                stop: AtomicBool::new(false),
-                failure: Mutex::new(None),
-                go_on,
-            };
-            blocks(&shared).map_err(|error| self.data_error(place, error))
-        };
-        let copied = if bc_read::is_fresh(&open.stat.stamp) {
-            bc_read::read_fresh(&open.file, job.cancel, copy)
-        } else {
-            copy(&open.stat, &|| !job.is_over()).and_then(|digest| {
-                bc_read::unchanged(&open.file, &open.stat)?;
-                Ok((open.stat.clone(), digest))
-            })
-        };
-        copied.map_err(|error| match error.path() {
-            b"" => renamed(&error, job.tree.source_path(place.item)),
-            _ => error,
-        })
     }
 }
 
 /// Copies all blocks and gives the digest of the whole.
-fn blocks(shared: &Shared<'_>) -> Result<Digest, DataError> {
+fn all(shared: &Shared<'_>, workers: usize) -> Result<Digest, DataError> {
     let size = shared.layout.size;
-    let done = bc_pool::run(shared.job.options.workers, |_| work(shared));
+    let done = bc_pool::run(workers, |_| work(shared));
     let failure = shared
         .failure
         .lock()
@@ -164,7 +184,9 @@ fn blocks(shared: &Shared<'_>) -> Result<Digest, DataError> {
     let Ok(done) = done else {
         return Err(DataError::Cancelled);
     };
-    data::end_at(&shared.stage.file, size)?;
+    for lane in shared.living() {
+        lane.take(data::end_at(&lane.stage.file, size));
+    }
     let mut all: Values = done.into_iter().flatten().collect();
     all.sort_unstable_by_key(|(block, _)| *block);
     let parts = all.into_iter().flat_map(|(_, parts)| parts);
@@ -200,72 +222,118 @@ fn work(shared: &Shared<'_>) -> Values {
     values
 }
 
-/// Copies one block, unless it is proven to be there.
+/// Copies one block to where it is not proven to be.
 fn one(
     shared: &Shared<'_>,
     block: u64,
     buffer: &mut [u8],
     piece: &mut Vec<u8>,
 ) -> Result<Vec<[u8; 32]>, DataError> {
-    let job = shared.job;
     let begin = block * BLOCK;
     let end = (begin + BLOCK).min(shared.layout.size);
-    let known = shared.known.and_then(|known| known.get(&block));
-    if let Some(parts) = known.filter(|_| !shared.is_clone)
-        && is_proven(shared, begin..end, parts, buffer)
-    {
-        job.progress.bytes.fetch_add(end - begin, Relaxed);
+    let (there, lacking) = shared.look(block, begin..end, buffer);
+    if let (Some(parts), true) = (there, lacking.is_empty()) {
         return Ok(parts.clone());
     }
-    let solid;
-    let layout = match clear(shared, begin..end) {
+    let solid = Layout::solid(shared.layout.size);
+    let layout = |lane: &Lane<'_>| match clear(lane.stage, shared.layout, begin..end) {
         true => shared.layout,
-        false => {
-            solid = Layout::solid(shared.layout.size);
-            &solid
-        }
+        false => &solid,
     };
+    let layouts: Vec<&Layout> = lacking.iter().map(|lane| layout(lane)).collect();
     let mut parts = Vec::with_capacity(8);
     let mut at = begin;
     while at < end {
-        if !(shared.go_on)() || job.cancel.is_cancelled() {
+        let is_wanted = lacking.iter().any(|lane| lane.failure.get().is_none());
+        if !is_wanted || !(shared.go_on)() || shared.cancel.is_cancelled() {
             return Err(DataError::Cancelled);
         }
         let part = &mut buffer[..(end - at).min(PART as u64) as usize];
-        match shared.is_clone {
-            // What is there is proven, not what it was made of.
-            true => data::read_part(shared.stage.file.as_fd(), part, at)?,
-            false => data::read_part(shared.from, part, at)?,
-        }
+        data::read_part(shared.from, part, at)?;
         parts.push(subtree(at, part).to_bytes());
-        if !shared.is_clone {
-            layout.write(&shared.stage.file, part, at)?;
+        for (lane, layout) in lacking.iter().zip(&layouts) {
+            if !shared.is_clone && lane.failure.get().is_none() {
+                lane.take(layout.write(&lane.stage.file, part, at));
+            }
+            lane.job
+                .progress
+                .bytes
+                .fetch_add(part.len() as u64, Relaxed);
         }
         at += part.len() as u64;
-        job.progress.bytes.fetch_add(part.len() as u64, Relaxed);
     }
-    if !shared.is_clone {
-        job.written.fetch_add(end - begin, Relaxed);
+    // Where it was proven already, it was so of this very source.
+    if there.is_some_and(|there| *there != parts) {
+        return Err(DataError::Changed);
     }
-    if shared.recorded && !shared.is_clone {
-        record::push_block(piece, &shared.stage.name, block, &parts);
-        job.append(piece);
+    for lane in lacking.iter().filter(|_| !shared.is_clone) {
+        lane.done(block, end - begin, &parts, piece);
     }
     Ok(parts)
 }
 
+impl Shared<'_> {
+    /// The lanes that take more.
+    fn living(&self) -> impl Iterator<Item = &Lane<'_>> {
+        self.lanes
+            .iter()
+            .filter(|lane| lane.failure.get().is_none())
+    }
+
+    /// What a block is proven to hash to where it is there already, and where it is not.
+    fn look(
+        &self,
+        block: u64,
+        range: Range<u64>,
+        buffer: &mut [u8],
+    ) -> (Option<&Vec<[u8; 32]>>, Vec<&Lane<'_>>) {
+        let mut there: Option<&Vec<[u8; 32]>> = None;
+        let mut lacking = Vec::with_capacity(self.lanes.len());
+        for lane in self.living() {
+            let known = lane.known.and_then(|known| known.get(&block));
+            let known = known.filter(|parts| there.is_none_or(|there| there == *parts));
+            let proven = known.filter(|parts| is_proven(lane.stage, range.clone(), parts, buffer));
+            match proven {
+                Some(parts) => {
+                    let count = range.end - range.start;
+                    lane.job.progress.bytes.fetch_add(count, Relaxed);
+                    there = Some(parts);
+                }
+                None => lacking.push(lane),
+            }
+        }
+        (there, lacking)
+    }
+}
+
+impl Lane<'_> {
+    /// Takes down that it takes no more.
+    fn take(&self, result: Result<(), DataError>) {
+        if let Err(error) = result {
+            let _ = self.failure.set(error);
+        }
+    }
+
+    /// Takes down that a block was written to it.
+    fn done(&self, block: u64, count: u64, parts: &[[u8; 32]], piece: &mut Vec<u8>) {
+        if self.failure.get().is_some() {
+            return;
+        }
+        self.job.written.fetch_add(count, Relaxed);
+        if self.is_recorded {
+            record::push_block(piece, &self.stage.name, block, parts);
+            self.job.append(piece);
+        }
+    }
+}
+
 /// Whether a block of the stage still is what was recorded of it.
-fn is_proven(
-    shared: &Shared<'_>,
-    range: std::ops::Range<u64>,
-    parts: &[[u8; 32]],
-    buffer: &mut [u8],
-) -> bool {
+fn is_proven(stage: &Stage, range: Range<u64>, parts: &[[u8; 32]], buffer: &mut [u8]) -> bool {
     let mut at = range.start;
     for expected in parts {
         let length = (range.end - at).min(PART as u64) as usize;
         let part = &mut buffer[..length];
-        let whole = read_full(&shared.stage.file, part, at).is_ok_and(|count| count == length);
+        let whole = read_full(&stage.file, part, at).is_ok_and(|count| count == length);
         if length == 0 || !whole || subtree(at, part).to_bytes() != *expected {
             return false;
         }
@@ -275,11 +343,11 @@ fn is_proven(
 }
 
 /// Whether holes may be left in a block: nothing is in it.
-fn clear(shared: &Shared<'_>, range: std::ops::Range<u64>) -> bool {
-    if shared.stage.before == Before::New || !shared.layout.has_holes() {
+fn clear(stage: &Stage, layout: &Layout, range: Range<u64>) -> bool {
+    if stage.before == Before::New || !layout.has_holes() {
         return true;
     }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let length = range.end - range.start;
-    rustix::fs::fallocate(&shared.stage.file, flags, range.start, length).is_ok()
+    rustix::fs::fallocate(&stage.file, flags, range.start, length).is_ok()
 }

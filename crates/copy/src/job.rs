@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bc_digest::Digest;
 use bc_pool::Cancel;
@@ -48,7 +48,9 @@ pub(crate) struct Job<'a> {
     pub(crate) new_roots: Vec<AtomicBool>,
     /// Whether a directory got an access control list of the one that it was made in.
     pub(crate) inherits: AtomicBool,
-    pub(crate) clones: Clones,
+    pub(crate) refusals: Refusals,
+    /// The entry that gives way to the manifest, once it is known.
+    left_out: OnceLock<Item>,
     stopped: Mutex<Option<Errno>>,
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
@@ -60,11 +62,31 @@ pub(crate) struct Job<'a> {
     unrecorded: AtomicBool,
 }
 
-/// What a pair of file systems is known to refuse, so that it is not asked again.
+/// What pairs of file systems are known to refuse, so that they are not asked again.
 #[derive(Default)]
-pub(crate) struct Clones {
-    pub(crate) no_clone: AtomicBool,
-    pub(crate) no_range: AtomicBool,
+pub(crate) struct Refusals {
+    /// To share blocks.
+    pub(crate) clone: Pairs,
+    /// To copy within the kernel.
+    pub(crate) range: Pairs,
+}
+
+/// File systems by their numbers: from where, and to where.
+#[derive(Default)]
+pub(crate) struct Pairs(RwLock<Vec<(u64, u64)>>);
+
+impl Pairs {
+    pub(crate) fn has(&self, pair: (u64, u64)) -> bool {
+        let pairs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        pairs.contains(&pair)
+    }
+
+    pub(crate) fn add(&self, pair: (u64, u64)) {
+        let mut pairs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
 }
 
 impl<'a> Job<'a> {
@@ -101,7 +123,8 @@ impl<'a> Job<'a> {
             cancel,
             new_roots,
             inherits: AtomicBool::new(false),
-            clones: Clones::default(),
+            refusals: Refusals::default(),
+            left_out: OnceLock::new(),
             stopped: Mutex::new(None),
             stops: AtomicBool::new(false),
             written: AtomicU64::new(0),
@@ -147,9 +170,14 @@ impl<'a> Job<'a> {
     }
 
     pub(crate) fn fail(&self, item: Item, error: &Error) {
+        self.fail_untold(item, error);
+        (self.observer)(Event::Failed(error));
+    }
+
+    /// A failure that another destination has told of.
+    pub(crate) fn fail_untold(&self, item: Item, error: &Error) {
         self.results.fail(item, error);
         self.progress.files.fetch_add(1, Relaxed);
-        (self.observer)(Event::Failed(error));
     }
 
     /// Takes down what has become of entries.
@@ -230,8 +258,14 @@ impl<'a> Job<'a> {
         target == *manifest
     }
 
+    /// Whether it is the one that was left out for that.
+    pub(crate) fn is_left_out(&self, item: Item) -> bool {
+        self.left_out.get() == Some(&item)
+    }
+
     /// Leaves such an entry out.
     pub(crate) fn leave_manifest(&self, item: Item) {
+        let _ = self.left_out.set(item);
         let mut target = Vec::new();
         self.tree.write_target(item, &mut target);
         (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));

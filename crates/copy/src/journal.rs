@@ -17,7 +17,7 @@ use bc_fs::journal::{Found, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::{Identity, OwnFile, Stamp};
 
-use crate::record::{self, Done, JobRecord, RootRecord};
+use crate::record::{self, Done, JobRecord, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, and what their parts hash to.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -27,20 +27,32 @@ pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
 pub(crate) struct Known {
     /// Files by their path below the top.
     files: HashMap<Vec<u8>, KnownFile>,
-    /// Proven blocks of stages, by the stage's name.
+    /// Blocks of stages, by the stage's name, as the last run has recorded them and those before it
+    /// that took the same digest.
     pub(crate) blocks: HashMap<String, Blocks>,
     /// Stages of large files, and where they are.
     pub(crate) stages: Vec<(String, Vec<u8>)>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
-    /// The runs: whether each was in this boot, and how what it wrote to was mounted.
-    runs: Vec<(bool, u64)>,
+    /// The runs.
+    runs: Vec<Run>,
     /// Records before this one are on the disk.
     durable: usize,
     /// How what is written to is mounted now.
     mount: u64,
     /// Whether what was done is to be done again.
     anew: bool,
+}
+
+/// A run.
+#[derive(Debug)]
+struct Run {
+    /// Whether it was in this boot.
+    same_boot: bool,
+    /// How what it wrote to was mounted.
+    mount: u64,
+    /// The digest that it took.
+    algorithm: String,
 }
 
 #[derive(Debug)]
@@ -102,8 +114,28 @@ impl Known {
     }
 
     fn is_of_now(&self, run: usize) -> bool {
-        let found = run.checked_sub(1).and_then(|run| self.runs.get(run));
-        found.is_some_and(|(boot, mount)| *boot && *mount == self.mount)
+        let found = self.run(run);
+        found.is_some_and(|run| run.same_boot && run.mount == self.mount)
+    }
+
+    /// A run by its number: the first is 1.
+    fn run(&self, run: usize) -> Option<&Run> {
+        run.checked_sub(1).and_then(|run| self.runs.get(run))
+    }
+
+    /// Another run: what a digest of another kind says of stages proves nothing any more, because
+    /// that run has used them for its own.
+    fn begin_run(&mut self, session: Option<SessionRecord>, boot: &[u8; 16]) {
+        let session = session.unwrap_or_default();
+        if self.runs.last().map(|run| &run.algorithm) != Some(&session.algorithm) {
+            self.blocks.clear();
+        }
+        let same_boot = session.boot == *boot && session.boot != [0; 16];
+        self.runs.push(Run {
+            same_boot,
+            mount: if same_boot { session.mount } else { 0 },
+            algorithm: session.algorithm,
+        });
     }
 
     /// What was done is to be done again: it is known, so that it is in nobody's way.
@@ -118,9 +150,16 @@ impl Known {
     }
 
     /// Digests of another algorithm say nothing.
-    pub(crate) fn forget_digests(&mut self) {
-        self.files.values_mut().for_each(|file| file.digest = None);
-        self.blocks.clear();
+    pub(crate) fn keep_digests_of(&mut self, algorithm: &str) {
+        let is_it = |run: &Run| run.algorithm == algorithm;
+        let runs: Vec<bool> = self.runs.iter().map(is_it).collect();
+        for file in self.files.values_mut() {
+            let of = file.run.checked_sub(1).and_then(|run| runs.get(run));
+            file.digest = file.digest.filter(|_| of == Some(&true));
+        }
+        if runs.last() != Some(&true) {
+            self.blocks.clear();
+        }
     }
 
     /// Files that are recorded.
@@ -196,13 +235,7 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
     while let Some(found) = records.next_record()? {
         let body = found.body;
         match found.kind {
-            record::SESSION => {
-                let then = record::session(body);
-                let same = then.filter(|(id, _)| id == boot && *id != [0; 16]);
-                known
-                    .runs
-                    .push((same.is_some(), same.map_or(0, |same| same.1)));
-            }
+            record::SESSION => known.begin_run(record::session(body), boot),
             record::ROOT => known.roots.extend(record::root(body)),
             record::DONE => {
                 if let Some(done) = record::done(body) {

@@ -3,15 +3,18 @@
 //! copy by.
 //!
 //! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
-//! copy is to be gone on from; each source is walked; `dirs` makes directories; workers copy small
-//! files in batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of
-//! them block by block (`huge`); `decide` says what becomes of a name that is taken; `queue` gives
+//! copy is to be gone on from; each of the `sources` is walked; `dirs` makes directories; workers
+//! copy small files in batches (`small`) and larger ones one by one (`single`); huge ones are copied
+//! by all of them block by block (`huge`). Of each of several `destinations` there is a job, and of
+//! each job a worker in every thread; a file is read once, for all that take it (`receiver`).
+//! `decide` says what becomes of a name that is taken; `queue` gives
 //! names to what is complete; `special` makes what is no regular file, `links` further names;
 //! directories get their times last; `finish` counts, and `manifest` writes down what was done.
 //!
 //! Invariants:
 //! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
 //!   checked and has its metadata.
+//! - A destination decides, fails and goes on for itself, whatever becomes of the others.
 //! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
@@ -41,6 +44,7 @@ mod begin;
 mod beneath;
 mod data;
 mod decide;
+mod destinations;
 mod dirs;
 mod dry;
 mod engine;
@@ -55,21 +59,26 @@ mod manifest;
 mod meta;
 mod options;
 mod place;
+mod prefix;
 mod queue;
+mod read_once;
 mod readback;
+mod receiver;
 mod record;
 mod results;
 mod single;
 mod small;
+mod sources;
 mod special;
 mod stage;
 mod target;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unread;
 mod worker;
 
-pub use engine::copy;
+pub use engine::{copy, fan_out};
 pub use error::{Error, ErrorKind};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};
 pub use options::{

@@ -7,7 +7,8 @@ use bc_walk::{FileKind, Identity};
 
 use crate::job::Job;
 use crate::results::State;
-use crate::small::SMALL;
+use crate::single::medium;
+use crate::small::{SMALL, small};
 use crate::tree::Item;
 use crate::worker::Worker;
 
@@ -51,18 +52,19 @@ impl Links {
     }
 
     /// Makes the further names, once the first ones are there.
-    pub(crate) fn make(mut self, worker: &mut Worker<'_>) {
+    pub(crate) fn make(&self, worker: &mut Worker<'_>) {
         worker.commit();
         let job = worker.job;
+        let mut firsts = self.firsts.clone();
         let mut linked_items = Vec::new();
-        for (item, id) in std::mem::take(&mut self.further) {
+        for (item, id) in self.further.iter().copied() {
             if job.is_over() {
                 break;
             }
             if job.results.state(item) != State::Left {
                 continue;
             }
-            let first = self.firsts.get(&id).copied().unwrap_or(item);
+            let first = firsts.get(&id).copied().unwrap_or(item);
             let is_there = matches!(job.results.state(first), State::Copied | State::Before);
             let linked = match is_there && first != item {
                 true => worker.link(item, first),
@@ -74,7 +76,7 @@ impl Links {
                 Ok(false) => {
                     alone(worker, item);
                     worker.commit();
-                    self.firsts.insert(id, item);
+                    firsts.insert(id, item);
                 }
                 Err(error) => worker.failed(item, &error),
             }
@@ -103,9 +105,11 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
 
 fn alone(worker: &mut Worker<'_>, item: Item) {
     let tree = &worker.job.tree;
-    match (tree.kind(item), tree.size(item)) {
-        (FileKind::File, size) if size <= SMALL => worker.small(&[item]),
-        (FileKind::File, _) => worker.medium(item),
-        _ => worker.special(&[item]),
+    let (kind, size) = (tree.kind(item), tree.size(item));
+    let alone = std::slice::from_mut(worker);
+    match kind {
+        FileKind::File if size <= SMALL => small(alone, &[item]),
+        FileKind::File => medium(alone, item),
+        _ => alone[0].special(&[item]),
     }
 }

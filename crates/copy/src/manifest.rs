@@ -1,21 +1,19 @@
 //! The manifest of a copy, which `bc integrity verify` accepts at once: what was copied, with the
 //! digests that were taken on the way, and what an earlier manifest there says of the rest.
 
+mod about;
 mod earlier;
 mod plan;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope, Writer, path_order};
-use bc_manifest::time::format_rfc3339;
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Writer, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 
@@ -26,15 +24,25 @@ use crate::job::Job;
 use crate::options::ManifestPlace;
 use crate::results::{Rows, State};
 use crate::tree::Item;
+use crate::unread::Unlisted;
 use crate::worker::Worker;
-use earlier::{Earlier, Found};
+use about::{header, scope};
+use earlier::{Earlier, Lying};
 pub(crate) use plan::Plan;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {
     path: Vec<u8>,
-    item: Item,
-    end: u32,
+    next: Next,
+}
+
+/// Where it comes from.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Of a root whose entries end before this number.
+    Item(Item, u32),
+    /// It is no entry, but the one of this number among those that could not be looked at.
+    Unlisted(usize),
 }
 
 impl Ord for Head {
@@ -57,23 +65,26 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
+/// What has become of the entries, and what is none because it could not be looked at.
+type Found<'a> = (&'a Rows, &'a [Unlisted]);
+
 /// Writes the manifest; gives its path as it is shown.
-pub(crate) fn write(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<Vec<u8>, Error> {
+pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<u8>, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
     let earlier = match earlier::look(job, plan) {
-        Found::Nothing => None,
-        Found::Manifest(earlier) => Some(*earlier),
-        Found::Other(why) => {
+        Lying::Nothing => None,
+        Lying::Manifest(earlier) => Some(*earlier),
+        Lying::Other(why) => {
             set_aside(job, plan, &why)?;
             None
         }
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
-    let scope = scope(job, plan, earlier.as_ref());
+    let scope = scope(job, plan, found.1, earlier.as_ref());
     let header = header(job, plan, scope.as_ref());
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = fill(job, plan, rows, (&header, scope.is_some()), earlier, out);
+    let written = fill(job, plan, found, (&header, scope.is_some()), earlier, out);
     written.map_err(|error| match error.io_error() {
         Some(io) => {
             let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
@@ -121,15 +132,15 @@ fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
 fn fill(
     job: &Job<'_>,
     plan: &Plan,
-    rows: &Rows,
+    (rows, unlisted): Found<'_>,
     (header, is_part): (&Header, bool),
     mut earlier: Option<Earlier>,
     out: impl Write,
 ) -> Result<(), bc_manifest::Error> {
     let mut writer = Writer::new(out, header)?;
     let mut worker = Worker::new(job);
-    let mut heads = heads(job, plan);
-    while let Some(Head { path, item, end }) = heads.pop() {
+    let mut heads = heads(job, plan, unlisted);
+    while let Some(Head { path, next }) = heads.pop() {
         let mut known = None;
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
@@ -140,12 +151,16 @@ fn fill(
             known = earlier.take_at(&path)?;
         }
         let is_root = path == ROOT;
-        if let Some(entry) = entry(&mut worker, rows, item, path, known)
-            && !(is_root && is_part)
-        {
+        let entry = match next {
+            Next::Item(item, end) => {
+                push(job, plan, &mut heads, Item(item.0 + 1), end);
+                entry(&mut worker, rows, item, path, known)
+            }
+            Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
+        };
+        if let Some(entry) = entry.filter(|_| !(is_root && is_part)) {
             writer.write(&entry)?;
         }
-        push(job, plan, &mut heads, Item(item.0 + 1), end);
     }
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
@@ -157,8 +172,12 @@ fn fill(
     writer.finish().map(drop)
 }
 
-fn heads(job: &Job<'_>, plan: &Plan) -> BinaryHeap<Head> {
-    let mut heads = BinaryHeap::new();
+fn heads(job: &Job<'_>, plan: &Plan, unlisted: &[Unlisted]) -> BinaryHeap<Head> {
+    let head = |(nth, one): (usize, &Unlisted)| Head {
+        path: below(plan, one.target.clone()),
+        next: Next::Unlisted(nth),
+    };
+    let mut heads: BinaryHeap<Head> = unlisted.iter().enumerate().map(head).collect();
     for root in 0..job.tree.roots.len() {
         let items = job.tree.items_of(root);
         push(job, plan, &mut heads, Item(items.start), items.end);
@@ -169,7 +188,8 @@ fn heads(job: &Job<'_>, plan: &Plan) -> BinaryHeap<Head> {
 fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, end: u32) {
     if item.0 < end {
         let path = path_in(job, plan, item);
-        heads.push(Head { path, item, end });
+        let next = Next::Item(item, end);
+        heads.push(Head { path, next });
     }
 }
 
@@ -177,6 +197,11 @@ fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, en
 fn path_in(job: &Job<'_>, plan: &Plan, item: Item) -> Vec<u8> {
     let mut path = Vec::new();
     job.tree.write_target(item, &mut path);
+    below(plan, path)
+}
+
+/// A path below the top, as the manifest has it.
+fn below(plan: &Plan, mut path: Vec<u8>) -> Vec<u8> {
     if !plan.below.is_empty() {
         path.drain(..(plan.below.len() + 1).min(path.len()));
     }
@@ -184,6 +209,13 @@ fn path_in(job: &Job<'_>, plan: &Plan, item: Item) -> Vec<u8> {
         true => ROOT.to_vec(),
         false => path,
     }
+}
+
+/// What the manifest says of what could not be looked at.
+fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
+    let mut entry = Entry::new(path, kind(unlisted.kind));
+    entry.error = Some(unlisted.failure.clone());
+    entry
 }
 
 /// What the manifest says of an entry.
@@ -251,58 +283,4 @@ fn kind(kind: FileKind) -> Kind {
         FileKind::Block => Kind::Block,
         FileKind::Char => Kind::Char,
     }
-}
-
-/// What the manifest is about, if not about all that is below its root.
-fn scope(job: &Job<'_>, plan: &Plan, earlier: Option<&Earlier>) -> Option<Scope> {
-    if plan.whole {
-        return None;
-    }
-    let mut paths = Vec::new();
-    for root in 0..job.tree.roots.len() {
-        let name = &job.tree.roots[root].name;
-        match plan.below.is_empty() && !name.is_empty() {
-            true => paths.push(name.clone()),
-            // The content of a directory that was there: what is directly in it.
-            false => {
-                let items = job
-                    .tree
-                    .items_of(root)
-                    .map(|item| path_in(job, plan, Item(item)));
-                paths.extend(items.filter(|path| path != ROOT && !path.contains(&b'/')));
-            }
-        }
-    }
-    match earlier.map(|earlier| &earlier.scope) {
-        // It was about everything.
-        Some(None) => return None,
-        Some(Some(scope)) => paths.extend_from_slice(scope.paths()),
-        None => {}
-    }
-    Some(Scope::of(paths))
-}
-
-fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
-    let options = job.options;
-    let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
-    let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
-    header.tool = "bc copy".to_owned();
-    header.created_at = Some(format_rfc3339(options.now));
-    header.host.clone_from(&options.host);
-    header.machine.clone_from(&options.machine);
-    let root = match plan.root.is_empty() {
-        true => Path::new("."),
-        false => Path::new(OsStr::from_bytes(&plan.root)),
-    };
-    let real = std::fs::canonicalize(root);
-    header.root = Some(real.map_or_else(
-        |_| plan.root.clone(),
-        |real| real.into_os_string().into_encoded_bytes(),
-    ));
-    let found = rustix::fs::stat(root).ok();
-    header.root_dev = found.map(|stat| FileStat::from(&stat).id.dev);
-    if let Some(scope) = scope {
-        header.scope = scope.to_json();
-    }
-    header
 }

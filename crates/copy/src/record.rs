@@ -33,7 +33,7 @@ pub(crate) struct JobRecord {
     pub(crate) into: bool,
     /// The directory that everything is put below.
     pub(crate) top: Identity,
-    /// The digest's name, or nothing.
+    /// The digest's name, or nothing: that of its first run.
     pub(crate) algorithm: String,
     /// The UUID of the file system that the top is on, or nothing where it is not known: numbers of
     /// devices change from boot to boot.
@@ -109,16 +109,31 @@ pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
     })
 }
 
-pub(crate) fn push_session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64) {
+/// A run: the start of the system that it is in, how what it writes to is mounted, and the digest
+/// that it takes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct SessionRecord {
+    pub(crate) boot: [u8; 16],
+    pub(crate) mount: u64,
+    /// The digest's name, or nothing.
+    pub(crate) algorithm: String,
+}
+
+pub(crate) fn push_session(piece: &mut Vec<u8>, session: &SessionRecord) {
     journal::push(piece, SESSION, |out| {
-        out.extend_from_slice(boot);
-        put(out, &[mount]);
+        out.extend_from_slice(&session.boot);
+        put(out, &[session.mount]);
+        out.extend_from_slice(session.algorithm.as_bytes());
     });
 }
 
-pub(crate) fn session(body: &[u8]) -> Option<([u8; 16], u64)> {
+pub(crate) fn session(body: &[u8]) -> Option<SessionRecord> {
     let mut read = Reader(body);
-    Some((read.id()?, read.number()?))
+    Some(SessionRecord {
+        boot: read.id()?,
+        mount: read.number()?,
+        algorithm: String::from_utf8(read.0.to_vec()).ok()?,
+    })
 }
 
 /// The directory that a root is at the destination.
@@ -207,7 +222,8 @@ pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((name, read.0.to_vec()))
 }
 
-/// Which block of which stage, and the chaining values of its parts.
+/// Which block of which stage, and what proves it: the chaining values of its parts, or, of another
+/// digest than BLAKE3, the digest of all up to its end.
 pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[[u8; 32]]) {
     journal::push(piece, BLOCK, |out| {
         out.push(stage.len() as u8);
@@ -320,7 +336,12 @@ mod tests {
         push_root(&mut piece, &record);
         assert_eq!(root(body(&piece)), Some(record));
         piece.clear();
-        push_session(&mut piece, &[1; 16], 8);
-        assert_eq!(session(body(&piece)), Some(([1; 16], 8)));
+        let record = SessionRecord {
+            boot: [1; 16],
+            mount: 8,
+            algorithm: "sha256".to_owned(),
+        };
+        push_session(&mut piece, &record);
+        assert_eq!(session(body(&piece)), Some(record));
     }
 }

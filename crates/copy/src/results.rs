@@ -72,12 +72,7 @@ impl Results {
     pub(crate) fn fail(&self, item: Item, error: &bc_walk::Error) {
         let mut rows = self.lock();
         rows.rows[item.0 as usize].state = State::Failed;
-        let failure = Failure {
-            op: error.op().to_owned(),
-            errno: error.errno(),
-            message: error.message(),
-        };
-        rows.failures.push((item, failure));
+        rows.failures.push((item, failure(error)));
     }
 
     pub(crate) fn state(&self, item: Item) -> State {
@@ -130,10 +125,32 @@ impl Rows {
         is_set.then(|| Digest::from_slice(bytes)).flatten()
     }
 
+    /// Takes down entries that are there and are not known in full: what is said of them is said
+    /// beside that. In order, as what else has failed.
+    pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
+        for (item, failure) in unread {
+            let row = &mut self.rows[item.0 as usize];
+            let at = self.failures.binary_search_by_key(item, |(item, _)| *item);
+            if let (false, Err(at)) = (row.state == State::Left, at) {
+                row.state = State::Failed;
+                self.failures.insert(at, (*item, failure.clone()));
+            }
+        }
+    }
+
     /// Why an entry failed.
     pub(crate) fn failure(&self, item: Item) -> Option<&Failure> {
         let at = self.failures.binary_search_by_key(&item, |(item, _)| *item);
         at.ok().map(|at| &self.failures[at].1)
+    }
+}
+
+/// An error as a manifest keeps it.
+pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
+    Failure {
+        op: error.op().to_owned(),
+        errno: error.errno(),
+        message: error.message(),
     }
 }
 

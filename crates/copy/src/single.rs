@@ -4,207 +4,283 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_digest::Digest;
-use bc_walk::{Error, ErrorKind, FileStat};
-use rustix::io::Errno;
+use bc_digest::{Algorithm, Hasher};
+use bc_walk::{Error, FileStat};
 
-use crate::data::{self, DataError, Layout};
-use crate::decide::{Decision, digest_of};
-use crate::options::When;
-use crate::place::{Open, Place};
-use crate::small::renamed;
-use crate::stage::Stage;
+use crate::data::{self, DataError, HUGE, Layout, layout};
+use crate::decide::digest_of;
+use crate::place::Open;
+use crate::prefix::{self, block_before};
+use crate::read_once::{Digesting, Output, Step, read_hash_write};
+use crate::receiver::{Places, Receiver, begin, complete, give_up, one_state, stages};
+use crate::record;
+use crate::stage::Before;
 use crate::tree::Item;
 use crate::worker::Worker;
 
-impl Worker<'_> {
-    /// Copies a file that was not small when it was walked.
-    pub(crate) fn medium(&mut self, item: Item) {
-        if self.job.is_over() {
-            return;
-        }
-        if let Err(error) = self.try_medium(item) {
-            self.failed(item, &error);
-        }
-        self.settle();
+/// Copies a file that was not small when it was walked.
+pub(crate) fn medium(workers: &mut [Worker<'_>], item: Item) {
+    if let Some((places, open)) = begin(workers, item) {
+        single(workers, places, open);
     }
+    workers.iter_mut().for_each(Worker::settle);
+}
 
-    fn try_medium(&mut self, item: Item) -> Result<(), Error> {
-        match self.begin(item)? {
-            Some((place, open)) => self.single(place, open),
-            None => Ok(()),
-        }
+/// Copies one open file.
+pub(crate) fn single(workers: &mut [Worker<'_>], places: Places, open: Open) {
+    let algorithm = workers[0].job.options.algorithm;
+    // What is hashed in parts and has become so large meanwhile is not gone on from.
+    let is_long = open.stat.stamp.size >= HUGE && algorithm != Some(Algorithm::Blake3);
+    let mut receivers = stages(workers, places, is_long.then_some(&open.stat));
+    let mut buffer = std::mem::take(&mut workers[0].scratch);
+    let filled = fill(&mut receivers, &open, &mut buffer);
+    workers[0].scratch = buffer;
+    match filled {
+        Ok(stat) => complete(workers, receivers, &open, &stat),
+        Err(error) => give_up(workers, receivers, &error),
     }
+}
 
-    /// Decides about a file and opens it; nothing where there is nothing to do.
-    pub(crate) fn begin(&mut self, item: Item) -> Result<Option<(Place, Open)>, Error> {
-        let place = self.place(item)?;
-        let Some(walked) = self
-            .job
-            .tree
-            .entry(item)
-            .and_then(|(list, id)| list.stat(id))
-        else {
-            let path = self.job.tree.source_path(item);
-            return Err(Error::of_kind(path, "stat", ErrorKind::Changed));
+/// Fills stages with one state of their source.
+fn fill(
+    receivers: &mut [Receiver<'_>],
+    open: &Open,
+    buffer: &mut Vec<u8>,
+) -> Result<FileStat, Error> {
+    let Some(first) = receivers.first() else {
+        return Ok(open.stat.clone());
+    };
+    let (job, item) = (first.job, first.place.item);
+    let mut again = false;
+    let (stat, _) = one_state(job, item, open, |stat, go_on| {
+        let filled = Filling {
+            open,
+            stat,
+            again: std::mem::replace(&mut again, true),
+            go_on,
         };
-        match self.decide(place, &walked)? {
-            Decision::Copy(mut place) => {
-                let open = self.open(item)?;
-                place.settled = open.settled;
-                Ok(Some((place, open)))
+        filled.bytes(receivers, buffer)?;
+        // Two readings of one state give the same.
+        Ok(receivers.iter().map(|one| one.digest).collect::<Vec<_>>())
+    })?;
+    Ok(stat)
+}
+
+/// One reading of a source.
+struct Filling<'a> {
+    open: &'a Open,
+    stat: &'a FileStat,
+    /// Whether it is not the first: of what was written before nothing counts.
+    again: bool,
+    go_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Filling<'_> {
+    /// Copies the bytes of one state, by the cheapest way there is.
+    fn bytes(&self, receivers: &mut [Receiver<'_>], buffer: &mut Vec<u8>) -> Result<(), Error> {
+        for receiver in &mut *receivers {
+            receiver.prepare(self.open, self.again);
+            if receiver.is_clone && receiver.failed.is_none() {
+                self.of_clone(receiver, buffer)?;
             }
-            Decision::Settled(outcome) => {
-                self.job.done(vec![outcome]);
+        }
+        let mut written = Vec::with_capacity(receivers.len());
+        for receiver in receivers.iter_mut().filter(|one| one.is_written()) {
+            if let Some(begun) = self.there(receiver, buffer)? {
+                written.push((receiver, begun));
+            }
+        }
+        let Some((first, _)) = written.first() else {
+            return Ok(());
+        };
+        let layout = layout(first.job.options.sparse, self.open, self.stat);
+        if let [(only, begun)] = &mut written[..]
+            && self.by_kernel(only, begun.at, &layout)?
+        {
+            return Ok(());
+        }
+        self.by_reading(&mut written, &layout, buffer)
+    }
+
+    /// The digest of a stage that shares the blocks of its source: what is there is proven, not what
+    /// it was made of.
+    fn of_clone(&self, receiver: &mut Receiver<'_>, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        let size = self.stat.stamp.size;
+        receiver.told(size);
+        let file = &receiver.stage.file;
+        // What was there before may have been longer.
+        let ended = data::end_at(file, size);
+        let digest = ended.and_then(|()| match receiver.job.options.algorithm {
+            None => Ok(None),
+            Some(algorithm) => match digest_of(file, algorithm, buffer, self.go_on) {
+                Ok(Some(digest)) => Ok(Some(digest)),
+                Ok(None) => Err(DataError::Cancelled),
+                Err(errno) => Err(DataError::Target("read", errno)),
+            },
+        });
+        receiver.digest = self.taken(receiver, digest)?.flatten();
+        Ok(())
+    }
+
+    /// What went well at one destination; what failed there is its own failure, and what failed of
+    /// the source everybody's.
+    fn taken<T>(
+        &self,
+        receiver: &mut Receiver<'_>,
+        result: Result<T, DataError>,
+    ) -> Result<Option<T>, Error> {
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(error @ DataError::Target(..)) => {
+                receiver.failed = Some(receiver.data_error(error));
                 Ok(None)
             }
+            Err(error) => Err(receiver.data_error(error)),
         }
     }
 
-    /// Copies one open file.
-    pub(crate) fn single(&mut self, mut place: Place, open: Open) -> Result<(), Error> {
-        let stage = self.stage(&place, None)?;
-        let copied = self.fill(&place, &open, &stage).and_then(|(stat, digest)| {
-            self.read_back(&place, &stage, digest)?;
-            let wanted = self.wanted(&mut place, &open, &stat)?;
-            Ok((stat, digest, wanted))
-        });
-        match copied {
-            Ok((stat, digest, wanted)) => self.finish(place, stage, stat, &wanted, digest),
-            Err(error) => {
-                stage.remove(&place.dir);
-                Err(error)
-            }
-        }
-    }
-
-    /// Fills a stage with one state of its source.
-    fn fill(
-        &mut self,
-        place: &Place,
-        open: &Open,
-        stage: &Stage,
-    ) -> Result<(FileStat, Option<Digest>), Error> {
-        let job = self.job;
-        let mut buffer = std::mem::take(&mut self.scratch);
-        let path = job.tree.source_path(place.item);
-        let mut copy = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-            self.bytes(place, (open, stat), stage, &mut buffer, go_on)
-        };
-        let copied = if bc_read::is_fresh(&open.stat.stamp) {
-            bc_read::read_fresh(&open.file, job.cancel, copy)
-        } else {
-            copy(&open.stat, &|| !job.cancel.is_cancelled()).and_then(|digest| {
-                bc_read::unchanged(&open.file, &open.stat)?;
-                Ok((open.stat.clone(), digest))
-            })
-        };
-        self.scratch = buffer;
-        copied.map_err(|error| match error.path() {
-            b"" => renamed(&error, path),
-            _ => error,
-        })
-    }
-
-    /// Copies the bytes of one state, by the cheapest way there is.
-    fn bytes(
+    /// How far a stage is there already, by what an earlier run has left in it; nothing where it has
+    /// failed.
+    fn there(
         &self,
-        place: &Place,
-        (open, stat): (&Open, &FileStat),
-        stage: &Stage,
+        receiver: &mut Receiver<'_>,
         buffer: &mut Vec<u8>,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Digest>, Error> {
-        let job = self.job;
-        let from = open.file.as_fd();
-        let told = |count: u64| {
-            job.progress.bytes.fetch_add(count, Relaxed);
-            go_on() && !job.cancel.is_cancelled()
+    ) -> Result<Option<Begun>, Error> {
+        if self.again || receiver.stage.before == Before::New || !receiver.is_kept {
+            return Ok(Some(Begun::default()));
+        }
+        let job = receiver.job;
+        let (file, size) = (&receiver.stage.file, self.stat.stamp.size);
+        let told = |count| {
+            receiver.told(count);
+            (self.go_on)()
         };
-        let failed = |error| self.data_error(place, error);
-        // What an earlier reading of it left.
-        data::end_at(&stage.file, 0).map_err(failed)?;
-        if self.is_shared(place, open, stage)? {
-            told(stat.stamp.size);
-            let Some(algorithm) = job.options.algorithm else {
-                return Ok(None);
-            };
-            let digest = digest_of(&stage.file, algorithm, buffer, &|| told(0));
-            return match digest {
-                Ok(Some(digest)) => Ok(Some(digest)),
-                Ok(None) => Err(failed(DataError::Cancelled)),
-                Err(errno) => Err(failed(DataError::Target("read", errno))),
-            };
-        }
-        let layout = layout(job.options.sparse, open, stat);
-        job.written.fetch_add(stat.stamp.size, Relaxed);
-        let ranges = job.options.algorithm.is_none()
-            && !layout.zeros_are_holes
-            && !job.clones.no_range.load(Relaxed);
-        if ranges {
-            if data::copy_ranges(from, &stage.file, &layout, &told).map_err(failed)? {
-                return Ok(None);
+        let found = match job.options.algorithm {
+            // Nothing is recorded of bytes that nobody has seen.
+            None => {
+                data::common(self.open.file.as_fd(), file, size, buffer, &told).map(|at| (at, None))
             }
-            job.clones.no_range.store(true, Relaxed);
-        }
-        let algorithm = job.options.algorithm;
-        data::read_hash_write(from, &stage.file, &layout, algorithm, buffer, &told).map_err(failed)
+            Some(algorithm) => {
+                let known = job.known.blocks.get(&receiver.stage.name);
+                prefix::proven(file, known, (algorithm, size), buffer, &told)
+                    .map(|(at, hasher)| (at, Some(hasher)))
+            }
+        };
+        // What is not proven goes: it may be where a hole is to be.
+        let found = found.and_then(|(at, hasher)| {
+            data::end_at(file, at)?;
+            Ok(Begun { at, hasher })
+        });
+        self.taken(receiver, found)
     }
 
-    /// Has the stage share the blocks of its source, if that is wanted and can be.
-    pub(crate) fn is_shared(
+    /// Has the kernel copy the bytes, where nobody wants to see them. `Ok(false)` where it cannot.
+    fn by_kernel(
         &self,
-        place: &Place,
-        open: &Open,
-        stage: &Stage,
+        receiver: &mut Receiver<'_>,
+        there: u64,
+        layout: &Layout,
     ) -> Result<bool, Error> {
-        let job = self.job;
-        let when = job.options.reflink;
-        if when == When::Never || (when == When::Auto && job.clones.no_clone.load(Relaxed)) {
+        let (job, pair) = (receiver.job, receiver.pair(self.open));
+        let is_seen = job.options.algorithm.is_some() || layout.zeros_are_holes;
+        if is_seen || job.refusals.range.has(pair) {
             return Ok(false);
         }
-        match rustix::fs::ioctl_ficlone(&stage.file, &open.file) {
-            Ok(()) => Ok(true),
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
-                Err(job.refused(&place.target, "clone", errno))
-            }
-            Err(errno) if when == When::Always => {
-                Err(Error::new(job.shown(&place.target), "clone", errno))
-            }
-            Err(_) => {
-                job.clones.no_clone.store(true, Relaxed);
+        let told = |count| {
+            receiver.told(count);
+            (self.go_on)()
+        };
+        let to = (&receiver.stage.file, there);
+        let copied = data::copy_ranges(self.open.file.as_fd(), to, layout, &told);
+        match self.taken(receiver, copied)? {
+            Some(false) => {
+                job.refusals.range.add(pair);
                 Ok(false)
             }
+            Some(true) => {
+                job.written.fetch_add(layout.size - there, Relaxed);
+                Ok(true)
+            }
+            None => Ok(true),
         }
     }
 
-    /// What the failure of the bytes is, in words.
-    pub(crate) fn data_error(&self, place: &Place, error: DataError) -> Error {
-        let source = || self.job.tree.source_path(place.item);
-        match error {
-            DataError::Source(op, errno) => Error::new(source(), op, errno),
-            DataError::Target(op, errno) => self.job.refused(&place.target, op, errno),
-            DataError::Changed => Error::of_kind(source(), "read", ErrorKind::Changed),
-            DataError::Cancelled => {
-                // Whoever asked for it is told by the flag; without it the lease was broken.
-                let kind = match self.job.cancel.is_cancelled() {
-                    true => ErrorKind::Cancelled,
-                    false => ErrorKind::Changed,
-                };
-                Error::of_kind(source(), "read", kind)
+    /// Reads them once, for all.
+    fn by_reading(
+        &self,
+        written: &mut [(&mut Receiver<'_>, Begun)],
+        layout: &Layout,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let algorithm = written[0].0.job.options.algorithm;
+        let mut outputs = Vec::with_capacity(written.len());
+        for (receiver, begun) in written.iter() {
+            outputs.push(Output::new(&receiver.stage.file, begun.at));
+        }
+        // It is read from where the one that has least goes on.
+        let least = written.iter().min_by_key(|(_, begun)| begun.at);
+        let digesting = match least.and_then(|(_, begun)| begun.hasher.clone()) {
+            Some(hasher) => Digesting::from(hasher),
+            None => Digesting::new(algorithm, layout.size),
+        };
+        let mut piece = Vec::new();
+        let mut is_one = true;
+        let mut told = |step: Step<'_>| {
+            for ((receiver, begun), output) in written.iter().zip(step.outputs) {
+                is_one &= begun.agrees(&step);
+                if output.has_got(step.end) {
+                    receiver.told(step.count);
+                    receiver.job.written.fetch_add(step.count, Relaxed);
+                    self.record(receiver, &step, &mut piece);
+                }
             }
+            is_one && (self.go_on)()
+        };
+        let from = self.open.file.as_fd();
+        let read = read_hash_write(from, &mut outputs, layout, digesting, buffer, &mut told);
+        let errors: Vec<_> = outputs.into_iter().map(|output| output.error).collect();
+        for ((receiver, _), error) in written.iter_mut().zip(errors) {
+            if let Some(error) = error {
+                self.taken::<()>(receiver, Err(error))?;
+            }
+        }
+        let read = match is_one {
+            true => read,
+            false => Err(DataError::Changed),
+        };
+        let digest = read.map_err(|error| written[0].0.data_error(error))?;
+        for (receiver, _) in written {
+            receiver.digest = digest;
+        }
+        Ok(())
+    }
+
+    /// Records what is complete of a stage, so that a later run can prove it.
+    fn record(&self, receiver: &Receiver<'_>, step: &Step<'_>, piece: &mut Vec<u8>) {
+        let is_of_use = receiver.is_kept && self.open.settled && !self.again;
+        if let Some(block) = block_before(step.end).filter(|_| is_of_use)
+            && let Some(digest) = step.digesting.so_far()
+        {
+            let parts = prefix::pieces(&digest);
+            record::push_block(piece, &receiver.stage.name, block, &parts);
+            receiver.job.append(piece);
         }
     }
 }
 
-/// Which bytes are written.
-pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
-    let size = stat.stamp.size;
-    let mut layout = match sparse {
-        When::Never => return Layout::solid(size),
-        _ if open.stat.blocks * 512 < size => Layout::of(open.file.as_fd(), size),
-        _ => Layout::solid(size),
-    };
-    layout.zeros_are_holes = sparse == When::Always;
-    layout
+/// What of a file is there before it is read.
+#[derive(Default)]
+struct Begun {
+    /// So many bytes.
+    at: u64,
+    /// The state of their digest.
+    hasher: Option<Hasher>,
+}
+
+impl Begun {
+    /// Whether what is read anew for another destination is what was read for this one.
+    fn agrees(&self, step: &Step<'_>) -> bool {
+        let own = self.hasher.as_ref().filter(|_| step.end == self.at);
+        own.is_none_or(|own| step.digesting.so_far() == Some(own.finalize()))
+    }
 }

@@ -14,6 +14,8 @@ use crate::decide::read_full;
 use crate::meta::{self, Wanted};
 use crate::options::When;
 use crate::place::{Open, Place};
+use crate::receiver::{Places, begin, numbers, renamed, source_failed};
+use crate::single::single;
 use crate::stage::{self, Content, NoStage, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
@@ -35,34 +37,92 @@ const ATTEMPTS: u32 = 3;
 
 /// A file that was read.
 struct Held {
-    place: Place,
+    places: Places,
     source: FileStat,
     wanted: Wanted,
     bytes: Range<usize>,
 }
 
-impl Worker<'_> {
-    /// Copies files that were small when they were walked.
-    pub(crate) fn small(&mut self, items: &[Item]) {
-        let mut held = Vec::with_capacity(items.len());
-        let mut used = 0;
-        for &item in items {
-            if self.job.is_over() {
-                break;
+/// Copies files that were small when they were walked.
+pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
+    let mut held = Vec::with_capacity(items.len());
+    let mut used = 0;
+    for &item in items {
+        if workers.iter().all(|worker| worker.job.is_over()) {
+            break;
+        }
+        held.extend(read(workers, item, &mut used));
+        if used >= ROOM {
+            write(workers, &mut held);
+            used = 0;
+        }
+    }
+    write(workers, &mut held);
+    workers.iter_mut().for_each(Worker::settle);
+}
+
+/// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
+fn read(workers: &mut [Worker<'_>], item: Item, used: &mut usize) -> Option<Held> {
+    let (places, open) = begin(workers, item)?;
+    let reader = &mut workers[0];
+    if !reader.is_plain(&open.stat) {
+        single(workers, places, open);
+        return None;
+    }
+    match reader.take(item, &open, *used) {
+        Ok((source, bytes, wanted, settled)) => {
+            *used = bytes.end;
+            let mut places = places;
+            places
+                .iter_mut()
+                .for_each(|(_, place)| place.settled = settled);
+            Some(Held {
+                places,
+                source,
+                wanted,
+                bytes,
+            })
+        }
+        Err(error) => {
+            source_failed(workers, &numbers(&places), item, &error);
+            None
+        }
+    }
+}
+
+/// Hashes what was read, and writes it to each of its destinations.
+fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
+    let buffer = std::mem::take(&mut workers[0].buffer);
+    let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
+    let digests: Vec<Option<Digest>> = match workers[0].job.options.algorithm {
+        Some(algorithm) => hash_many(algorithm, &messages)
+            .into_iter()
+            .map(Some)
+            .collect(),
+        None => vec![None; messages.len()],
+    };
+    for (one, digest) in held.drain(..).zip(digests) {
+        let Held {
+            places,
+            source,
+            wanted,
+            bytes,
+        } = one;
+        for (nth, place) in places {
+            let (worker, item) = (&mut workers[nth], place.item);
+            if worker.job.is_over() {
+                continue;
             }
-            match self.read(item, &mut used) {
-                Ok(read) => held.extend(read),
-                Err(error) => self.failed(item, &error),
-            }
-            if used >= ROOM {
-                self.write(&mut held);
-                used = 0;
+            let content = (&buffer[bytes.clone()], digest);
+            if let Err(error) = worker.write_one(place, &source, &wanted, content) {
+                worker.failed(item, &error);
             }
         }
-        self.write(&mut held);
-        self.settle();
     }
+    workers[0].buffer = buffer;
+}
 
+impl Worker<'_> {
     /// A failure, unless the run is cancelled: then nothing has become of the file.
     pub(crate) fn failed(&self, item: Item, error: &Error) {
         if error.kind() != ErrorKind::Cancelled {
@@ -70,24 +130,18 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
-    fn read(&mut self, item: Item, used: &mut usize) -> Result<Option<Held>, Error> {
-        let Some((mut place, open)) = self.begin(item)? else {
-            return Ok(None);
-        };
-        if !self.is_plain(&open.stat) {
-            self.single(place, open)?;
-            return Ok(None);
-        }
-        let (source, bytes) = self.read_into(item, &open, *used)?;
-        let wanted = self.wanted(&mut place, &open, &source)?;
-        *used = bytes.end;
-        Ok(Some(Held {
-            place,
-            source,
-            wanted,
-            bytes,
-        }))
+    /// Reads one state of a file and what its copies are to have, and says whether a later write
+    /// would give it another time.
+    fn take(
+        &mut self,
+        item: Item,
+        open: &Open,
+        from: usize,
+    ) -> Result<(FileStat, Range<usize>, Wanted, bool), Error> {
+        let (source, bytes) = self.read_into(item, open, from)?;
+        let mut settled = open.settled;
+        let wanted = self.wanted(item, &mut settled, open, &source)?;
+        Ok((source, bytes, wanted, settled))
     }
 
     /// Whether a file is small still, and without holes.
@@ -166,43 +220,25 @@ impl Worker<'_> {
         Ok((count == size).then_some(from..from + size))
     }
 
-    /// Hashes and writes what was read.
-    fn write(&mut self, held: &mut Vec<Held>) {
-        let buffer = std::mem::take(&mut self.buffer);
-        let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
-        let digests: Vec<Option<Digest>> = match self.job.options.algorithm {
-            Some(algorithm) => hash_many(algorithm, &messages)
-                .into_iter()
-                .map(Some)
-                .collect(),
-            None => vec![None; messages.len()],
-        };
-        for (one, digest) in held.drain(..).zip(digests) {
-            let item = one.place.item;
-            if self.job.is_over() {
-                continue;
-            }
-            let bytes = &buffer[one.bytes.clone()];
-            if let Err(error) = self.write_one(one, bytes, digest) {
-                self.failed(item, &error);
-            }
-        }
-        self.buffer = buffer;
-    }
-
-    fn write_one(&mut self, held: Held, bytes: &[u8], digest: Option<Digest>) -> Result<(), Error> {
+    fn write_one(
+        &mut self,
+        place: Place,
+        source: &FileStat,
+        wanted: &Wanted,
+        (bytes, digest): (&[u8], Option<Digest>),
+    ) -> Result<(), Error> {
         let job = self.job;
-        let stage = self.stage(&held.place, None)?;
+        let stage = self.stage(&place, None)?;
         let written = stage.file.write_all_at(bytes, 0);
-        let written = written.map_err(|error| job.refused_io(&held.place.target, "write", error));
-        let written = written.and_then(|()| self.read_back(&held.place, &stage, digest));
+        let written = written.map_err(|error| job.refused_io(&place.target, "write", error));
+        let written = written.and_then(|()| self.read_back(&place, &stage, digest));
         if let Err(error) = written {
-            stage.remove(&held.place.dir);
+            stage.remove(&place.dir);
             return Err(error);
         }
         job.written.fetch_add(bytes.len() as u64, Relaxed);
         job.progress.bytes.fetch_add(bytes.len() as u64, Relaxed);
-        self.finish(held.place, stage, held.source, &held.wanted, digest)
+        self.finish(place, stage, source.clone(), wanted, digest)
     }
 
     /// Gives a complete stage what is wanted of it, and has it wait for its name.
@@ -262,11 +298,6 @@ pub(crate) fn incomplete(path: Vec<u8>) -> Error {
         "metadata",
         "could not be given all that its source has",
     )
-}
-
-/// The error of a reading that did not know the path.
-pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
-    Error::of_kind(path, error.op(), error.kind())
 }
 
 fn grow(buffer: &mut Vec<u8>, end: usize) {

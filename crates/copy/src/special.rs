@@ -33,6 +33,9 @@ impl Worker<'_> {
             if self.job.is_over() {
                 return;
             }
+            if self.job.is_left_out(item) {
+                continue;
+            }
             if let Err(error) = self.try_special(item) {
                 self.failed(item, &error);
             }
@@ -45,7 +48,7 @@ impl Worker<'_> {
         let path = || job.tree.source_path(item);
         let (stat, thing, wanted) = {
             let opened;
-            let (dir, name): (BorrowedFd<'_>, &CStr) = match &job.tree.root(item).1.content {
+            let (dir, name): (BorrowedFd<'_>, &CStr) = match &*job.tree.root(item).1.content {
                 Content::Alone(dir, name) => (dir.as_fd(), name),
                 _ => {
                     let (listing, id) = job

@@ -86,7 +86,7 @@ pub(crate) fn job_name(options: &CopyOptions) -> String {
 }
 
 /// Where a path leads, its last name taken as it is.
-fn place_of(path: &OsStr) -> Vec<u8> {
+pub(crate) fn place_of(path: &OsStr) -> Vec<u8> {
     let (dir, name) = split(path.as_bytes());
     let dir = if dir.is_empty() { b"." } else { dir };
     let real = std::fs::canonicalize(OsStr::from_bytes(dir));
@@ -203,7 +203,7 @@ pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> 
 }
 
 /// A directory and all those above it.
-fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
+pub(crate) fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
     let mut all = vec![FileStat::from(&fstat(dir)?).id];
     let mut at: Option<OwnedFd> = None;
     loop {

@@ -4,19 +4,27 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use bc_walk::{EntryId, FileKind, Listing};
 
 use crate::target::{Source, split};
 
 /// A source and what it holds.
+pub(crate) struct Walked {
+    pub(crate) source: Source,
+    pub(crate) content: Arc<Content>,
+}
+
+/// The same at a destination.
 pub(crate) struct Root {
     pub(crate) source: Source,
     /// What it is called below the top; empty if it is the top.
     pub(crate) name: Vec<u8>,
     /// Its first entry among those of all roots.
     pub(crate) base: u32,
-    pub(crate) content: Content,
+    /// The same for each destination.
+    pub(crate) content: Arc<Content>,
 }
 
 /// How the entries of a source are found.
@@ -31,7 +39,7 @@ pub(crate) enum Content {
 
 impl Root {
     fn len(&self) -> u32 {
-        match &self.content {
+        match &*self.content {
             Content::Listing(listing) => listing.len() as u32,
             Content::Alone(..) => 1,
             Content::Nothing => 0,
@@ -49,12 +57,19 @@ pub(crate) struct Tree {
 pub(crate) struct Item(pub(crate) u32);
 
 impl Tree {
-    /// Numbers the entries.
-    pub(crate) fn new(mut roots: Vec<Root>) -> Tree {
+    /// Numbers the entries of sources that have these names at a destination.
+    pub(crate) fn new(walked: &[Walked], names: &[Vec<u8>]) -> Tree {
+        let mut roots = Vec::with_capacity(walked.len());
         let mut base = 0;
-        for root in &mut roots {
-            root.base = base;
+        for (walked, name) in walked.iter().zip(names) {
+            let root = Root {
+                source: walked.source.clone(),
+                name: name.clone(),
+                base,
+                content: Arc::clone(&walked.content),
+            };
             base += root.len();
+            roots.push(root);
         }
         Tree { roots }
     }
@@ -80,7 +95,7 @@ impl Tree {
     /// The listing that an entry is of, if it is of one.
     pub(crate) fn entry(&self, item: Item) -> Option<(&Listing, EntryId)> {
         let root = self.root(item).1;
-        match &root.content {
+        match &*root.content {
             Content::Listing(listing) => Some((listing, EntryId(item.0 - root.base))),
             _ => None,
         }

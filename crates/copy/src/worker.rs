@@ -17,6 +17,12 @@ use crate::queue::Queue;
 use crate::stage::{Over, Stage};
 use crate::tree::{Item, parts};
 
+/// Small files, or directories, that a worker takes at once.
+pub(crate) const BATCH: usize = 32;
+
+/// Files below which a further worker is not worth its start.
+pub(crate) const FILES_EACH: usize = 64;
+
 /// Directories of the destination that a worker holds open.
 const KEPT: usize = 8;
 
@@ -76,19 +82,21 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// What a copy of an open source is to be given that was read in the state `read`.
+    /// What a copy of an open source is to be given that was read in the state `read`; `settled`
+    /// becomes false where a later write may leave it with the time that it has.
     pub(crate) fn wanted(
         &mut self,
-        place: &mut Place,
+        item: Item,
+        settled: &mut bool,
         open: &Open,
         read: &FileStat,
     ) -> Result<Wanted, Error> {
-        let (tree, item) = (&self.job.tree, place.item);
+        let tree = &self.job.tree;
         let failed = |op| move |errno| Error::new(tree.source_path(item), op, errno);
         let mut raw = open.raw;
         if read.stamp != open.stat.stamp {
             // It was written to after it was opened.
-            place.settled = false;
+            *settled = false;
             raw = fstat(&open.file).map_err(failed("stat"))?;
             if FileStat::from(&raw).stamp != read.stamp {
                 let kind = ErrorKind::Changed;

@@ -31,7 +31,17 @@ fn stamp() -> Stamp {
 }
 
 fn done(path: &str) -> Done {
-    record::done_of(path.as_bytes(), &stat(10), true, &stat(20), None)
+    let digest = Some(Digest::new(&[7; 32]));
+    record::done_of(path.as_bytes(), &stat(10), true, &stat(20), digest)
+}
+
+fn session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64, algorithm: &str) {
+    let record = SessionRecord {
+        boot: *boot,
+        mount,
+        algorithm: algorithm.to_owned(),
+    };
+    record::push_session(piece, &record);
 }
 
 /// What a journal tells of `a` and `b`, whose records have `between` them.
@@ -50,7 +60,7 @@ fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     };
     let mut piece = Vec::new();
     record::push_job(&mut piece, &job);
-    record::push_session(&mut piece, boot, mount);
+    session(&mut piece, boot, mount, "sha256");
     record::push_done(&mut piece, &done("a"));
     between(&mut piece);
     record::push_done(&mut piece, &done("b"));
@@ -89,11 +99,41 @@ fn what_a_power_cut_may_have_undone_is_doubted() {
     assert_eq!(doubts(&known(&[0; 16], 3, nothing)), [true, true]);
     let synced = |piece: &mut Vec<u8>| push(piece, record::DURABLE, |_| {});
     assert_eq!(doubts(&known(&[8; 16], 3, synced)), [false, true]);
-    let later = |piece: &mut Vec<u8>| record::push_session(piece, &NOW, 3);
+    let later = |piece: &mut Vec<u8>| session(piece, &NOW, 3, "sha256");
     let mixed = known(&[8; 16], 3, later);
     assert_eq!(doubts(&mixed), [true, false]);
     assert!(mixed.is_doubtful());
     assert!(!known(&NOW, 3, nothing).is_doubtful());
+}
+
+/// Runs of one copy may take different digests, and those of one kind look like those of another.
+#[test]
+fn digests_are_those_of_the_run_that_took_them() {
+    let blocks = |known: &Known| known.blocks.contains_key("stage");
+    let block = |piece: &mut Vec<u8>| record::push_block(piece, "stage", 0, &[[1; 32]]);
+    let second = |piece: &mut Vec<u8>| {
+        block(piece);
+        session(piece, &NOW, 3, "blake3");
+    };
+    let digests = |algorithm: &str, between: &dyn Fn(&mut Vec<u8>)| {
+        let mut known = known(&NOW, 3, between);
+        known.keep_digests_of(algorithm);
+        let has = |path: &str| {
+            let source = (identity(10), stamp());
+            let before = known.file(path.as_bytes(), source, &stat(20));
+            before.unwrap().digest.is_some()
+        };
+        (["a", "b"].map(has), blocks(&known))
+    };
+    assert_eq!(digests("sha256", &block), ([true, true], true));
+    assert_eq!(digests("blake3", &block), ([false, false], false));
+    assert_eq!(digests("sha256", &second), ([true, false], false));
+    assert_eq!(digests("blake3", &second), ([false, true], false));
+    let third = |piece: &mut Vec<u8>| {
+        second(piece);
+        block(piece);
+    };
+    assert_eq!(digests("blake3", &third), ([false, true], true));
 }
 
 #[test]

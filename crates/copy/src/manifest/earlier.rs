@@ -24,7 +24,7 @@ pub(super) struct Earlier {
 }
 
 /// What is found where the manifest goes.
-pub(super) enum Found {
+pub(super) enum Lying {
     Nothing,
     /// One that is carried on.
     Manifest(Box<Earlier>),
@@ -33,17 +33,17 @@ pub(super) enum Found {
 }
 
 /// Looks at what is there.
-pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Found {
+pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Lying {
     let Ok(place) = Place::find(&plan.file) else {
-        return Found::Nothing;
+        return Lying::Nothing;
     };
     match place.open(place.name(), OFlags::RDONLY | FLAGS) {
         Ok(file) => match Earlier::of(job, plan, File::from(file)) {
-            Ok(earlier) => Found::Manifest(Box::new(earlier)),
-            Err(why) => Found::Other(why),
+            Ok(earlier) => Lying::Manifest(Box::new(earlier)),
+            Err(why) => Lying::Other(why),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
-        Err(error) => Found::Other(error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lying::Nothing,
+        Err(error) => Lying::Other(error.to_string()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whole copies, compared with their sources by looking at everything slowly.
 
 mod basics;
+mod fan_out;
 mod flips;
 mod proof;
 mod properties;
@@ -19,6 +20,19 @@ use crate::{Copied, CopyOptions, CopyProgress, Error, Event, copy};
 /// A tree by path, without the manifest.
 pub(super) fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {
     bc_testkit::seen(root, crate::MANIFEST_NAME).unwrap()
+}
+
+/// So many MiB without zeros, each of them different.
+pub(super) fn content(mib: u32) -> Vec<u8> {
+    let mut piece: Vec<u8> = (0..1_u32 << 20)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8 | 1)
+        .collect();
+    let mut content = Vec::with_capacity((mib as usize) << 20);
+    for number in 1..=mib {
+        piece[..4].copy_from_slice(&number.to_le_bytes());
+        content.extend_from_slice(&piece);
+    }
+    content
 }
 
 /// A place for sources, destinations and journals.

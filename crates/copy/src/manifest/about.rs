@@ -1,0 +1,78 @@
+//! What a manifest says of itself: where it was written and what it is about.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bc_manifest::integrity::{Header, ROOT, Scope};
+use bc_manifest::time::format_rfc3339;
+use bc_walk::FileStat;
+
+use super::earlier::Earlier;
+use super::plan::Plan;
+use super::{below, path_in};
+use crate::job::Job;
+use crate::tree::Item;
+use crate::unread::Unlisted;
+
+/// What the manifest is about, if not about all that is below its root.
+pub(super) fn scope(
+    job: &Job<'_>,
+    plan: &Plan,
+    unlisted: &[Unlisted],
+    earlier: Option<&Earlier>,
+) -> Option<Scope> {
+    if plan.whole {
+        return None;
+    }
+    let is_direct = |path: &Vec<u8>| path != ROOT && !path.contains(&b'/');
+    let unlisted = unlisted.iter().map(|one| below(plan, one.target.clone()));
+    let mut paths: Vec<Vec<u8>> = unlisted.filter(is_direct).collect();
+    for root in 0..job.tree.roots.len() {
+        let name = &job.tree.roots[root].name;
+        match plan.below.is_empty() && !name.is_empty() {
+            true => paths.push(name.clone()),
+            // The content of a directory that was there: what is directly in it.
+            false => {
+                let items = job
+                    .tree
+                    .items_of(root)
+                    .map(|item| path_in(job, plan, Item(item)));
+                paths.extend(items.filter(is_direct));
+            }
+        }
+    }
+    match earlier.map(|earlier| &earlier.scope) {
+        // It was about everything.
+        Some(None) => return None,
+        Some(Some(scope)) => paths.extend_from_slice(scope.paths()),
+        None => {}
+    }
+    Some(Scope::of(paths))
+}
+
+/// Its first record.
+pub(super) fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
+    let options = job.options;
+    let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
+    let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
+    header.tool = "bc copy".to_owned();
+    header.created_at = Some(format_rfc3339(options.now));
+    header.host.clone_from(&options.host);
+    header.machine.clone_from(&options.machine);
+    let root = match plan.root.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(&plan.root)),
+    };
+    let real = std::fs::canonicalize(root);
+    header.root = Some(real.map_or_else(
+        |_| plan.root.clone(),
+        |real| real.into_os_string().into_encoded_bytes(),
+    ));
+    let found = rustix::fs::stat(root).ok();
+    header.root_dev = found.map(|stat| FileStat::from(&stat).id.dev);
+    if let Some(scope) = scope {
+        header.scope = scope.to_json();
+    }
+    header
+}

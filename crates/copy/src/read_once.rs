@@ -1,0 +1,153 @@
+//! A file's bytes, read once: hashed while the cache has them, and written to every place that they
+//! go to from the same buffer.
+
+use std::os::fd::BorrowedFd;
+
+use bc_digest::blake3_tree::{self, Subtree};
+use bc_digest::{Algorithm, Digest, Hasher, hash};
+
+use crate::data::{DataError, Layout, PART, end_at, read_part};
+
+/// One of the places that the bytes of a file go to.
+pub(crate) struct Output<'a> {
+    file: &'a std::fs::File,
+    /// What lies before it is there already: whole parts, or all.
+    from: u64,
+    /// Why it takes no more.
+    pub(crate) error: Option<DataError>,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn new(file: &'a std::fs::File, from: u64) -> Output<'a> {
+        Output {
+            file,
+            from,
+            error: None,
+        }
+    }
+
+    /// Whether what ends at `end` was written to it.
+    pub(crate) fn has_got(&self, end: u64) -> bool {
+        self.error.is_none() && end > self.from
+    }
+
+    fn take(&mut self, layout: &Layout, part: &[u8], at: u64) {
+        if self.error.is_none() && at >= self.from {
+            self.error = layout.write(self.file, part, at).err();
+        }
+    }
+
+    fn end(&mut self, size: u64) {
+        if self.error.is_none() {
+            self.error = end_at(self.file, size).err();
+        }
+    }
+}
+
+/// The digest of a file that comes part by part.
+pub(crate) enum Digesting {
+    None,
+    /// Any algorithm.
+    Stream(Box<Hasher>),
+    /// Subtrees of BLAKE3.
+    Tree(Vec<Subtree>),
+    /// BLAKE3 of one part.
+    Whole(Option<Digest>),
+}
+
+impl Digesting {
+    pub(crate) fn new(algorithm: Option<Algorithm>, size: u64) -> Digesting {
+        match algorithm {
+            None => Digesting::None,
+            Some(Algorithm::Blake3) if size > PART as u64 => Digesting::Tree(Vec::new()),
+            Some(Algorithm::Blake3) => Digesting::Whole(None),
+            Some(algorithm) => Digesting::Stream(Box::new(Hasher::new(algorithm))),
+        }
+    }
+
+    fn add(&mut self, at: u64, bytes: &[u8]) {
+        match self {
+            Digesting::None => {}
+            Digesting::Stream(hasher) => hasher.update(bytes),
+            Digesting::Tree(parts) => parts.push(blake3_tree::subtree(at, bytes)),
+            Digesting::Whole(digest) => *digest = Some(hash(Algorithm::Blake3, bytes)),
+        }
+    }
+
+    /// Goes on from what was hashed already.
+    pub(crate) fn from(hasher: Hasher) -> Digesting {
+        Digesting::Stream(Box::new(hasher))
+    }
+
+    /// The digest of what came so far, where that can be had before the end.
+    pub(crate) fn so_far(&self) -> Option<Digest> {
+        match self {
+            Digesting::Stream(hasher) => Some(hasher.finalize()),
+            _ => None,
+        }
+    }
+
+    fn end(self) -> Option<Digest> {
+        match self {
+            Digesting::None => None,
+            Digesting::Stream(hasher) => Some(hasher.finalize()),
+            Digesting::Tree(parts) => Some(blake3_tree::root(&parts)),
+            Digesting::Whole(digest) => {
+                Some(digest.unwrap_or_else(|| hash(Algorithm::Blake3, b"")))
+            }
+        }
+    }
+}
+
+/// What was read, hashed and written of a file.
+pub(crate) struct Step<'a> {
+    /// The last piece of it, in bytes, and where it ends.
+    pub(crate) count: u64,
+    pub(crate) end: u64,
+    /// The digest of all up to there.
+    pub(crate) digesting: &'a Digesting,
+    /// Where it went.
+    pub(crate) outputs: &'a [Output<'a>],
+}
+
+/// Who is told of each step, and says whether to go on.
+pub(crate) type Steps<'a> = dyn FnMut(Step<'_>) -> bool + 'a;
+
+/// Reads everything behind what all outputs have once: hashed, and written to each from the same
+/// buffer. An output that takes no more is left behind. `digesting` has what comes before.
+pub(crate) fn read_hash_write(
+    from: BorrowedFd<'_>,
+    outputs: &mut [Output<'_>],
+    layout: &Layout,
+    mut digesting: Digesting,
+    buffer: &mut Vec<u8>,
+    told: &mut Steps<'_>,
+) -> Result<Option<Digest>, DataError> {
+    buffer.resize(buffer.len().max(PART), 0);
+    let mut at = outputs.iter().map(|output| output.from).min().unwrap_or(0);
+    while at < layout.size && outputs.iter().any(|output| output.error.is_none()) {
+        let length = (layout.size - at).min(PART as u64) as usize;
+        let part = &mut buffer[..length];
+        read_part(from, part, at)?;
+        digesting.add(at, part);
+        for output in &mut *outputs {
+            output.take(layout, part, at);
+        }
+        at += length as u64;
+        let step = Step {
+            count: length as u64,
+            end: at,
+            digesting: &digesting,
+            outputs,
+        };
+        if !told(step) {
+            return Err(DataError::Cancelled);
+        }
+    }
+    for output in &mut *outputs {
+        output.end(layout.size);
+    }
+    // Without an output that has it all, not all was read.
+    let is_whole = outputs.iter().any(|output| output.error.is_none());
+    Ok(is_whole.then(|| digesting.end()).flatten())
+}

@@ -1,0 +1,307 @@
+//! A file on its way to one or more destinations: it is opened and read once, by the worker of the
+//! first, and each destination decides, receives and fails for itself.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::Digest;
+use bc_walk::{Error, ErrorKind, FileStat};
+use rustix::io::Errno;
+
+use crate::data::{self, DataError};
+use crate::decide::Decision;
+use crate::job::Job;
+use crate::options::When;
+use crate::place::{Open, Place};
+use crate::record;
+use crate::stage::{Before, Stage};
+use crate::tree::Item;
+use crate::worker::Worker;
+
+/// Where a file goes, by the numbers of the workers whose destinations take it.
+pub(crate) type Places = Vec<(usize, Place)>;
+
+/// What one destination receives of a file.
+pub(crate) struct Receiver<'a> {
+    /// The number of its worker.
+    nth: usize,
+    pub(crate) job: &'a Job<'a>,
+    pub(crate) place: Place,
+    pub(crate) stage: Stage,
+    /// Whether a later run may go on from the stage.
+    pub(crate) is_kept: bool,
+    /// Whether the stage shares the blocks of its source.
+    pub(crate) is_clone: bool,
+    pub(crate) digest: Option<Digest>,
+    pub(crate) failed: Option<Error>,
+}
+
+/// Decides about a file at each destination and opens it; nothing where there is nothing to do.
+pub(crate) fn begin(workers: &mut [Worker<'_>], item: Item) -> Option<(Places, Open)> {
+    let job = workers[0].job;
+    let tree = &job.tree;
+    let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
+    let Some(walked) = walked else {
+        let error = Error::of_kind(tree.source_path(item), "stat", ErrorKind::Changed);
+        let all: Vec<usize> = (0..workers.len()).collect();
+        source_failed(workers, &all, item, &error);
+        return None;
+    };
+    let mut places = Places::with_capacity(workers.len());
+    for (nth, worker) in workers.iter_mut().enumerate() {
+        if worker.job.is_left_out(item) || worker.job.is_over() {
+            continue;
+        }
+        let place = worker.place(item);
+        match place.and_then(|place| worker.decide(place, &walked)) {
+            Ok(Decision::Copy(place)) => places.push((nth, place)),
+            Ok(Decision::Settled(outcome)) => worker.job.done(vec![outcome]),
+            Err(error) => worker.failed(item, &error),
+        }
+    }
+    if places.is_empty() {
+        return None;
+    }
+    match workers[0].open(item) {
+        Ok(open) => {
+            for (_, place) in &mut places {
+                place.settled = open.settled;
+            }
+            Some((places, open))
+        }
+        Err(error) => {
+            source_failed(workers, &numbers(&places), item, &error);
+            None
+        }
+    }
+}
+
+/// Whose places they are.
+pub(crate) fn numbers(places: &Places) -> Vec<usize> {
+    places.iter().map(|(nth, _)| *nth).collect()
+}
+
+/// The source of a file failed, for all these destinations: it is told once.
+pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, error: &Error) {
+    // Of what is cancelled nothing has become.
+    if error.kind() == ErrorKind::Cancelled {
+        return;
+    }
+    for (turn, nth) in nths.iter().enumerate() {
+        let job = workers[*nth].job;
+        match turn {
+            0 => job.fail(item, error),
+            _ => job.fail_untold(item, error),
+        }
+    }
+}
+
+/// The stages of a file. `version`: the state of its source that they belong to, if a later run may
+/// go on from them.
+pub(crate) fn stages<'a>(
+    workers: &mut [Worker<'a>],
+    places: Places,
+    version: Option<&FileStat>,
+) -> Vec<Receiver<'a>> {
+    let mut receivers = Vec::with_capacity(places.len());
+    for (nth, place) in places {
+        let worker = &mut workers[nth];
+        let job = worker.job;
+        let version = version.filter(|_| job.log.is_kept());
+        match worker.stage(&place, version) {
+            Ok(stage) => {
+                let receiver = Receiver {
+                    nth,
+                    job,
+                    place,
+                    stage,
+                    is_kept: version.is_some(),
+                    is_clone: false,
+                    digest: None,
+                    failed: None,
+                };
+                receiver.record_stage();
+                receivers.push(receiver);
+            }
+            Err(error) => worker.failed(place.item, &error),
+        }
+    }
+    receivers
+}
+
+/// Checks what was received, gives it what its source has, and has it wait for its name.
+pub(crate) fn complete(
+    workers: &mut [Worker<'_>],
+    receivers: Vec<Receiver<'_>>,
+    open: &Open,
+    stat: &FileStat,
+) {
+    let Some(item) = receivers.first().map(|one| one.place.item) else {
+        return;
+    };
+    let mut settled = open.settled;
+    let wanted = match workers[0].wanted(item, &mut settled, open, stat) {
+        Ok(wanted) => wanted,
+        Err(error) => return give_up(workers, receivers, &error),
+    };
+    for mut receiver in receivers {
+        let worker = &mut workers[receiver.nth];
+        receiver.place.settled = settled;
+        let digest = receiver.digest;
+        let checked = match receiver.failed.take() {
+            Some(error) => Err(error),
+            None => worker.read_back(&receiver.place, &receiver.stage, digest),
+        };
+        let done = match checked {
+            Ok(()) => {
+                let Receiver { place, stage, .. } = receiver;
+                worker.finish(place, stage, stat.clone(), &wanted, digest)
+            }
+            Err(error) => {
+                receiver.discard();
+                Err(error)
+            }
+        };
+        if let Err(error) = done {
+            worker.failed(item, &error);
+        }
+    }
+}
+
+/// The source failed: what was received is of no use, unless a later run goes on from it.
+pub(crate) fn give_up(workers: &[Worker<'_>], receivers: Vec<Receiver<'_>>, error: &Error) {
+    let Some(item) = receivers.first().map(|one| one.place.item) else {
+        return;
+    };
+    let (mut ended, mut others) = (Vec::new(), Vec::new());
+    for mut receiver in receivers {
+        match receiver.failed.take() {
+            Some(own) => ended.push((receiver.nth, own)),
+            None => others.push(receiver.nth),
+        }
+        receiver.discard();
+    }
+    source_failed(workers, &others, item, error);
+    for (nth, own) in ended {
+        workers[nth].failed(item, &own);
+    }
+}
+
+impl Receiver<'_> {
+    /// So that the stage is found again when its source has changed.
+    fn record_stage(&self) {
+        let target = &self.place.target;
+        if self.is_kept && target.len() <= record::LONGEST_PATH {
+            let mut piece = Vec::new();
+            record::push_stage(&mut piece, &self.stage.name, target);
+            self.job.append(&mut piece);
+        }
+    }
+
+    /// Removes the stage, unless the run is over and the next one goes on from it.
+    fn discard(self) {
+        if !(self.is_kept && self.job.is_over()) {
+            self.stage.remove(&self.place.dir);
+        }
+    }
+
+    /// Before its source is read: what an earlier reading has left goes, and its blocks are shared
+    /// where that is wanted and can be.
+    pub(crate) fn prepare(&mut self, open: &Open, again: bool) {
+        if self.failed.is_some() {
+            return;
+        }
+        // What can be gone on from stays until it is known how far it is of use.
+        let is_of_use = self.is_kept || self.stage.before == Before::New;
+        let emptied = match again || !is_of_use {
+            true => data::end_at(&self.stage.file, 0).map_err(|error| self.data_error(error)),
+            false => Ok(()),
+        };
+        match emptied.and_then(|()| self.shares(open)) {
+            Ok(is_clone) => self.is_clone = is_clone,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Has the stage share the blocks of its source, if that is wanted and can be.
+    fn shares(&self, open: &Open) -> Result<bool, Error> {
+        let job = self.job;
+        let when = job.options.reflink;
+        let pair = self.pair(open);
+        if when == When::Never || (when == When::Auto && job.refusals.clone.has(pair)) {
+            return Ok(false);
+        }
+        match rustix::fs::ioctl_ficlone(&self.stage.file, &open.file) {
+            Ok(()) => Ok(true),
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
+                Err(job.refused(&self.place.target, "clone", errno))
+            }
+            Err(errno) if when == When::Always => {
+                Err(Error::new(job.shown(&self.place.target), "clone", errno))
+            }
+            Err(_) => {
+                job.refusals.clone.add(pair);
+                Ok(false)
+            }
+        }
+    }
+
+    /// The file systems that it goes from and to.
+    pub(crate) fn pair(&self, open: &Open) -> (u64, u64) {
+        (open.stat.id.dev, self.place.dir.id.dev)
+    }
+
+    /// Whether it is to be written what is read of the source.
+    pub(crate) fn is_written(&self) -> bool {
+        self.failed.is_none() && !self.is_clone
+    }
+
+    /// Takes down what was copied to it.
+    pub(crate) fn told(&self, count: u64) {
+        self.job.progress.bytes.fetch_add(count, Relaxed);
+    }
+
+    /// What the failure of the bytes is, in words.
+    pub(crate) fn data_error(&self, error: DataError) -> Error {
+        let source = || self.job.tree.source_path(self.place.item);
+        match error {
+            DataError::Source(op, errno) => Error::new(source(), op, errno),
+            DataError::Target(op, errno) => self.job.refused(&self.place.target, op, errno),
+            DataError::Changed => Error::of_kind(source(), "read", ErrorKind::Changed),
+            DataError::Cancelled => {
+                // Whoever asked for it is told by the flag; without it the lease was broken.
+                let kind = match self.job.cancel.is_cancelled() {
+                    true => ErrorKind::Cancelled,
+                    false => ErrorKind::Changed,
+                };
+                Error::of_kind(source(), "read", kind)
+            }
+        }
+    }
+}
+
+/// Has `copy` read one state of an open source.
+pub(crate) fn one_state<T: PartialEq>(
+    job: &Job<'_>,
+    item: Item,
+    open: &Open,
+    mut copy: impl FnMut(&FileStat, &(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
+) -> Result<(FileStat, T), Error> {
+    let copied = if bc_read::is_fresh(&open.stat.stamp) {
+        bc_read::read_fresh(&open.file, job.cancel, copy)
+    } else {
+        copy(&open.stat, &|| !job.cancel.is_cancelled()).and_then(|copied| {
+            bc_read::unchanged(open.file.as_fd(), &open.stat)?;
+            Ok((open.stat.clone(), copied))
+        })
+    };
+    copied.map_err(|error| match error.path() {
+        b"" => renamed(&error, job.tree.source_path(item)),
+        _ => error,
+    })
+}
+
+/// The error of a reading that did not know the path.
+pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
+    Error::of_kind(path, error.op(), error.kind())
+}

@@ -1,0 +1,92 @@
+//! What is copied: the sources as they were named, each looked at and walked once, however many
+//! destinations there are.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use bc_pool::Cancel;
+use bc_walk::{Entries, FileKind, FileStats, Metadata, OwnFile};
+
+use crate::beneath::open_named;
+use crate::error::Error;
+use crate::event::{Event, Observer};
+use crate::options::CopyOptions;
+use crate::target::{self, Source};
+use crate::tree::{Content, Walked};
+
+/// The sources that are there, and how many are not.
+pub(crate) fn look(
+    options: &CopyOptions,
+    observer: &Observer<'_>,
+) -> Result<(Vec<Source>, u64), Error> {
+    let mut sources = Vec::new();
+    for path in &options.sources {
+        match target::look(path) {
+            Ok(source) => sources.push(source),
+            Err(error) => observer(Event::Failed(&error)),
+        }
+    }
+    if sources.is_empty() {
+        return Err(Error::usage("none of the sources can be copied"));
+    }
+    let missing = options.sources.len() - sources.len();
+    Ok((sources, missing as u64))
+}
+
+/// Walks each source, but for the journals.
+pub(crate) fn walk(
+    options: &CopyOptions,
+    sources: Vec<Source>,
+    journals: &[OwnFile],
+    cancel: &Cancel,
+    observer: &Observer<'_>,
+) -> Result<Vec<Walked>, Error> {
+    let mut walked = Vec::with_capacity(sources.len());
+    for source in sources {
+        let kind = source.stat.kind();
+        let content = match kind {
+            FileKind::Dir | FileKind::File => {
+                let mut walk = options.walk.clone();
+                walk.entries = Entries::All;
+                walk.metadata = Metadata::Full;
+                walk.file_stats = FileStats::Walked;
+                // Of a home directory it is a part, and grows meanwhile.
+                walk.leave_out.extend_from_slice(journals);
+                let path = [source.path.clone()];
+                let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
+                for error in listing.errors() {
+                    observer(Event::Failed(error));
+                }
+                Content::Listing(Box::new(listing))
+            }
+            _ => match alone(&source) {
+                Ok((dir, name)) => Content::Alone(dir, name),
+                Err(error) => {
+                    observer(Event::Failed(&error));
+                    Content::Nothing
+                }
+            },
+        };
+        walked.push(Walked {
+            source,
+            content: Arc::new(content),
+        });
+    }
+    Ok(walked)
+}
+
+fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error> {
+    let path = source.path.as_bytes();
+    let failed = |errno: rustix::io::Errno| bc_walk::Error::new(path, "open", errno);
+    let (dir, name) = target::split(path);
+    let name = name.ok_or(rustix::io::Errno::INVAL).map_err(failed)?;
+    let name = std::ffi::CString::new(name).map_err(|_| failed(rustix::io::Errno::INVAL))?;
+    Ok((open_named(dir).map_err(failed)?, name))
+}
+
+/// Sources that have no entry; they were told already.
+pub(crate) fn unopened(walked: &[Walked]) -> u64 {
+    let nothing = |one: &&Walked| matches!(*one.content, Content::Nothing);
+    walked.iter().filter(nothing).count() as u64
+}
