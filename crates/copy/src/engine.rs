@@ -13,7 +13,7 @@ use crate::begin::{self, Begun};
 use crate::beneath::open_named;
 use crate::error::Error;
 use crate::event::{Copied, CopyProgress, Event, Observer};
-use crate::finish::{finish, manifest_target, refuse_odd_manifest};
+use crate::finish::{finish, manifest_target, refuse_odd_manifest, remove_stages};
 use crate::huge::{self, HUGE};
 use crate::job::Job;
 use crate::links::Links;
@@ -271,6 +271,7 @@ fn run(job: &Job<'_>) -> Result<(), Error> {
     links.make(&mut main);
     main.commit();
     if !job.is_over() {
+        remove_stages(job);
         finish_dirs(job, &mut main)?;
     }
     Ok(())

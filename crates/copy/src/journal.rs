@@ -5,11 +5,12 @@
 //! name, and counts once the name leads to the inode that it tells: so no moment is left at which
 //! a file has its name and nobody knows of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::Digest;
@@ -31,12 +32,13 @@ pub(crate) struct Known {
     pub(crate) blocks: HashMap<String, Blocks>,
     /// Stages of large files, and where they are.
     pub(crate) stages: Vec<(String, Vec<u8>)>,
+    /// What was begun and is not recorded as complete: its stage may be there.
+    pub(crate) begun: HashSet<Vec<u8>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
-    /// The runs: whether each was in this boot, and how what it wrote to was mounted.
-    runs: Vec<(bool, u64)>,
-    /// Records before this one are on the disk.
-    durable: usize,
+    /// The runs: whether each was in this boot, how what it wrote to was mounted, and before which
+    /// record its own are on the disk.
+    runs: Vec<(bool, u64, usize)>,
     /// How what is written to is mounted now.
     mount: u64,
     /// Whether what was done is to be done again.
@@ -53,6 +55,8 @@ struct KnownFile {
     digest: Option<Digest>,
     run: usize,
     nth: usize,
+    /// Whether this run has looked at what has its name.
+    seen: AtomicBool,
 }
 
 /// A file that an earlier run has copied.
@@ -81,13 +85,19 @@ impl Known {
         let fits = known.ino == now.id.ino
             && known.stamp.size == now.stamp.size
             && known.mtime_ns == now.stamp.mtime_ns;
+        known.seen.store(true, Relaxed);
         fits.then_some(Before {
             digest: known.digest,
             // Devices have other numbers after a restart.
             outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
             unsettled: !known.settled,
-            doubtful: known.nth >= self.durable && !self.is_of_now(known.run),
+            doubtful: !self.is_durable(known) && !self.is_of_now(known.run),
         })
+    }
+
+    /// Whether there is a record of the file at `path`, whatever is there now.
+    pub(crate) fn names(&self, path: &[u8]) -> bool {
+        self.files.contains_key(path)
     }
 
     /// Tells how what is written to is mounted.
@@ -103,7 +113,21 @@ impl Known {
 
     fn is_of_now(&self, run: usize) -> bool {
         let found = run.checked_sub(1).and_then(|run| self.runs.get(run));
-        found.is_some_and(|(boot, mount)| *boot && *mount == self.mount)
+        found.is_some_and(|(boot, mount, _)| *boot && *mount == self.mount)
+    }
+
+    fn is_durable(&self, file: &KnownFile) -> bool {
+        let run = file.run.checked_sub(1).and_then(|run| self.runs.get(run));
+        run.is_some_and(|(.., durable)| file.nth < *durable)
+    }
+
+    /// Paths below the top whose stages may still be there, though this run has met none of them:
+    /// their sources are gone.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.files.iter();
+        let unseen = files.filter(|(_, file)| !file.seen.load(Relaxed));
+        let begun = self.begun.iter().map(Vec::as_slice);
+        begun.chain(unseen.map(|(path, _)| path.as_slice()))
     }
 
     /// What was done is to be done again: it is known, so that it is in nobody's way.
@@ -184,7 +208,11 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
     })
 }
 
-fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Known, u64)>> {
+/// What a journal tells: the job, what was done of it, and where its last whole record ends.
+pub(crate) fn load(
+    journal: &Journal,
+    boot: &[u8; 16],
+) -> io::Result<Option<(JobRecord, Known, u64)>> {
     let mut records = journal.records();
     let first = records.next_record()?;
     let job = first.filter(|first| first.kind == record::JOB);
@@ -201,11 +229,19 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
                 let same = then.filter(|(id, _)| id == boot && *id != [0; 16]);
                 known
                     .runs
-                    .push((same.is_some(), same.map_or(0, |same| same.1)));
+                    .push((same.is_some(), same.map_or(0, |same| same.1), 0));
             }
-            record::ROOT => known.roots.extend(record::root(body)),
+            record::ROOT => {
+                if let Some(root) = record::root(body) {
+                    // After a power cut it may have had to be made again.
+                    known.roots.retain(|before| before.root != root.root);
+                    known.roots.push(root);
+                }
+            }
+            record::BEGUN => drop(known.begun.insert(body.to_vec())),
             record::DONE => {
                 if let Some(done) = record::done(body) {
+                    known.begun.remove(&done.path);
                     known.insert(done, nth);
                     nth += 1;
                 }
@@ -215,7 +251,12 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
                     known.blocks.entry(stage).or_default().insert(block, parts);
                 }
             }
-            record::DURABLE => known.durable = nth,
+            // What earlier runs wrote may have been lost before this one began.
+            record::DURABLE => {
+                if let Some((.., durable)) = known.runs.last_mut() {
+                    *durable = nth;
+                }
+            }
             record::STAGE => known.stages.extend(record::stage(body)),
             _ => {}
         }
@@ -234,6 +275,7 @@ impl Known {
             digest: done.digest,
             run: self.runs.len(),
             nth,
+            seen: AtomicBool::new(false),
         };
         self.files.insert(done.path, file);
     }

@@ -54,6 +54,7 @@ mod links;
 mod manifest;
 mod meta;
 mod options;
+mod orphans;
 mod place;
 mod queue;
 mod readback;

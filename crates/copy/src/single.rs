@@ -63,6 +63,8 @@ impl Worker<'_> {
 
     /// Copies one open file.
     pub(crate) fn single(&mut self, mut place: Place, open: Open) -> Result<(), Error> {
+        self.make_room(open.stat.stamp.size);
+        self.record_begun([&place.target[..]]);
         let stage = self.stage(&place, None)?;
         let copied = self.fill(&place, &open, &stage).and_then(|(stat, digest)| {
             self.read_back(&place, &stage, digest)?;

@@ -46,6 +46,7 @@ impl Worker<'_> {
     pub(crate) fn small(&mut self, items: &[Item]) {
         let mut held = Vec::with_capacity(items.len());
         let mut used = 0;
+        self.make_room(items.len() as u64 * SMALL);
         for &item in items {
             if self.job.is_over() {
                 break;
@@ -177,6 +178,7 @@ impl Worker<'_> {
                 .collect(),
             None => vec![None; messages.len()],
         };
+        self.record_begun(held.iter().map(|one| &one.place.target[..]));
         for (one, digest) in held.drain(..).zip(digests) {
             let item = one.place.item;
             if self.job.is_over() {
@@ -235,7 +237,7 @@ impl Worker<'_> {
         let job = self.job;
         let name = job.id.stage(&place.dir, place.name(), version);
         let content = match version {
-            Some(_) => Content::Kept,
+            Some(source) => Content::Kept(source),
             None => Content::Fresh,
         };
         match stage::open(&place.dir, name, content) {

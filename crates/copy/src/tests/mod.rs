@@ -2,6 +2,8 @@
 
 mod basics;
 mod flips;
+mod moving;
+mod orphans;
 mod proof;
 mod properties;
 mod resume;
