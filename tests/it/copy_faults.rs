@@ -1,27 +1,52 @@
-//! `bc copy` where one system call fails: nothing half done, nothing lost, every failure told, and
-//! the same command completes the copy afterwards.
+//! `bc copy` where one system call fails: nothing half done, nothing lost, every failure told once,
+//! and the same command completes the copy afterwards. `BC_TEST_POINTS=100000` has each of the calls
+//! fail in each of the ways.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use bc_testkit::{Outcome, TestTree, full_disk, left_out};
+use serde_json::Value;
 
 use crate::common::Bc;
-use crate::copy_kill_points::{complete, is_over, litter, nothing_is_half_done, tree};
+use crate::copy_trees::{
+    complete, figures, is_over, litter, nothing_is_half_done, points, spread, tree,
+};
 use crate::strace;
 
-const FAULTS: [(&str, &[&str]); 19] = [
-    ("openat", &["EMFILE", "EACCES", "EIO", "ENOSPC", "EROFS"]),
+const FAULTS: [(&str, &[&str]); 26] = [
+    (
+        "openat",
+        &[
+            "EMFILE", "EACCES", "EIO", "ENOSPC", "EROFS", "EDQUOT", "EINTR",
+        ],
+    ),
     ("openat2", &["EIO", "EACCES", "EINTR", "ENOSYS"]),
     ("renameat2", &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR"]),
-    ("linkat", &["EIO", "EMLINK", "EPERM"]),
-    ("symlinkat", &["EIO", "ENOSPC", "EPERM"]),
-    ("mkdirat", &["EIO", "ENOSPC", "EDQUOT", "EINTR"]),
-    ("mknodat", &["EIO", "EPERM"]),
-    ("pwrite64", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
+    ("linkat", &["EIO", "EMLINK", "EPERM", "ENOSPC", "EROFS"]),
+    ("symlinkat", &["EIO", "ENOSPC", "EPERM", "EDQUOT", "EROFS"]),
+    ("mkdirat", &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR"]),
+    ("mknodat", &["EIO", "EPERM", "ENOSPC", "EDQUOT"]),
+    ("unlinkat", &["EIO", "EROFS"]),
+    ("pwrite64", &["ENOSPC", "EIO", "EDQUOT", "EROFS", "EINTR"]),
+    ("write", &["ENOSPC", "EIO", "EINTR"]),
+    (
+        "copy_file_range",
+        &["EIO", "ENOSPC", "EDQUOT", "EINTR", "EXDEV"],
+    ),
+    ("read", &["EIO", "EINTR"]),
     ("pread64", &["EIO", "EINTR"]),
-    ("ftruncate", &["EIO", "ENOSPC"]),
-    ("fsync", &["EIO", "ENOSPC"]),
-    ("fchmod", &["EPERM", "EINTR"]),
-    ("fchown", &["EPERM", "EINTR"]),
-    ("utimensat", &["EPERM", "EINTR"]),
+    ("ftruncate", &["EIO", "ENOSPC", "EINTR"]),
+    ("fsync", &["EIO", "ENOSPC", "EDQUOT", "EINTR"]),
+    ("syncfs", &["EIO", "ENOSPC", "EDQUOT", "EINTR"]),
+    ("fdatasync", &["EIO", "EINTR"]),
+    ("fchmod", &["EPERM", "EINTR", "EIO", "EROFS"]),
+    ("fchown", &["EPERM", "EINTR", "EIO", "EDQUOT"]),
+    (
+        "fsetxattr",
+        &["ENOSPC", "EDQUOT", "EIO", "EINTR", "ENOTSUP"],
+    ),
+    ("utimensat", &["EPERM", "EINTR", "EIO", "EROFS"]),
     ("statx", &["EIO", "EACCES"]),
     ("newfstatat", &["EIO", "EACCES"]),
     ("fstat", &["EIO"]),
@@ -29,61 +54,185 @@ const FAULTS: [(&str, &[&str]); 19] = [
     ("getdents64", &["EIO"]),
 ];
 
+/// Ways of copying, and the calls that they make and the first does not; none there means all.
+const LINES: [(&str, &[&str]); 4] = [
+    ("copy --log-format=json r to", &[]),
+    (
+        "copy --log-format=json --sync=file r to",
+        &["fsync", "renameat2"],
+    ),
+    (
+        "copy --log-format=json --sync=batch r to",
+        &["syncfs", "fdatasync"],
+    ),
+    (
+        "copy --log-format=json --algorithm=none --reflink=never r to",
+        &["copy_file_range", "pread64"],
+    ),
+];
+
+/// A call, the error it fails with, and which of the calls of that name it is.
+type Fault = (&'static str, &'static str, usize);
+
+/// The faults of one line: of each kind of call the middle, a later one and the last, each with
+/// another error; or every call with every error, as far as `BC_TEST_POINTS` goes.
+fn faults(line: &str, only: &[&str]) -> Vec<Fault> {
+    let calls = FAULTS.map(|(call, _)| call);
+    let counts = strace::counted(&tree(), &calls, line);
+    let mut some = Vec::new();
+    let mut all = Vec::new();
+    for (call, errors) in FAULTS {
+        let count = counts.get(call).copied().unwrap_or(0);
+        // Of the calls before the program begins its loader makes some.
+        let at = BTreeSet::from([count / 2, count * 3 / 4, count]);
+        let at = at.into_iter().filter(|n| *n > 0);
+        let at = at.filter(|_| only.is_empty() || only.contains(&call));
+        for (turn, n) in at.enumerate() {
+            some.push((call, errors[turn % errors.len()], n));
+        }
+        let each = |n| errors.iter().map(move |error| (call, *error, n));
+        all.extend((1..=count).flat_map(each));
+    }
+    match points(0) {
+        0 => some,
+        many => spread(&all, many),
+    }
+}
+
+/// What a run told: errors by path and operation, and its counts if it came to them.
+fn told(out: &Outcome) -> (Vec<(String, String)>, Option<[u64; 5]>) {
+    let (mut errors, mut counts) = (Vec::new(), None);
+    for line in out.error_text().lines() {
+        let Ok(record) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+        if text("level") == "error" && record["operation"].is_string() {
+            errors.push((text("path"), text("operation")));
+        }
+        counts = counts.or_else(|| counted(&text("message")));
+    }
+    (errors, counts)
+}
+
+/// Copied, left as they were, failed, not begun, and of how many, as the last line has them.
+fn counted(text: &str) -> Option<[u64; 5]> {
+    let (parts, all) = text.split_once(" of ")?;
+    let mut counts = [0; 5];
+    for part in parts.split(", ") {
+        let (number, what) = part.split_once(' ')?;
+        let at = ["copied", "left as they were", "failed", "not begun"];
+        counts[at.iter().position(|one| *one == what)?] = number.parse().ok()?;
+    }
+    counts[4] = all.split(';').next()?.trim().parse().ok()?;
+    Some(counts)
+}
+
+/// Every entry is accounted for, and every failure told once.
+#[track_caller]
+fn is_accounted_for(out: &Outcome, context: &str) {
+    let (errors, counts) = told(out);
+    let Some([copied, skipped, failed, left, walked]) = counts else {
+        // Nothing could be begun, or a call that all of it needs failed.
+        assert_ne!(out.status.code(), Some(0), "{context}");
+        return;
+    };
+    assert_eq!(copied + skipped + failed + left, walked, "{context}");
+    let distinct: BTreeSet<_> = errors.iter().map(|(path, _)| path).collect();
+    assert_eq!(distinct.len(), errors.len(), "{context}");
+    assert_eq!(errors.len() as u64, failed, "{context}");
+    match out.status.code() {
+        Some(0) => assert_eq!(failed + left, 0, "{context}"),
+        Some(1) => assert!(failed > 0 && left == 0, "{context}"),
+        _ => assert!(out.error_text().contains("takes no more"), "{context}"),
+    }
+}
+
+/// The same command completes what a failure has left; where there could be no journal, names are
+/// taken, and what has them is compared.
+#[track_caller]
+fn the_next_run_completes(t: &TestTree, line: &str, context: &str) {
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|end| end == "journal");
+    let goes_on = litter(t).iter().any(is_journal) || !t.exists("to");
+    let line = match goes_on {
+        true => line.to_owned(),
+        false => line.replace("r to", "-T --on-conflict=verify r to"),
+    };
+    let second = t.bc_line(&line).go();
+    assert_eq!(second.status.code(), Some(0), "{context}: {second}");
+    nothing_is_half_done(t, "to", context);
+    if goes_on && !line.contains("none") {
+        complete(t, "to", &format!("{context}: {second}"));
+    }
+}
+
 #[test]
 fn every_fault_is_told_and_the_next_run_completes_the_copy() {
     if !strace::is_able() {
         return;
     }
-    let line = "copy r to";
-    let calls = FAULTS.map(|(call, _)| call);
-    let counts = strace::counted(&tree(), &calls, line);
-    let mut runs = 0;
-    for (call, errors) in FAULTS {
-        let Some(count) = counts.get(call) else {
-            continue;
-        };
-        // Of the calls before the program begins its loader makes some.
-        let at = BTreeSet::from([count / 2, count * 3 / 4, *count]);
-        for (turn, n) in at.into_iter().filter(|n| *n > 0).enumerate() {
-            let error = errors[turn % errors.len()];
+    for (line, only) in LINES {
+        let faults = faults(line, only);
+        assert!(!faults.is_empty(), "{line}");
+        for (call, error, n) in &faults {
             let t = tree();
-            let out = strace::injected(&t, call, &format!("error={error}"), n, line);
-            let context = format!("{error} at {call} {n} of {count}: {out}");
-            runs += 1;
+            let out = strace::injected(&t, call, &format!("error={error}"), *n, line);
+            let context = format!("{line}: {error} at {call} {n}: {out}");
             nothing_is_half_done(&t, "to", &context);
+            let text = out.error_text();
             match out.status.code() {
-                // What was tried again, or could be done without, or was a property that could not
-                // be given, which is said.
-                Some(0) if out.error_text().contains("could not be given") => continue,
-                Some(0) => {
-                    // From a journal that could not be removed a next run goes on, with nothing to do.
-                    let is_journal = |path: &std::path::PathBuf| {
-                        path.extension().is_some_and(|end| end == "journal")
-                    };
-                    assert!(litter(&t).iter().all(is_journal), "{context}");
-                    continue;
-                }
-                Some(1 | 2) => assert!(!out.stderr.is_empty(), "{context}"),
-                Some(127) if out.error_text().contains("shared librar") => continue,
+                Some(127) if text.contains("shared librar") => continue,
+                // Whoever cannot write a message has none.
+                Some(0..=2) if *call == "write" => {}
+                Some(0..=2) => is_accounted_for(&out, &context),
                 _ => panic!("{context}"),
             }
-            if is_over(&t, "to") && litter(&t).is_empty() {
-                // Without a journal from its beginning on, as where it could not be made: the copy
-                // is there, as far as it got, under names that are taken now.
-                let out = t.bc_line("copy -T --on-conflict=verify r to").go();
-                assert_eq!(out.status.code(), Some(0), "{context}: {out}");
-                continue;
-            }
-            let again = match t.exists("to") && litter(&t).is_empty() {
-                true => "copy -T --on-conflict=verify r to",
-                false => line,
-            };
-            let second = t.bc_line(again).go();
-            assert_eq!(second.status.code(), Some(0), "{context}: {second}");
-            if again == line {
-                complete(&t, "to", &context);
+            if out.status.code() != Some(0) {
+                the_next_run_completes(&t, line, &context);
+            } else if !text.contains("could not be given") && !is_over(&t, "to") {
+                // From a journal that could not be removed a next run goes on, with nothing to do.
+                let is_journal =
+                    |path: &PathBuf| path.extension().is_some_and(|end| end == "journal");
+                let left = litter(&t);
+                assert!(
+                    left.iter().all(is_journal) || *call == "unlinkat",
+                    "{context}"
+                );
             }
         }
+        figures(&format!("{line}: {} faults", faults.len()));
     }
-    assert!(runs >= 20, "{counts:?}");
+}
+
+/// Records cannot be written any more when names still can be given: what has its name is no
+/// conflict for the run that goes on.
+#[test]
+fn a_full_disk_that_the_journal_is_on_too() {
+    let disk = match full_disk(1 << 20) {
+        Ok(disk) => disk,
+        Err(reason) => return left_out(&reason),
+    };
+    let t = TestTree::new();
+    for number in 0..400 {
+        t.write(format!("r/{number:03}"), vec![number as u8; 5000]);
+    }
+    let to = disk.path().join("to");
+    let line = format!("copy r {}", to.display());
+    let run = || t.bc_line(&line).env("XDG_STATE_HOME", disk.path()).go();
+    run().code(2).stderr_has("takes no more");
+    let more = ["-o", "remount,size=16M"];
+    if !t
+        .run("mount")
+        .args(more)
+        .arg(disk.path())
+        .go()
+        .status
+        .success()
+    {
+        return left_out("mount cannot change the size of a tmpfs here");
+    }
+    let out = run();
+    out.code(0);
+    nothing_is_half_done(&t, &to.display().to_string(), "full disk");
+    assert_eq!(std::fs::read_dir(&to).unwrap().count(), 401, "{out}");
 }

@@ -2,112 +2,14 @@
 //! and the same command completes the copy and leaves nothing behind.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 
-use bc_testkit::{Rng, TestTree, is_root, seen};
+use bc_testkit::{Rng, TestTree};
 
 use crate::common::Bc;
+use crate::copy_trees::{
+    complete, is_over, litter, nothing_is_half_done, points, rich, spread, tree,
+};
 use crate::strace;
-
-/// Calls that change files or make changes last, and those that make files.
-const CALLS: [&str; 18] = [
-    "openat",
-    "renameat2",
-    "renameat",
-    "linkat",
-    "symlinkat",
-    "unlinkat",
-    "mkdirat",
-    "mknodat",
-    "pwrite64",
-    "write",
-    "ftruncate",
-    "fsync",
-    "fchmod",
-    "fchmodat",
-    "fchown",
-    "fchownat",
-    "fsetxattr",
-    "utimensat",
-];
-
-pub const MANIFEST: &str = ".bc-copy-manifest.jsonl";
-
-/// Something of everything, small; times of long ago, so that they prove what they say.
-pub fn tree() -> TestTree {
-    let t = TestTree::new();
-    t.write("r/a/file", "content")
-        .write("r/a/large", vec![7; 200_000])
-        .hard_link("r/a/file", "r/second")
-        .symlink("a/file", "r/link")
-        .fifo("r/pipe")
-        .mode("r/a/file", 0o664)
-        .mode("r/a", 0o750);
-    if is_root() {
-        let path = t.join("r/a/large");
-        std::os::unix::fs::chown(path, Some(12), Some(34)).unwrap();
-    }
-    for (path, seconds) in [("r/a/file", 5), ("r/a/large", 7), ("r/a", 9), ("r", 11)] {
-        t.mtime(path, seconds, 123_456_789);
-    }
-    t
-}
-
-/// Names that a copy must not leave behind, wherever they are.
-pub fn litter(t: &TestTree) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut pending = vec![t.path().to_owned(), t.scratch("home")];
-    while let Some(dir) = pending.pop() {
-        for entry in std::fs::read_dir(dir).into_iter().flatten() {
-            let entry = entry.unwrap();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.file_type().unwrap().is_dir() {
-                pending.push(entry.path());
-            } else if name.contains(".part") || name.ends_with(".journal") || name.contains("tmp") {
-                found.push(entry.path());
-            }
-        }
-    }
-    found
-}
-
-/// Every file with a final name is whole.
-#[track_caller]
-pub fn nothing_is_half_done(t: &TestTree, to: &str, context: &str) {
-    for name in ["a/file", "a/large", "second"] {
-        if let Ok(found) = std::fs::read(t.join(to).join(name)) {
-            assert!(
-                found == t.read(Path::new("r").join(name)),
-                "{context}: {name}"
-            );
-        }
-    }
-}
-
-/// The copy equals its source, its manifest is accepted, and nothing else is left.
-#[track_caller]
-pub fn complete(t: &TestTree, to: &str, context: &str) {
-    let from = seen(&t.join("r"), MANIFEST).unwrap();
-    let copy = seen(&t.join(to), MANIFEST).unwrap();
-    let differing: Vec<_> = from
-        .iter()
-        .filter(|(path, one)| copy.get(*path) != Some(one))
-        .collect();
-    assert!(
-        differing.is_empty() && from.len() == copy.len(),
-        "{context}: {differing:?}"
-    );
-    let verify = format!("integrity verify {to} {to}/{MANIFEST}");
-    let out = t.bc_line(&verify).go();
-    assert_eq!(out.status.code(), Some(0), "{context}: {out}");
-    assert_eq!(litter(t), Vec::<PathBuf>::new(), "{context}");
-}
-
-/// Whether a run came to its end but for what it had to say: its journal is gone.
-pub fn is_over(t: &TestTree, to: &str) -> bool {
-    let is_journal = |path: &PathBuf| path.extension().is_some_and(|end| end == "journal");
-    !litter(t).iter().any(is_journal) && t.exists(Path::new(to).join(MANIFEST))
-}
 
 /// At moments that nobody has chosen, again and again into the same destination.
 #[test]
@@ -128,15 +30,6 @@ fn killed_at_random_moments_it_comes_to_its_end() {
             let _ = run.kill();
             let status = run.wait().unwrap();
             nothing_is_half_done(&t, "to", &format!("{line}: {kills}"));
-            for number in 0..400 {
-                let name = format!("many/{}/{number}", number % 13);
-                if let Ok(found) = std::fs::read(t.join("to").join(&name)) {
-                    assert!(
-                        found == t.read(Path::new("r").join(&name)),
-                        "{line}: {name}"
-                    );
-                }
-            }
             // Killed behind its end, when nothing but a message was left, it is over too.
             if status.signal() != Some(9) || is_over(&t, "to") {
                 break status;
@@ -149,33 +42,72 @@ fn killed_at_random_moments_it_comes_to_its_end() {
     }
 }
 
-#[test]
-fn killed_at_every_call_the_same_command_completes_the_copy() {
+/// Calls that change nothing: to be killed there is to be killed at the next one that does.
+const PURE: &str = "
+    access arch_prctl brk clock_gettime clock_nanosleep clone clone3 close dup
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 execve exit exit_group
+    fadvise64 fcntl fgetxattr flistxattr flock fstat fstatfs futex getcwd getdents64
+    getegid geteuid getgid getpid getrandom gettid getuid getxattr lgetxattr
+    llistxattr lseek madvise mmap mprotect mremap munmap newfstatat openat2 pipe2
+    poll prctl pread64 prlimit64 read readlink readlinkat rseq rt_sigaction
+    rt_sigprocmask sched_getaffinity set_robust_list set_tid_address sigaltstack
+    statx";
+
+/// The calls of a run that may change something, each with its number among those of its name.
+fn changing(t: &TestTree, line: &str) -> Vec<(String, usize)> {
+    let mut counts = std::collections::HashMap::new();
+    let mut found = Vec::new();
+    for (call, text) in strace::all_calls(t, line) {
+        let nth = counts.entry(call.clone()).or_insert(0);
+        *nth += 1;
+        let opens = call == "openat" && !text.contains("O_CREAT") && !text.contains("O_TMPFILE");
+        if !opens && !PURE.split_whitespace().any(|pure| pure == call) {
+            found.push((call, *nth));
+        }
+    }
+    found
+}
+
+/// Kills a copy of such a tree at `few` of the calls that change something, or at as many as
+/// `BC_TEST_POINTS` says.
+fn killed_at_calls(make: fn() -> TestTree, few: usize, line: &str) {
     if !strace::is_able() {
         return;
     }
-    let line = "copy r to";
-    let mut points = 0;
-    for call in CALLS {
-        // Most files that are opened are the program's own.
-        let step = if call == "openat" { 3 } else { 1 };
-        for n in (1..).step_by(step) {
-            let t = tree();
-            let status = strace::injected(&t, call, "signal=KILL", n, line).status;
-            let context = format!("killed at {call} {n}");
-            if status.signal() != Some(9) {
-                assert_eq!(status.code(), Some(0), "{context}");
-                break;
-            }
-            points += 1;
-            nothing_is_half_done(&t, "to", &context);
-            if litter(&t).is_empty() && is_over(&t, "to") {
-                continue;
-            }
-            let out = t.bc_line(line).go();
-            assert_eq!(out.status.code(), Some(0), "{context}: {out}");
-            complete(&t, "to", &context);
+    let all = changing(&make(), line);
+    assert!(all.len() >= 40, "{all:?}");
+    let some = spread(&all, points(few));
+    let mut kills = 0;
+    for (call, nth) in &some {
+        let t = make();
+        let status = strace::injected(&t, call, "signal=KILL", *nth, line).status;
+        let context = format!("{line}: killed at {call} {nth}");
+        if status.signal() != Some(9) {
+            // Threads and timers differ from run to run.
+            assert_eq!(status.code(), Some(0), "{context}");
+            continue;
         }
+        kills += 1;
+        nothing_is_half_done(&t, "to", &context);
+        if is_over(&t, "to") && litter(&t).is_empty() {
+            continue;
+        }
+        let out = t.bc_line(line).go();
+        assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+        complete(&t, "to", &context);
     }
-    assert!(points >= 40, "{points}");
+    assert!(kills * 10 >= some.len() * 9, "{kills} of {}", some.len());
+    crate::copy_trees::figures(&format!("{line}: killed at {kills} of {} calls", all.len()));
+}
+
+#[test]
+fn killed_at_every_call_the_same_command_completes_the_copy() {
+    killed_at_calls(tree, 60, "copy r to");
+}
+
+#[test]
+fn killed_at_every_call_of_a_copy_of_everything() {
+    for (sync, few) in [("none", 6), ("end", 1), ("batch", 4), ("file", 3)] {
+        killed_at_calls(rich, few, &format!("copy --sync={sync} r to"));
+    }
 }

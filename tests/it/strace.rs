@@ -44,6 +44,19 @@ pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> O
     traced(t, &["-e", &trace, "-e", &inject], line).go()
 }
 
+/// All calls of an undisturbed `bc LINE`: name and what the log says of each.
+pub fn all_calls(t: &TestTree, line: &str) -> Vec<(String, String)> {
+    traced(t, &[], line).go();
+    let log = std::fs::read_to_string(t.scratch("log")).unwrap();
+    let call = |text: &str| {
+        let begun = text.split_once(' ')?.1.trim_start();
+        let name = begun.split_once('(')?.0;
+        let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        is_name.then(|| (name.to_owned(), begun.to_owned()))
+    };
+    log.lines().filter_map(call).collect()
+}
+
 /// How often an undisturbed `bc LINE` makes each of these calls; those that it makes.
 pub fn counted(t: &TestTree, calls: &[&'static str], line: &str) -> BTreeMap<&'static str, usize> {
     let trace = format!("trace=?{}", calls.join(",?"));

@@ -1,17 +1,13 @@
 //! The beginning of a copy: its journal is looked for before its destination is, since that may
 //! exist only because an interrupted run made it.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use bc_fs::Escaped;
 use bc_fs::journal::{Journal, Key};
 use bc_fs::mount::mount_number;
 use bc_fs::place::Place;
-use bc_fs::uuid_at;
 use bc_walk::FileStat;
 use rustix::fs::AtFlags;
 
@@ -19,6 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
 use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
 use crate::options::CopyOptions;
+use crate::orphans;
 use crate::place::coarse_now;
 use crate::record::{self, JobRecord, SessionRecord};
 use crate::stage::JobId;
@@ -156,7 +153,7 @@ fn still_fits(
 ) -> Option<Top> {
     let top = target::find(options, sources, Some(job.into)).ok()?;
     // Another disk may be mounted there, and its root have the same number.
-    let file_system = file_system(&top);
+    let file_system = target::file_system(&top.path, top.id.dev);
     let same = match (&job.file_system[..], &file_system[..]) {
         ("", _) | (_, "") => top.id.dev == job.top.dev,
         (then, now) => then == now,
@@ -172,7 +169,8 @@ fn still_fits(
             return true;
         };
         let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        there.map_or(true, |there| FileStat::from(&there).id.ino == record.id.ino)
+        record.id.ino == 0
+            || there.map_or(true, |there| FileStat::from(&there).id.ino == record.id.ino)
     });
     fits.then_some(top)
 }
@@ -197,9 +195,10 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
                 into: begun.top.into,
                 top: begun.top.id,
                 algorithm: algorithm(options).to_owned(),
-                file_system: file_system(&begun.top),
+                file_system: target::file_system(&begun.top.path, begun.top.id.dev),
             };
             record::push_job(&mut piece, &job);
+            orphans::push_top(&mut piece, &begun.top.path);
             record::push_session(&mut piece, &session);
             Journal::create(place, &key, &mut piece).map(|journal| {
                 begun.log = Log::new(Some(journal));
@@ -217,15 +216,9 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
         );
         observer(Event::Warning(&text));
     }
-}
-
-/// The UUID of the file system that the top is on; nothing where it cannot be found out.
-fn file_system(top: &Top) -> String {
-    let path = match top.path.is_empty() {
-        true => Path::new("."),
-        false => Path::new(OsStr::from_bytes(&top.path)),
-    };
-    uuid_at(path, Some(top.id.dev), None).unwrap_or_default()
+    if let Some(state) = &options.state {
+        orphans::sweep(state, options.now, observer);
+    }
 }
 
 fn algorithm(options: &CopyOptions) -> &'static str {

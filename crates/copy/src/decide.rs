@@ -76,12 +76,18 @@ impl Worker<'_> {
             let text = "is the source itself";
             return Err(Error::with_message(path, "copy", text));
         }
-        if let Some(began) = job.went_on.filter(|_| job.known.is_doubtful()) {
-            // A power cut takes records with it, not always the names that were given after them.
-            if let Some(digest) = self.same_content(&place, &now, source)? {
+        if let Some(began) = job.went_on {
+            // A power cut takes records with it, not always the names that were given after them;
+            // on a full disk names can be given when records cannot be written any more; and some
+            // file systems number their files anew whenever they like.
+            let doubtful = job.known.is_doubtful();
+            let ours = born(&place).is_some_and(|born| born >= began);
+            if (doubtful || ours || job.known.names(&place.target))
+                && let Some(digest) = self.same_content(&place, &now, source)?
+            {
                 return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
             }
-            if born(&place).is_some_and(|born| born >= began) {
+            if doubtful && ours {
                 place.over = Over::Anything;
                 return Ok(Decision::Copy(place));
             }

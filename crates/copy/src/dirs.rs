@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_pool::{Cursor, WorkerPanic};
-use bc_walk::{Error, FileKind, FileStat};
+use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -62,6 +62,9 @@ impl Worker<'_> {
                 return;
             }
             job.tree.write_target(item, &mut target);
+            if first {
+                self.announce(root, &target);
+            }
             match self.make_dir(item, &target) {
                 Ok(made) => {
                     if std::mem::take(&mut first) {
@@ -122,6 +125,24 @@ impl Worker<'_> {
                 .map(|dir| rustix::fs::fchmod(dir, mode));
         }
         Ok(false)
+    }
+
+    /// A root that is recorded and not there any more, as after a power cut, is made again: no
+    /// moment is left at which it is there and taken for somebody else's.
+    fn announce(&self, root: usize, target: &[u8]) {
+        let job = self.job;
+        let recorded = |known: &&RootRecord| known.root == root as u64;
+        if let Some(known) = job.known.roots.iter().find(recorded)
+            && !target.is_empty()
+        {
+            let there = rustix::fs::statat(&job.top.fd, target, AtFlags::SYMLINK_NOFOLLOW);
+            if there.is_err() {
+                let mut piece = Vec::new();
+                let id = Identity { ino: 0, ..known.id };
+                record::push_root(&mut piece, &RootRecord { id, ..*known });
+                job.append(&mut piece);
+            }
+        }
     }
 
     /// The first directory of a root is there: a run that goes on knows it by that.

@@ -14,7 +14,7 @@ use crate::destinations;
 use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
-use crate::finish::{finish, manifest_target, refuse_odd_manifest};
+use crate::finish::{finish, manifest_target, refuse_odd_manifest, remove_stages};
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
@@ -253,6 +253,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
         links.make(main);
         main.commit();
         if !main.job.is_over() {
+            remove_stages(main.job);
             finish_dirs(main)?;
         }
     }

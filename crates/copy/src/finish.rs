@@ -9,14 +9,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_fs::Escaped;
 use bc_walk::FileKind;
 
-use crate::beneath;
 use crate::error::Error;
-use crate::event::Copied;
+use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
 use crate::manifest::{self, Plan};
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Rows, State};
-use crate::stage::{self, PREFIX, refuse_foreign};
+use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::target::{Source, Top};
 use crate::tree::{Content, Item, Tree, parts};
 use crate::unread::Unread;
@@ -44,9 +43,6 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         job.sync_all()
             .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
     }
-    if !over {
-        remove_stages(&job);
-    }
     // A signal may come when nothing but the manifest is left.
     let complete = copied.failed == 0 && copied.left == 0 && !over;
     copied.resumable = job.log.is_kept() && !complete;
@@ -56,17 +52,32 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     Ok(copied)
 }
 
-/// Stages of earlier runs whose sources have changed since: nothing goes on from them.
-fn remove_stages(job: &Job<'_>) {
+/// Stages of earlier runs whose sources have changed since, or are gone: nothing goes on from them.
+/// They go before directories get their times.
+pub(crate) fn remove_stages(job: &Job<'_>) {
+    let mut worker = Worker::new(job);
+    let mut remove = |target: &[u8], known: Option<&str>| {
+        let (below, name) = parts(target);
+        let Ok(dir) = worker.try_dir(below) else {
+            return;
+        };
+        let stage = known.map_or_else(|| job.id.stage(&dir, name, None), str::to_owned);
+        match refuse_foreign(dir.fd.as_fd(), &stage) {
+            Ok(()) => stage::remove(dir.fd.as_fd(), &stage),
+            Err(NoStage::System(_)) => {}
+            Err(NoStage::Foreign(why)) => {
+                let path = shown_below(&job.shown(below), stage.as_bytes());
+                let text = format!("{}: {why}: left alone", Escaped(&path));
+                (job.observer)(Event::Warning(&text));
+            }
+        }
+    };
     for (stage, target) in &job.known.stages {
-        let dir = beneath::open(job.top.fd.as_fd(), parts(target).0);
-        let is_name = stage.starts_with(PREFIX) && !stage.contains('/');
-        if let Some(dir) = dir.ok().filter(|_| is_name)
-            && refuse_foreign(dir.as_fd(), stage).is_ok()
-        {
-            stage::remove(dir.as_fd(), stage);
+        if is_stage(stage) {
+            remove(target, Some(stage));
         }
     }
+    job.known.unseen().for_each(|target| remove(target, None));
 }
 
 fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {

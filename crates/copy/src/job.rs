@@ -59,6 +59,8 @@ pub(crate) struct Job<'a> {
     /// Whether it was told that there are no direct reads.
     pub(crate) told_direct: AtomicBool,
     barrier: Mutex<()>,
+    /// File systems that are mounted below the top and were written to, by their numbers.
+    mounts: Mutex<Vec<(u64, OwnedFd)>>,
     unrecorded: AtomicBool,
 }
 
@@ -132,6 +134,7 @@ impl<'a> Job<'a> {
             told_lost: Mutex::new(Vec::new()),
             told_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
+            mounts: Mutex::new(Vec::new()),
             unrecorded: AtomicBool::new(false),
         }
     }
@@ -300,10 +303,23 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Forces what the destination's file system holds to its disk.
+    /// Has a directory's file system forced to its disk with that of the top.
+    pub(crate) fn also_sync(&self, dir: &DestDir) {
+        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = mounts.iter().all(|(dev, _)| *dev != dir.id.dev);
+        if is_new && let Ok(open) = readable(&dir.fd) {
+            mounts.push((dir.id.dev, open));
+        }
+    }
+
+    /// Forces what the destination's file systems hold to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         let dir = readable(&self.top.fd)?;
-        retry_on_intr(|| rustix::fs::syncfs(&dir))
+        retry_on_intr(|| rustix::fs::syncfs(&dir))?;
+        let mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        mounts
+            .iter()
+            .try_for_each(|(_, dir)| retry_on_intr(|| rustix::fs::syncfs(dir)))
     }
 }
 

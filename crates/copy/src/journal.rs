@@ -5,11 +5,12 @@
 //! name, and counts once the name leads to the inode that it tells: so no moment is left at which
 //! a file has its name and nobody knows of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::Digest;
@@ -32,12 +33,12 @@ pub(crate) struct Known {
     pub(crate) blocks: HashMap<String, Blocks>,
     /// Stages of large files, and where they are.
     pub(crate) stages: Vec<(String, Vec<u8>)>,
+    /// What was begun and is not recorded as complete: its stage may be there.
+    pub(crate) begun: HashSet<Vec<u8>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
     runs: Vec<Run>,
-    /// Records before this one are on the disk.
-    durable: usize,
     /// How what is written to is mounted now.
     mount: u64,
     /// Whether what was done is to be done again.
@@ -53,6 +54,8 @@ struct Run {
     mount: u64,
     /// The digest that it took.
     algorithm: String,
+    /// Its records before this one are on the disk.
+    durable: usize,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,8 @@ struct KnownFile {
     digest: Option<Digest>,
     run: usize,
     nth: usize,
+    /// Whether this run has looked at what has its name.
+    seen: AtomicBool,
 }
 
 /// A file that an earlier run has copied.
@@ -93,13 +98,19 @@ impl Known {
         let fits = known.ino == now.id.ino
             && known.stamp.size == now.stamp.size
             && known.mtime_ns == now.stamp.mtime_ns;
+        known.seen.store(true, Relaxed);
         fits.then_some(Before {
             digest: known.digest,
             // Devices have other numbers after a restart.
             outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
             unsettled: !known.settled,
-            doubtful: known.nth >= self.durable && !self.is_of_now(known.run),
+            doubtful: !self.is_durable(known) && !self.is_of_now(known.run),
         })
+    }
+
+    /// Whether there is a record of the file at `path`, whatever is there now.
+    pub(crate) fn names(&self, path: &[u8]) -> bool {
+        self.files.contains_key(path)
     }
 
     /// Tells how what is written to is mounted.
@@ -135,7 +146,22 @@ impl Known {
             same_boot,
             mount: if same_boot { session.mount } else { 0 },
             algorithm: session.algorithm,
+            durable: 0,
         });
+    }
+
+    fn is_durable(&self, file: &KnownFile) -> bool {
+        let run = self.run(file.run);
+        run.is_some_and(|run| file.nth < run.durable)
+    }
+
+    /// Paths below the top whose stages may still be there, though this run has met none of them:
+    /// their sources are gone.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.files.iter();
+        let unseen = files.filter(|(_, file)| !file.seen.load(Relaxed));
+        let begun = self.begun.iter().map(Vec::as_slice);
+        begun.chain(unseen.map(|(path, _)| path.as_slice()))
     }
 
     /// What was done is to be done again: it is known, so that it is in nobody's way.
@@ -223,7 +249,11 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
     })
 }
 
-fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Known, u64)>> {
+/// What a journal tells: the job, what was done of it, and where its last whole record ends.
+pub(crate) fn load(
+    journal: &Journal,
+    boot: &[u8; 16],
+) -> io::Result<Option<(JobRecord, Known, u64)>> {
     let mut records = journal.records();
     let first = records.next_record()?;
     let job = first.filter(|first| first.kind == record::JOB);
@@ -236,9 +266,17 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
         let body = found.body;
         match found.kind {
             record::SESSION => known.begin_run(record::session(body), boot),
-            record::ROOT => known.roots.extend(record::root(body)),
+            record::ROOT => {
+                if let Some(root) = record::root(body) {
+                    // After a power cut it may have had to be made again.
+                    known.roots.retain(|before| before.root != root.root);
+                    known.roots.push(root);
+                }
+            }
+            record::BEGUN => drop(known.begun.insert(body.to_vec())),
             record::DONE => {
                 if let Some(done) = record::done(body) {
+                    known.begun.remove(&done.path);
                     known.insert(done, nth);
                     nth += 1;
                 }
@@ -248,7 +286,12 @@ fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<(JobRecord, Kno
                     known.blocks.entry(stage).or_default().insert(block, parts);
                 }
             }
-            record::DURABLE => known.durable = nth,
+            // What earlier runs wrote may have been lost before this one began.
+            record::DURABLE => {
+                if let Some(run) = known.runs.last_mut() {
+                    run.durable = nth;
+                }
+            }
             record::STAGE => known.stages.extend(record::stage(body)),
             _ => {}
         }
@@ -267,6 +310,7 @@ impl Known {
             digest: done.digest,
             run: self.runs.len(),
             nth,
+            seen: AtomicBool::new(false),
         };
         self.files.insert(done.path, file);
     }

@@ -58,6 +58,7 @@ mod links;
 mod manifest;
 mod meta;
 mod options;
+mod orphans;
 mod place;
 mod prefix;
 mod queue;

@@ -18,6 +18,8 @@ const XATTR_MAX: usize = 64 << 10;
 const ACL: &[u8] = b"system.posix_acl_access";
 const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 const CAPABILITY: &[u8] = b"security.capability";
+/// What XFS shows root of its access control lists a second time, in a form of its own.
+const XFS_ACL: &[u8] = b"trusted.SGI_ACL_";
 /// Labels are the policy's to give.
 const LABEL: &[u8] = b"security.selinux";
 
@@ -138,7 +140,8 @@ impl XattrReader {
         self.value.resize(XATTR_MAX, 0);
         let mut all = Xattrs::new();
         let names = self.names[..count].split(|byte| *byte == 0);
-        for name in names.filter(|name| !name.is_empty()) {
+        let is_own = |name: &&[u8]| !name.is_empty() && !name.starts_with(XFS_ACL);
+        for name in names.filter(is_own) {
             match get(name, &mut self.value[..]) {
                 Ok(length) => all.push((name.to_vec(), self.value[..length].to_vec())),
                 // Removed meanwhile, or listed but not for this user to see (trusted.*).

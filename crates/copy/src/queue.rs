@@ -17,9 +17,10 @@ use crate::record;
 use crate::results::{Outcome, State};
 use crate::stage::{self, Over, Stage};
 
-/// Files that wait for their names with [`Durability::Batch`], and bytes of them.
+/// Files that wait for their names with [`Durability::Batch`], and bytes of them: what a killed run
+/// has of them is written again.
 const BATCH_FILES: usize = 4096;
-const BATCH_BYTES: u64 = 1 << 30;
+const BATCH_BYTES: u64 = 64 << 20;
 /// Changes of the directory among them: each is held open.
 const BATCH_DIRS: usize = 256;
 
@@ -76,6 +77,13 @@ impl Queue {
             self.commit(job);
         }
         Ok(())
+    }
+
+    /// Gives what waits its name unless there is room for so many bytes more beside it.
+    pub(crate) fn make_room(&mut self, job: &Job<'_>, bytes: u64) {
+        if self.bytes.saturating_add(bytes) > BATCH_BYTES {
+            self.commit(job);
+        }
     }
 
     /// What the record of a stage needs, and its bytes on the disk where each file's have to be.
@@ -141,6 +149,10 @@ impl Queue {
             let (source, settled) = (&waiting.source, waiting.place.settled);
             let done = record::done_of(target, source, settled, &staged, waiting.digest);
             record::push_done(&mut self.piece, &done);
+        }
+        if job.options.durability == Durability::File && !self.piece.is_empty() {
+            // Each was synced before it came here.
+            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
         }
         job.append(&mut self.piece);
     }

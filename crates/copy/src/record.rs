@@ -19,6 +19,11 @@ pub(crate) const DURABLE: u8 = 6;
 /// A stage that is gone on from exists.
 pub(crate) const STAGE: u8 = 7;
 
+/// Where the top is, as an absolute path: for whoever clears up when nobody goes on.
+pub(crate) const TOP: u8 = 16;
+/// A file is begun: its stage may be there.
+pub(crate) const BEGUN: u8 = 17;
+
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 
@@ -140,6 +145,7 @@ pub(crate) fn session(body: &[u8]) -> Option<SessionRecord> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RootRecord {
     pub(crate) root: u64,
+    /// Of inode 0 where it is about to be made.
     pub(crate) id: Identity,
     /// Whether the copy made it.
     pub(crate) made: bool,

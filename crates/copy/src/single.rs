@@ -29,6 +29,10 @@ pub(crate) fn medium(workers: &mut [Worker<'_>], item: Item) {
 /// Copies one open file.
 pub(crate) fn single(workers: &mut [Worker<'_>], places: Places, open: Open) {
     let algorithm = workers[0].job.options.algorithm;
+    for (nth, place) in &places {
+        workers[*nth].make_room(open.stat.stamp.size);
+        workers[*nth].record_begun([&place.target[..]]);
+    }
     // What is hashed in parts and has become so large meanwhile is not gone on from.
     let is_long = open.stat.stamp.size >= HUGE && algorithm != Some(Algorithm::Blake3);
     let mut receivers = stages(workers, places, is_long.then_some(&open.stat));

@@ -47,6 +47,9 @@ struct Held {
 pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
     let mut held = Vec::with_capacity(items.len());
     let mut used = 0;
+    for worker in &mut *workers {
+        worker.make_room(items.len() as u64 * SMALL);
+    }
     for &item in items {
         if workers.iter().all(|worker| worker.job.is_over()) {
             break;
@@ -101,6 +104,11 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
             .collect(),
         None => vec![None; messages.len()],
     };
+    for (nth, worker) in workers.iter().enumerate() {
+        let places = held.iter().flat_map(|one| &one.places);
+        let own = places.filter(|(number, _)| *number == nth);
+        worker.record_begun(own.map(|(_, place)| &place.target[..]));
+    }
     for (one, digest) in held.drain(..).zip(digests) {
         let Held {
             places,
@@ -271,7 +279,7 @@ impl Worker<'_> {
         let job = self.job;
         let name = job.id.stage(&place.dir, place.name(), version);
         let content = match version {
-            Some(_) => Content::Kept,
+            Some(source) => Content::Kept(source),
             None => Content::Fresh,
         };
         match stage::open(&place.dir, name, content) {

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_digest::Digest;
-use bc_walk::{Error, FileKind, FileStat};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
@@ -63,6 +63,10 @@ impl Worker<'_> {
             let raw = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
             let raw = raw.map_err(failed("stat"))?;
             let stat = FileStat::from(&raw);
+            if matches!(stat.kind(), FileKind::File | FileKind::Dir) {
+                // Its content would be missing.
+                return Err(Error::of_kind(path(), "stat", ErrorKind::Changed));
+            }
             let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
             let xattrs = match job.options.preserve.xattrs {
                 false => Vec::new(),
@@ -95,6 +99,7 @@ impl Worker<'_> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
         let name = job.id.stage(&place.dir, place.name(), None);
+        self.record_begun([&place.target[..]]);
         make(dir, &name, thing).map_err(|errno| job.refused(&place.target, "create", errno))?;
         let given = (job.giving, &mut self.lost);
         meta::give_at(dir, name.as_bytes(), stat.kind(), wanted, &given.0, given.1);

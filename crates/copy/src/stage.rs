@@ -17,8 +17,13 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 
 /// How the names of stages begin and end.
-pub(crate) const PREFIX: &str = ".bc-copy.";
+const PREFIX: &str = ".bc-copy.";
 const SUFFIX: &str = ".part";
+
+/// Whether that is the name of a stage: what a journal says is not believed to be one.
+pub(crate) fn is_stage(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX) && !name.contains('/')
+}
 
 /// What tells the stages of a job from all others.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +89,16 @@ impl From<Errno> for NoStage {
 }
 
 /// Whether what an earlier run has put into a stage is of use.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Content {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
     /// No: the stage is made anew.
     Fresh,
-    /// Yes, where nobody else can have written to it.
-    Kept,
+    /// Yes, where nobody can have written to it who may not write to a copy of this source.
+    Kept(&'a FileStat),
 }
 
 /// Opens the stage of that name, or makes it.
-pub(crate) fn open(dir: &DestDir, name: String, content: Content) -> Result<Stage, NoStage> {
+pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<Stage, NoStage> {
     match create(dir, &name) {
         Err(Errno::EXIST) => {}
         made => {
@@ -105,8 +110,8 @@ pub(crate) fn open(dir: &DestDir, name: String, content: Content) -> Result<Stag
         }
     }
     refuse_foreign(dir.fd.as_fd(), &name)?;
-    if content == Content::Kept
-        && let Some(file) = kept(dir, &name)
+    if let Content::Kept(source) = content
+        && let Some(file) = kept(dir, &name, source)
     {
         return Ok(Stage {
             file,
@@ -146,12 +151,26 @@ pub(crate) fn refuse_foreign(dir: BorrowedFd<'_>, name: &str) -> Result<(), NoSt
 }
 
 /// An earlier run's stage, if nobody else can have written to it.
-fn kept(dir: &DestDir, name: &str) -> Option<File> {
+fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | FLAGS;
     let opened = retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, Mode::empty()));
     let file = File::from(opened.ok()?);
+    let meta = file.metadata().ok()?;
     let ours = check(&file).is_ok_and(|ours| ours.is_ok());
-    (ours && file.metadata().is_ok_and(|meta| meta.nlink() == 1)).then_some(file)
+    if !ours {
+        // A run that was killed just before the renaming had given it owner and mode of its
+        // source: who may write to it then may write to the copy, too.
+        let (own, uid) = (rustix::process::geteuid(), meta.uid());
+        let others = meta.mode() & 0o022 & !source.mode;
+        let is_given = (uid == own.as_raw() || uid == source.uid) && others == 0;
+        if !meta.is_file() || !is_given {
+            return None;
+        }
+        // Until it has its name it is ours.
+        rustix::fs::fchown(&file, Some(own), Some(rustix::process::getegid())).ok()?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600)).ok()?;
+    }
+    (meta.nlink() == 1).then_some(file)
 }
 
 impl Stage {
@@ -230,24 +249,80 @@ mod tests {
         assert_eq!(stage, job.stage(&dest, &long, None));
     }
 
+    fn source() -> FileStat {
+        let zero = Stamp {
+            size: 0,
+            mtime_ns: 0,
+            ctime_ns: 0,
+        };
+        FileStat {
+            id: bc_walk::Identity { dev: 1, ino: 1 },
+            stamp: zero,
+            mode: 0o100_664,
+            uid: 12,
+            gid: 34,
+            nlink: 1,
+            rdev: 0,
+            blocks: 0,
+        }
+    }
+
+    /// A killed run may have given a stage what its source has.
+    #[test]
+    fn a_stage_that_was_given_away_is_kept_unless_others_may_write_to_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let (dir, dest) = ground();
+        let source = source();
+        let path = dir.path().join("stage");
+        let mut owners = vec![None];
+        if rustix::process::geteuid().is_root() {
+            owners.extend([Some(12), Some(13)]);
+        }
+        for owner in owners {
+            for (mode, expected) in [(0o664, true), (0o600, true), (0o666, false)] {
+                let _ = std::fs::remove_file(&path);
+                std::fs::write(&path, "begun").unwrap();
+                std::os::unix::fs::chown(&path, owner, None).unwrap();
+                std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+                let opened = open(&dest, "stage".to_owned(), Content::Kept(&source)).unwrap();
+                let expected = expected && owner != Some(13);
+                let is_kept = opened.before == Before::Something;
+                assert_eq!(is_kept, expected, "{owner:?} {mode:o}");
+                let meta = path.metadata().unwrap();
+                assert_eq!(meta.mode() & 0o777, 0o600);
+                assert_eq!(meta.uid(), rustix::process::geteuid().as_raw());
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_ours_is_left_alone() {
         let (dir, dest) = ground();
+        let source = source();
         let name = || "stage".to_owned();
         let open = |content| open(&dest, name(), content);
         std::fs::write(dir.path().join("victim"), "kept").unwrap();
         std::fs::hard_link(dir.path().join("victim"), dir.path().join("stage")).unwrap();
-        assert!(matches!(open(Content::Kept), Err(NoStage::Foreign(_))));
+        assert!(matches!(
+            open(Content::Kept(&source)),
+            Err(NoStage::Foreign(_))
+        ));
         std::fs::remove_file(dir.path().join("stage")).unwrap();
         std::fs::create_dir(dir.path().join("stage")).unwrap();
-        assert!(matches!(open(Content::Kept), Err(NoStage::Foreign(_))));
+        assert!(matches!(
+            open(Content::Kept(&source)),
+            Err(NoStage::Foreign(_))
+        ));
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
         std::fs::remove_dir(dir.path().join("stage")).unwrap();
         // A link is made anew, and not followed.
         std::os::unix::fs::symlink("victim", dir.path().join("stage")).unwrap();
-        assert_eq!(open(Content::Kept).unwrap().before, Before::New);
+        assert_eq!(open(Content::Kept(&source)).unwrap().before, Before::New);
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
-        assert_eq!(open(Content::Kept).unwrap().before, Before::Something);
+        assert_eq!(
+            open(Content::Kept(&source)).unwrap().before,
+            Before::Something
+        );
         assert_eq!(open(Content::Fresh).unwrap().before, Before::New);
     }
 

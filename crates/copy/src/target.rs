@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
-use bc_fs::Escaped;
+use bc_fs::{Escaped, uuid_at};
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
@@ -150,6 +150,15 @@ fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top,
         into,
         names,
     })
+}
+
+/// The UUID of the file system that a top is on; nothing where it cannot be found out.
+pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
+    let path = match top.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(top)),
+    };
+    uuid_at(path, Some(dev), None).unwrap_or_default()
 }
 
 /// What the sources are called in a directory that they go into.

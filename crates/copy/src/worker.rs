@@ -14,6 +14,7 @@ use crate::meta::{Lost, Wanted, XattrReader, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
+use crate::record;
 use crate::stage::{Over, Stage};
 use crate::tree::{Item, parts};
 
@@ -144,6 +145,9 @@ impl<'a> Worker<'a> {
             return Ok(dir);
         }
         let dir = Rc::new(DestDir::open(self.job.top.fd.as_fd(), path)?);
+        if dir.id.dev != self.job.top.id.dev {
+            self.job.also_sync(&dir);
+        }
         if self.dirs.len() == KEPT {
             self.dirs.remove(0);
         }
@@ -168,6 +172,21 @@ impl<'a> Worker<'a> {
         })
     }
 
+    /// Records what gets a stage now: should this run be killed and its source be gone when
+    /// another one goes on, the stage is found by that.
+    pub(crate) fn record_begun<'p>(&self, targets: impl IntoIterator<Item = &'p [u8]>) {
+        let mut piece = Vec::new();
+        if self.job.log.is_kept() {
+            let short = |target: &&[u8]| target.len() <= record::LONGEST_PATH;
+            for target in targets.into_iter().filter(short) {
+                bc_fs::journal::push(&mut piece, record::BEGUN, |out| {
+                    out.extend_from_slice(target);
+                });
+            }
+        }
+        self.job.append(&mut piece);
+    }
+
     /// Has a complete stage wait for its name.
     pub(crate) fn wait(
         &mut self,
@@ -177,6 +196,11 @@ impl<'a> Worker<'a> {
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         self.queue.add(self.job, place, stage, source, digest)
+    }
+
+    /// What waits and so many bytes that are to come are no more than may be lost at once.
+    pub(crate) fn make_room(&mut self, bytes: u64) {
+        self.queue.make_room(self.job, bytes);
     }
 
     /// The end of a batch: what waits gets its name, unless more is to be waited for.

@@ -164,8 +164,20 @@ impl Place {
             // Not every file system can; a link never replaces anything either.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let flags = AtFlags::empty();
-                rustix::fs::linkat(directory, &self.name, directory, new, flags)?;
-                rustix::fs::unlinkat(directory, &self.name, flags)
+                match rustix::fs::linkat(directory, &self.name, directory, new, flags) {
+                    // Nor has every one links. Between the look and the renaming another program
+                    // may take the name, which no call can rule out here.
+                    Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => match self.stat(new) {
+                        Err(Errno::NOENT) => {
+                            rustix::fs::renameat(directory, &self.name, directory, new)
+                        }
+                        Ok(_) => Err(Errno::EXIST),
+                        Err(errno) => Err(errno),
+                    },
+                    linked => {
+                        linked.and_then(|()| rustix::fs::unlinkat(directory, &self.name, flags))
+                    }
+                }
             }
             done => done,
         }

@@ -25,6 +25,7 @@ pub mod exposition;
 mod fleet;
 mod full_disk;
 pub mod hostile;
+mod loop_disk;
 mod privilege;
 mod pty;
 pub mod reference;
@@ -39,6 +40,7 @@ mod tree;
 
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
+pub use loop_disk::{LoopDisk, loop_disk};
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, Session};
 pub use remove::remove_tree;

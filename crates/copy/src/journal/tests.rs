@@ -99,6 +99,12 @@ fn what_a_power_cut_may_have_undone_is_doubted() {
     assert_eq!(doubts(&known(&[0; 16], 3, nothing)), [true, true]);
     let synced = |piece: &mut Vec<u8>| push(piece, record::DURABLE, |_| {});
     assert_eq!(doubts(&known(&[8; 16], 3, synced)), [false, true]);
+    // The run that forced everything to the disk had not looked at what the one before had done.
+    let other = |piece: &mut Vec<u8>| {
+        session(piece, &[9; 16], 3, "sha256");
+        push(piece, record::DURABLE, |_| {});
+    };
+    assert_eq!(doubts(&known(&[8; 16], 3, other)), [true, true]);
     let later = |piece: &mut Vec<u8>| session(piece, &NOW, 3, "sha256");
     let mixed = known(&[8; 16], 3, later);
     assert_eq!(doubts(&mixed), [true, false]);

@@ -3,6 +3,8 @@
 mod basics;
 mod fan_out;
 mod flips;
+mod moving;
+mod orphans;
 mod proof;
 mod properties;
 mod resume;

@@ -9,7 +9,7 @@ use super::{Ground, done, run, seen};
 use crate::{CopyProgress, Event, OnConflict, copy};
 
 /// So that times prove what they say.
-fn settle() {
+pub(super) fn settle() {
     std::thread::sleep(std::time::Duration::from_millis(250));
 }
 
@@ -274,7 +274,7 @@ fn a_home_directory_is_copied_with_the_state_that_grows_in_it() {
 }
 
 /// The stages below a directory.
-fn stages(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+pub(super) fn stages(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let all = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path());
@@ -283,7 +283,7 @@ fn stages(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Interrupts a copy of `from/huge` in the middle.
-fn interrupted(ground: &Ground) -> crate::CopyOptions {
+pub(super) fn interrupted(ground: &Ground) -> crate::CopyOptions {
     interrupted_with(ground, Some(bc_digest::Algorithm::Blake3))
 }
 

@@ -1,0 +1,212 @@
+//! What interrupted copies left that nobody goes on with: after a week their journals go, and the
+//! stages that these tell of.
+//!
+//! A stage is found by the journal of its job alone, which knows its name; what only looks like one
+//! is never looked for. Of what is found only that is removed which nobody but this user can have
+//! made and nobody works with; the rest is named and left. A time that is yet to come proves no age.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use bc_fs::Escaped;
+use bc_fs::journal::{FLAGS, Found, Journal, Key, Locked, check, push};
+use bc_fs::place::Place;
+use bc_manifest::time::format_rfc3339;
+use bc_walk::FileStat;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::beneath::{DestDir, open_named};
+use crate::event::{Event, Observer};
+use crate::job::shown_below;
+use crate::journal::{Known, load};
+use crate::meta::fstat;
+use crate::record::{self, JobRecord};
+use crate::stage::{self, JobId, is_stage};
+use crate::target::file_system;
+use crate::tree::parts;
+
+/// What was written to later than this, in nanoseconds, may be gone on from.
+const KEPT_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+
+/// What has become of a stage that is an orphan by its name.
+enum Orphan {
+    /// It is not there.
+    None,
+    Removed,
+    /// It is too young.
+    Young,
+    /// It is none of ours: why.
+    Left(String),
+}
+
+/// Records where the top is.
+pub(crate) fn push_top(piece: &mut Vec<u8>, top: &[u8]) {
+    let path = match top.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(top)),
+    };
+    if let Ok(real) = std::fs::canonicalize(path) {
+        push(piece, record::TOP, |out| {
+            out.extend_from_slice(real.as_os_str().as_bytes());
+        });
+    }
+}
+
+/// Removes what is left of copies that were interrupted more than a week before `now`
+/// (nanoseconds since 1970), as far as their destinations are there.
+pub(crate) fn sweep(state: &Path, now: i64, observer: &Observer<'_>) {
+    let (Ok(key), Ok(all)) = (Key::kept_in(state), std::fs::read_dir(state.join("copy"))) else {
+        return;
+    };
+    for entry in all.flatten() {
+        let path = entry.path();
+        let is_old = |meta: std::fs::Metadata| is_old(meta.mtime(), meta.mtime_nsec(), now);
+        let is_journal = path.extension().is_some_and(|end| end == "journal");
+        if is_journal && path.symlink_metadata().is_ok_and(is_old) {
+            journal(&path, &key, now, observer);
+        }
+    }
+}
+
+fn is_old(seconds: i64, nanoseconds: i64, now: i64) -> bool {
+    let time = seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds);
+    time.saturating_add(KEPT_NS) < now
+}
+
+/// Looks at one old journal.
+fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
+    let shown = Escaped(path.as_os_str().as_bytes());
+    let warn = |text: &str| observer(Event::Warning(&format!("{shown}: {text}: left alone")));
+    let Ok(place) = Place::find(path) else {
+        return;
+    };
+    let journal = match Journal::open(&place, key) {
+        Ok(Found::Journal(journal)) => journal,
+        Ok(Found::Foreign(why)) => return warn(&why),
+        Ok(Found::Nothing | Found::Busy) => return,
+        Err(error) => return warn(&error.to_string()),
+    };
+    let Some((job, at)) = about(&journal) else {
+        return;
+    };
+    let Some(top) = top(&job, &at) else {
+        return;
+    };
+    // Whether anything was forced to the disk is of no interest here.
+    let Ok(Some((_, known, _))) = load(&journal, &[0; 16]) else {
+        return;
+    };
+    let mut removed = 0;
+    for (dir, name, path) in stages(&job, &known, (&top, &at)) {
+        match orphan(&dir, &name, now) {
+            Orphan::None => {}
+            Orphan::Removed => removed += 1,
+            // Somebody has a use for it; another day.
+            Orphan::Young => return,
+            Orphan::Left(why) => {
+                let text = format!("{}: {why}: left alone", Escaped(&path));
+                observer(Event::Warning(&text));
+            }
+        }
+    }
+    journal.remove();
+    let text = format!(
+        "nobody has gone on with the copy to {} that began at {}: its journal and {removed} stages \
+         are removed",
+        Escaped(&at),
+        format_rfc3339(job.began_ns)
+    );
+    observer(Event::Note(&text));
+}
+
+/// The job, and where its top was: the first records, and no more of what may be a long journal.
+fn about(journal: &Journal) -> Option<(JobRecord, Vec<u8>)> {
+    let mut records = journal.records();
+    let first = records.next_record().ok()??;
+    let job = record::job((first.kind == record::JOB).then_some(first.body)?)?;
+    let second = records.next_record().ok()??;
+    let top = (second.kind == record::TOP).then_some(second.body)?;
+    Some((job, top.to_vec()))
+}
+
+/// The directory that the job wrote below, if it is there and still that.
+fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
+    let fd = open_named(at).ok()?;
+    let id = FileStat::from(&fstat(&fd).ok()?).id;
+    let now = file_system(at, id.dev);
+    let same = match (&job.file_system[..], &now[..]) {
+        ("", _) | (_, "") => id.dev == job.top.dev,
+        (then, now) => then == now,
+    };
+    (same && id.ino == job.top.ino)
+        .then_some(fd)
+        .and_then(|fd| DestDir::of(fd).ok())
+}
+
+/// The stages that a job may have left: directory, name, and path to show.
+fn stages<'a>(
+    job: &'a JobRecord,
+    known: &'a Known,
+    (top, at): (&'a DestDir, &'a [u8]),
+) -> impl Iterator<Item = (Rc<DestDir>, String, Vec<u8>)> {
+    let mut last: Option<(&[u8], Rc<DestDir>)> = None;
+    let named = known.stages.iter().filter(|(name, _)| is_stage(name));
+    let named = named.map(|(name, path)| (&path[..], Some(name)));
+    let all = named.chain(known.unseen().map(|path| (path, None)));
+    all.filter_map(move |(path, stage)| {
+        let (below, name) = parts(path);
+        let dir = match &last {
+            Some((at, dir)) if *at == below => dir.clone(),
+            _ => Rc::new(DestDir::open(top.fd.as_fd(), below).ok()?),
+        };
+        last = Some((below, dir.clone()));
+        let stage = stage.cloned();
+        let stage = stage.unwrap_or_else(|| JobId(job.id).stage(&dir, name, None));
+        let path = shown_below(&shown_below(at, below), stage.as_bytes());
+        Some((dir, stage, path))
+    })
+}
+
+/// Removes a stage if it is old and nobody else's.
+fn orphan(dir: &DestDir, name: &str, now: i64) -> Orphan {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | FLAGS;
+    let file = match rustix::fs::openat(&dir.fd, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Orphan::None,
+        Err(errno) => return Orphan::Left(errno.to_string()),
+    };
+    let meta = match file.metadata() {
+        Ok(meta) => meta,
+        Err(error) => return Orphan::Left(error.to_string()),
+    };
+    match check(&file) {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => return Orphan::Left(why.to_string()),
+        Err(error) => return Orphan::Left(error.to_string()),
+    }
+    if meta.nlink() != 1 {
+        return Orphan::Left("has several names".to_owned());
+    }
+    // Its other time may be that of its source.
+    if !is_old(meta.ctime(), meta.ctime_nsec(), now) {
+        return Orphan::Young;
+    }
+    let Ok(_held) = Locked::new(file, false) else {
+        return Orphan::Left("somebody holds it".to_owned());
+    };
+    let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+    let is_it = |there| FileStat::from(&there).id.ino == meta.ino();
+    if !there.is_ok_and(is_it) {
+        return Orphan::Left("is something else now".to_owned());
+    }
+    stage::remove(dir.fd.as_fd(), name);
+    Orphan::Removed
+}
