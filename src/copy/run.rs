@@ -1,5 +1,7 @@
 //! `bc copy` from its arguments to its exit code.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +34,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &told);
     display.stop();
     teller.finish()?;
-    let all = all.map_err(|error| fatal(&session, &error))?;
+    let all = all.map_err(|error| fatal(&session, None, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
         session
             .report
@@ -47,7 +49,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
                 sum.add(copied);
                 output::conclude(&session, copied, named, args.dry_run)
             }
-            Err(error) => fatal(&session, error),
+            Err(error) => fatal(&session, named, error),
         });
     }
     sum.set(&mut session);
@@ -55,12 +57,15 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
 }
 
 /// Why nothing was copied to a destination, or to any.
-fn fatal(session: &Session, error: &bc_copy::Error) -> Exit {
-    match (error.kind(), error.failure()) {
+fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error) -> Exit {
+    match (error.kind(), error.failure(), destination) {
         // It was reported when it happened.
-        (ErrorKind::Panic, _) => Exit::Fatal,
-        (_, Some(failure)) => session.fatal(failure),
-        (_, None) => session.fatal(error.to_string()),
+        (ErrorKind::Panic, ..) => Exit::Fatal,
+        (_, Some(failure), _) => session.fatal(failure),
+        (_, None, None) => session.fatal(error.to_string()),
+        (_, None, Some(path)) => {
+            session.fatal(format!("{}: {error}", bc_fs::Escaped(path.as_bytes())))
+        }
     }
 }
 

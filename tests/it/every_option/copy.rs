@@ -101,6 +101,13 @@ pub const CASES: &[Case] = &[
         let line = "copy -T --restart --on-conflict=skip d other";
         assert_eq!(g.metric(line, "copy_before"), 0);
     }),
+    ("copy", "to", |g| {
+        g.bc("copy d one --to=two --to=three").code(0);
+        g.bc("copy d --to=four").code(0);
+        for to in ["one", "two", "three", "four"] {
+            assert_eq!(g.text(&format!("{to}/a.c")), "abc");
+        }
+    }),
     ("copy", "no-target-directory", |g| {
         g.t.dir("to").dir("to2");
         g.bc("copy d to").code(0);
