@@ -102,6 +102,24 @@ fn what_a_power_cut_may_have_undone_is_doubted() {
     assert!(!known(&NOW, 3, nothing).is_doubtful());
 }
 
+/// A power cut may have taken the first: the directory that was made again is the root.
+#[test]
+fn a_root_is_what_it_was_last() {
+    let found = known(&NOW, 3, |piece| {
+        for (root, ino) in [(0, 5), (1, 6), (0, 0), (0, 7)] {
+            let id = identity(ino);
+            let made = true;
+            record::push_root(piece, &RootRecord { root, id, made });
+        }
+    });
+    let roots: Vec<_> = found
+        .roots
+        .iter()
+        .map(|root| (root.root, root.id.ino))
+        .collect();
+    assert_eq!(roots, [(1, 6), (0, 7)]);
+}
+
 #[test]
 fn only_what_was_made_then_is_known() {
     let known = known(&NOW, 3, |_| {});
