@@ -21,6 +21,7 @@ pub fn points(few: usize) -> usize {
 }
 
 /// Says what a run of more points than usual came to.
+#[expect(clippy::print_stderr, reason = "it is for people")]
 pub fn figures(text: &str) {
     if std::env::var_os("BC_TEST_POINTS").is_some() {
         eprintln!("{text}");

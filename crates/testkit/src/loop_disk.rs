@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::thread::UnshareFlags;
 use tempfile::TempDir;
 
 use crate::tool;
@@ -24,7 +25,8 @@ pub struct LoopDisk {
 }
 
 /// Makes a file system of this kind (`ext4`, `xfs`, `vfat`) in an image of so many bytes, sparse,
-/// and mounts it.
+/// and mounts it where the calling thread and what it starts from then on can see it, and nobody
+/// else.
 ///
 /// # Errors
 /// The reason why this machine cannot: not root, no such tool, kernel without it or without loop
@@ -40,6 +42,7 @@ pub fn loop_disk(kind: &str, bytes: u64) -> Result<LoopDisk, String> {
     {
         return Err(format!("{missing} is not installed"));
     }
+    apart()?;
     let dir = TempDir::new().map_err(|e| format!("temporary directory: {e}"))?;
     let mount = dir.path().join("disk");
     std::fs::create_dir(&mount).map_err(|e| format!("mkdir: {e}"))?;
@@ -102,6 +105,21 @@ impl LoopDisk {
         done(Command::new("umount").arg(&self.mount))?;
         self.mount()
     }
+}
+
+/// Gives the calling thread, what it starts included, mounts of its own. In a copy that another
+/// test makes of all mounts meanwhile, a file system that was shut down would live on, and be found
+/// again by `mount`.
+fn apart() -> Result<(), String> {
+    #[expect(
+        deprecated,
+        reason = "it would be unsafe for descriptor tables, not for mounts"
+    )]
+    let apart = rustix::thread::unshare(UnshareFlags::NEWNS);
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    apart
+        .and_then(|()| mount_change("/", flags))
+        .map_err(|e| format!("mounts of its own: {e}"))
 }
 
 impl Drop for LoopDisk {

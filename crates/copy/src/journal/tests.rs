@@ -142,6 +142,24 @@ fn digests_are_those_of_the_run_that_took_them() {
     assert_eq!(digests("blake3", &third), ([false, true], true));
 }
 
+/// A power cut may have taken the first: the directory that was made again is the root.
+#[test]
+fn a_root_is_what_it_was_last() {
+    let found = known(&NOW, 3, |piece| {
+        for (root, ino) in [(0, 5), (1, 6), (0, 0), (0, 7)] {
+            let id = identity(ino);
+            let made = true;
+            record::push_root(piece, &RootRecord { root, id, made });
+        }
+    });
+    let roots: Vec<_> = found
+        .roots
+        .iter()
+        .map(|root| (root.root, root.id.ino))
+        .collect();
+    assert_eq!(roots, [(1, 6), (0, 7)]);
+}
+
 #[test]
 fn only_what_was_made_then_is_known() {
     let known = known(&NOW, 3, |_| {});
