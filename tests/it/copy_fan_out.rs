@@ -5,7 +5,7 @@ use std::path::Path;
 use bc_testkit::{TestTree, full_disk, is_root, left_out, seen};
 
 use crate::common::Bc;
-use crate::copy_kill_points::{MANIFEST, complete, litter, nothing_is_half_done, tree};
+use crate::copy_trees::{MANIFEST, complete, litter, nothing_is_half_done, tree};
 use crate::strace;
 
 /// Both copies are what their source is, and have their own proof.

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
-use crate::copy_kill_points::{MANIFEST, litter};
+use crate::copy_trees::{MANIFEST, litter};
 use crate::strace;
 
 /// Bytes that one call writes.

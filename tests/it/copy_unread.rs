@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use bc_testkit::{NOBODY, Outcome, TestTree, is_root};
 
 use crate::common::Bc;
-use crate::copy_kill_points::MANIFEST;
+use crate::copy_trees::MANIFEST;
 
 /// A tree with `r/closed`, which nobody may open, and `out`, which everybody may write to.
 fn tree() -> TestTree {

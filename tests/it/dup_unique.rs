@@ -387,6 +387,36 @@ fn mounts_make_no_witnesses_and_hide_files() {
     }
 }
 
+/// Through a mapping it could be changed without any time or size that changes.
+#[test]
+fn what_is_open_for_writing_is_never_safe() {
+    let t = tree();
+    let probe = std::fs::File::open(t.join("card/a.jpg")).unwrap();
+    if let Err(why) = bc_fs::lease::take(&probe) {
+        return bc_testkit::left_out(&format!("no leases here: {why:?}"));
+    }
+    drop(probe);
+    for name in ["card/a.jpg", "archive/2026/x.jpg"] {
+        let mut open = std::fs::OpenOptions::new();
+        let open = open.append(true).open(t.join(name)).unwrap();
+        for options in ["", "--verify-bytes"] {
+            t.bc_line(&format!("dup unique card --reference=archive {options}"))
+                .go()
+                .code(1)
+                .stderr_has(&format!("{name}: search: is open for writing"));
+        }
+        drop(open);
+    }
+    let line = "dup unique card --reference=archive";
+    t.bc_line(line).go().code(0).stdout_is("");
+    // An equal one beside it is witness enough.
+    t.write("archive/second", "a photo");
+    let mut open = std::fs::OpenOptions::new();
+    let open = open.append(true).open(t.join("archive/second")).unwrap();
+    t.bc_line(line).go().code(0).stdout_is("");
+    drop(open);
+}
+
 #[test]
 fn names_that_are_no_text_survive() {
     let t = TestTree::new();

@@ -238,7 +238,7 @@ fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
 /// `EXT4_SUPER_MAGIC`.
 const EXT4: u32 = 0xef53;
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
-const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
+pub(crate) const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 /// Those of ext4, XFS, Btrfs, F2FS, FAT, exFAT and SquashFS: no disk is two of these.
 const DISKS: [u32; 7] = [
     EXT4,

@@ -26,7 +26,7 @@ mod lack;
 mod leftover;
 mod meta;
 mod moving;
-mod open_file;
+pub(crate) mod open_file;
 mod options;
 mod precheck;
 mod probe;

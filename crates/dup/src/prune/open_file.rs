@@ -141,6 +141,18 @@ const YOUNG: Duration = Duration::from_secs(2);
 /// within 100 ms.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// How long a writer is given to close a file. Who has just written it may be about to, and
+/// a process that the writer forked meanwhile holds it open until it runs another program.
+/// Files that were written long ago and are still open are not waited for.
+pub(crate) fn patience(stamp: &Stamp) -> Duration {
+    // Its ctime tells: nobody can set that back.
+    let written = UNIX_EPOCH + Duration::from_nanos(stamp.ctime_ns.max(0).unsigned_abs());
+    match written.elapsed() {
+        Ok(age) if age < YOUNG => PATIENCE,
+        _ => Duration::ZERO,
+    }
+}
+
 pub(crate) fn wait_for_clock(mtime_ns: i64) {
     let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());
     if let Ok(age) = since.elapsed()
@@ -268,7 +280,7 @@ impl OpenFile {
     /// the file for writing from here on has to wait until it is
     /// [released](OpenFile::release), and is noticed.
     pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {
-        let patience = self.patience();
+        let patience = patience(&self.stat.stamp);
         let began = Instant::now();
         loop {
             match sys::take_lease(&self.file) {
@@ -282,19 +294,6 @@ impl OpenFile {
                 }
                 Err(Refused::Writer) => std::thread::sleep(Duration::from_millis(1)),
             }
-        }
-    }
-
-    /// How long a writer is given to close the file. Who has just written it may be about to, and
-    /// a process that the writer forked meanwhile holds it open until it runs another program.
-    /// Files that were written long ago and are still open are not waited for.
-    fn patience(&self) -> Duration {
-        // Its ctime tells: nobody can set that back.
-        let written =
-            UNIX_EPOCH + Duration::from_nanos(self.stat.stamp.ctime_ns.max(0).unsigned_abs());
-        match written.elapsed() {
-            Ok(age) if age < YOUNG => PATIENCE,
-            _ => Duration::ZERO,
         }
     }
 

@@ -194,12 +194,6 @@ pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
     Ok(FileStat::from(&stat))
 }
 
-/// What a name leads to, links followed.
-pub(crate) fn stat_target_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
-    let stat = call("stat", || fs::statat(&dir, name, AtFlags::empty()))?;
-    Ok(FileStat::from(&stat))
-}
-
 /// The name itself, or `at` if the name is empty; from the server, where what
 /// the kernel remembers may be of the past.
 pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {

@@ -167,7 +167,7 @@ fn changed_files(
                 let now = at.and_then(|at| {
                     let name = listing.name(*entry);
                     match listing.follow(*entry) {
-                        true => sys::stat_target_at(at, name).ok(),
+                        true => sys::stat_through(at, name).ok(),
                         false => sys::stat_at(at, name).ok(),
                     }
                 });

@@ -6,6 +6,8 @@
 //!   link, mount or view leads there, has no name there, and is no temporary of ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
+//! - Who has a file open for writing may change it unseen ([`writers`]): it is no witness, and none
+//!   of the trees' is elsewhere.
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
 
@@ -16,6 +18,7 @@ mod names;
 mod offline;
 mod standing;
 mod witness;
+mod writers;
 
 use bc_digest::Algorithm;
 use bc_hash::{HashOptions, HashProgress};
@@ -172,11 +175,12 @@ pub fn unique(
         min_size: 1,
         ..options.scan.clone()
     };
+    let written = writers::unseen_writers(&listing, options.scan.workers, cancel)?;
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
     errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
-    let mut witnesses = Witnesses::new(&listing, own_entries, &own, cancel);
+    let mut witnesses = Witnesses::new(&listing, own_entries, &own, &written, cancel);
     let mut relied = Vec::new();
     if !asks_others {
         standing::by_company(&mut found, &mut witnesses);
@@ -186,6 +190,7 @@ pub fn unique(
         });
     }
     let mut no_witnesses = witnesses.refused();
+    let missed = witnesses.missed_written();
     standing::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
         let entries = found.open_questions();
@@ -208,6 +213,7 @@ pub fn unique(
         no_witnesses += answers.own_entries;
         errors.extend(answers.errors.into_iter().map(|(_, error)| error));
     }
+    errors.extend(writers::note(&listing, &written, &missed, &mut found));
     errors.extend(scan.errors.iter().cloned());
     found.sort();
     Ok(Unique {

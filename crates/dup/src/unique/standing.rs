@@ -77,6 +77,7 @@ pub(super) fn by_directories(
         let witness = groups[group as usize]
             .files()
             .find_map(|file| Some((file.names[0], witnesses.witness(file.names)?)));
+        witnesses.settle_written(witness.is_some());
         if let Some((file, root)) = witness {
             relied.push((names[0], file));
             row.standing = Standing::Directory {

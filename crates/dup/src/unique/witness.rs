@@ -14,7 +14,13 @@ pub(super) struct Witnesses<'a> {
     own_entries: usize,
     trees: &'a Subtrees,
     aliases: Aliases<'a>,
+    /// Files that may be written to unseen, in order.
+    written: &'a [EntryId],
     refused: u64,
+    /// Those of them that would have been witnesses of the content that is asked about.
+    met_written: Vec<EntryId>,
+    /// Those that were missed: their contents have no other witness.
+    missed_written: Vec<EntryId>,
 }
 
 impl<'a> Witnesses<'a> {
@@ -22,6 +28,7 @@ impl<'a> Witnesses<'a> {
         listing: &'a Listing,
         own_entries: usize,
         trees: &'a Subtrees,
+        written: &'a [EntryId],
         cancel: &'a Cancel,
     ) -> Witnesses<'a> {
         Witnesses {
@@ -29,13 +36,29 @@ impl<'a> Witnesses<'a> {
             own_entries,
             trees,
             aliases: Aliases::new(trees, cancel),
+            written,
             refused: 0,
+            met_written: Vec::new(),
+            missed_written: Vec::new(),
         }
     }
 
     /// How many files of references were none.
     pub(super) fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// All witnesses of a content were asked for, and there was one or not.
+    pub(super) fn settle_written(&mut self, is_found: bool) {
+        match is_found {
+            true => self.met_written.clear(),
+            false => self.missed_written.append(&mut self.met_written),
+        }
+    }
+
+    /// Files that would have been the only witnesses, were they not open for writing.
+    pub(super) fn missed_written(self) -> Vec<EntryId> {
+        self.missed_written
     }
 
     /// The root under which a file is a witness that has these names; `None` if it is none: as soon
@@ -49,6 +72,11 @@ impl<'a> Witnesses<'a> {
         let stays = names.iter().all(|name| self.stays(*name));
         if !stays {
             self.refused += 1;
+            return None;
+        }
+        let is_written = |name: &&EntryId| self.written.binary_search(name).is_ok();
+        if let Some(name) = names.iter().find(is_written) {
+            self.met_written.push(*name);
             return None;
         }
         names.first().map(|name| self.listing.root(*name))
