@@ -46,6 +46,13 @@ fn contents(t: &TestTree) -> Vec<(std::path::PathBuf, Vec<u8>)> {
         .collect()
 }
 
+/// Stages in the tree.
+fn litter(t: &TestTree) -> usize {
+    let all = seen(&t.join("r"), "none").unwrap().into_keys();
+    all.filter(|path| path.to_string_lossy().contains(".bc-copy."))
+        .count()
+}
+
 #[test]
 fn what_it_says() {
     let t = wounded();
@@ -229,8 +236,15 @@ fn killed_at_every_call_no_content_is_gone() {
                 break;
             }
             points += 1;
+            let left = litter(&t);
             let out = t.bc_line(LINE).go();
             assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+            let named = out
+                .error_text()
+                .matches("an interrupted run has left")
+                .count();
+            assert_eq!(named, left, "{context}: {out}");
+            assert!(left <= 1 && litter(&t) == left, "{context}: {out}");
             nothing_is_gone(&before, &t, &context);
             for (path, content) in [
                 ("a/file", "content"),

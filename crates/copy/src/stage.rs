@@ -52,6 +52,14 @@ impl JobId {
     }
 }
 
+/// Whether a path ends in a name that stages have.
+pub(crate) fn is_named_so(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let middle = name.strip_prefix(PREFIX.as_bytes());
+    let key = middle.and_then(|middle| middle.strip_suffix(SUFFIX.as_bytes()));
+    key.is_some_and(|key| key.len() == 16 && key.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// What a stage held when it was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Before {
@@ -226,6 +234,8 @@ mod tests {
         let stage = job.stage(&dest, &long, None);
         assert_eq!(stage.len(), PREFIX.len() + 16 + SUFFIX.len());
         assert_ne!(stage, job.stage(&dest, b"x", None));
+        assert!(is_named_so(stage.as_bytes()) && is_named_so(format!("d/{stage}").as_bytes()));
+        assert!(!is_named_so(format!("{stage}x").as_bytes()) && !is_named_so(b""));
         assert_ne!(stage, JobId([8; 16]).stage(&dest, &long, None));
         assert_eq!(stage, job.stage(&dest, &long, None));
     }

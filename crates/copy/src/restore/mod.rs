@@ -41,6 +41,7 @@ use bc_walk::{FileStat, Identity};
 
 use crate::begin::random;
 use crate::beneath;
+use crate::job::shown_below;
 use crate::meta::{Giving, Wanted, Xattrs};
 use crate::options::Preserve;
 use crate::stage::JobId;
@@ -133,6 +134,14 @@ pub fn restore(
     top.refuse_another()?;
     collected.add_gone();
     let others = collected.others;
+    for path in &collected.left {
+        let path = shown_below(&top.path, path);
+        let text = "is what an interrupted run has left: it can be removed unless one is at work";
+        observer(RestoreEvent::Warning(&format!(
+            "{}: {text}",
+            bc_fs::Escaped(&path)
+        )));
+    }
     let (needs, mut records) = describe(options.manifest, collected)?;
     let of_others = options.manifest.is_of_others();
     if of_others && !options.trust_metadata && !needs.is_empty() {

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::options::Loss;
 use super::put::is_second;
+use crate::stage::is_named_so;
 
 /// A path that is to be healed.
 pub(super) struct Need {
@@ -105,6 +106,8 @@ pub(super) struct Collector<'a> {
     kept: Vec<Change>,
     /// Contents that came, by the first bytes of their digests.
     added: HashSet<u64>,
+    /// Stages of interrupted runs.
+    pub(super) left: Vec<Vec<u8>>,
     /// Other differences.
     pub(super) others: u64,
 }
@@ -117,12 +120,22 @@ impl<'a> Collector<'a> {
             moved: Vec::new(),
             kept: Vec::new(),
             added: HashSet::new(),
+            left: Vec::new(),
             others: 0,
         }
     }
 
     /// Takes one.
     pub(super) fn take(&mut self, change: &Change) {
+        // What an interrupted run has left is no place where a file has gone.
+        let left = is_named_so(change.now_at());
+        self.left.extend(left.then(|| change.now_at().to_vec()));
+        if left && change.class == Class::Moved {
+            let mut gone = change.clone();
+            (gone.class, gone.to) = (Class::Removed, None);
+            gone.differences.clear();
+            return self.take(&gone);
+        }
         if change.class == Class::Moved || change.to.is_some() {
             self.moved.push(change.path.clone());
         }
@@ -130,7 +143,7 @@ impl<'a> Collector<'a> {
         if change.class == Class::Added {
             self.added.extend(seen.map(beginning));
         }
-        if is_elsewhere(change) && is_second(change.now_at(), seen) {
+        if is_elsewhere(change) && (left || is_second(change.now_at(), seen)) {
             self.kept.push(change.clone());
             self.others += 1;
             return;
