@@ -1,3 +1,5 @@
+//! Names are given and kept, whatever happens beside.
+
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
