@@ -269,6 +269,7 @@ pub(super) fn describe(
         }
         good.extend(entry.digest.filter(|digest| doubted.contains(digest)));
     })?;
+    let mut came = came(&found, &good);
     let mut needs = Vec::with_capacity(found.len());
     for ((change, loss), entry) in found.iter().zip(entries) {
         // What verify saw is there, unless somebody writes to the manifest meanwhile.
@@ -283,6 +284,11 @@ pub(super) fn describe(
             seen,
             entry,
         };
+        let is_there = need.digest().and_then(|digest| came.get_mut(&digest));
+        if let Some(names @ 1..) = is_there.filter(|_| change.class == Class::Removed) {
+            *names -= 1;
+            continue;
+        }
         // A number that was given to another file makes this look like what had it before.
         if is_elsewhere(change) && seen.digest.is_some_and(|digest| good.contains(&digest)) {
             if change.to.is_none() || !restores_removed {
@@ -308,6 +314,20 @@ pub(super) fn describe(
         })?;
     }
     Ok((needs, records))
+}
+
+/// Contents of files that were moved, and are taken for other ones that had the same number: so
+/// many names they have, and what they were called is taken for gone.
+fn came(found: &[(Change, Loss)], good: &HashSet<Digest>) -> HashMap<Digest, usize> {
+    let mut names = HashMap::new();
+    let moved = found
+        .iter()
+        .filter(|(change, _)| is_elsewhere(change) && change.to.is_some());
+    let contents = moved.filter_map(|(change, _)| Seen::of(change).digest);
+    for digest in contents.filter(|digest| good.contains(digest)) {
+        *names.entry(digest).or_default() += 1;
+    }
+    names
 }
 
 /// Whether a file is taken for damaged that is recorded under another name.

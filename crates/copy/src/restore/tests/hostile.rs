@@ -1,7 +1,7 @@
 //! Manifests and trees that mean harm.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use bc_digest::{Algorithm, hash};
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, Writer};
@@ -156,4 +156,28 @@ fn names_that_are_taken() {
     let (done, told) = ground.heal(&["copy"], |_| {});
     assert_eq!(done.failed, 1, "{told:#?}");
     assert_eq!(ground.text("root/d"), "a file now");
+}
+
+/// A number that has come to another file makes it look like one that had it before, with other
+/// content: it is right, and stays as it is.
+#[test]
+fn an_inode_number_that_was_given_again() {
+    let ground = Ground::new();
+    ground.write("root/keep", "kept");
+    ground.write("root/moved", "content");
+    ground.write("from/x", "another");
+    let meta = fs::metadata(ground.at("root/moved")).unwrap();
+    let mut gone = entry(b"gone", "another");
+    gone.meta = gone.meta.map(|recorded| Meta {
+        ino: meta.ino(),
+        mtime_ns: meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
+        ..recorded
+    });
+    let entries = [gone, entry(b"keep", "kept"), entry(b"old", "content")];
+    ground.manifest(&forged(&entries));
+    let (done, told) = ground.heal(&["from"], |_| {});
+    assert_eq!(done.mended, 1, "{told:#?}");
+    assert_eq!(ground.text("root/gone"), "another");
+    assert_eq!(ground.text("root/moved"), "content");
+    assert_eq!(ground.seen("root").len(), 4);
 }
