@@ -150,6 +150,27 @@ fn a_directory_that_cannot_be_written_to() {
     t.mode("r/a", 0o755);
 }
 
+/// A file that the medium cannot give is damaged, too, and is kept for who can read it one day.
+#[test]
+fn what_the_medium_cannot_give() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = wounded();
+    t.bc_line(LINE).go().code(0);
+    let line = format!("{LINE} --io=sync");
+    strace::unreadable(&t, "r/a/large", &line)
+        .code(0)
+        .stdout_has("+ a/large: from copy/a/large; what was there is a/large.damaged-unread\n");
+    assert_eq!(t.read("r/a/large"), vec![7; 200_000]);
+    assert_eq!(t.read("r/a/large.damaged-unread"), vec![7; 200_000]);
+    // One that was edited since is not known to be what is recorded.
+    t.write("r/a/large", "an edit");
+    let out = strace::unreadable(&t, "r/a/large", &line);
+    assert_eq!(t.read("r/a/large"), b"an edit", "{out}");
+    out.code(1).stderr_has("changed since it was verified");
+}
+
 /// What comes through a pipe is nobody's.
 #[test]
 fn a_manifest_from_a_pipe_gives_content_only() {

@@ -46,7 +46,7 @@ pub struct RestoreArgs {
     /// Do not keep what is damaged or edited under a second name
     #[arg(long)]
     pub discard_damaged: bool,
-    /// Take owner, mode, times, attributes and links from a manifest that others may have written, too
+    /// Take owner, mode, attributes and links from a manifest that others may have written, too
     #[arg(long)]
     pub trust_metadata: bool,
     /// Only tell what would be done: copies are read and compared, nothing is written
