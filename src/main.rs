@@ -28,6 +28,7 @@ mod html;
 mod input;
 mod install;
 mod integrity;
+mod json;
 mod metrics;
 mod names;
 mod output;

@@ -1,6 +1,7 @@
 //! Which signals end a run, and which one did.
 
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use bc_pool::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -24,6 +25,17 @@ pub fn interrupted() -> Option<i32> {
 pub fn behind(cancel: &Cancel) -> Option<i32> {
     let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
     reason.map(|signal| signal as i32)
+}
+
+/// The first signal has what is in flight finished or recorded; who sends another one will not wait.
+pub fn end_at_the_second() {
+    let first = Arc::new(AtomicBool::new(false));
+    for signal in heeded() {
+        // In this order: the first one finds the flag not set.
+        let second = Arc::clone(&first);
+        let _ = signal_hook::flag::register_conditional_default(signal, second);
+        let _ = signal_hook::flag::register(signal, Arc::clone(&first));
+    }
 }
 
 /// SIGINT and SIGTERM, but for those that whoever started the program has it ignore: a shell does

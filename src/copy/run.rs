@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
@@ -21,7 +20,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
     let mut session = Session::start("copy", "copy", &args.common, &[], written.map(Path::new))?;
     let plan = plan(&session, args)?;
-    heed_a_second_signal();
+    crate::signals::end_at_the_second();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
     let lines = lines.then(|| Output::open(None)).transpose();
     let lines = lines.map_err(|text| session.fatal(&text))?;
@@ -66,17 +65,6 @@ fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error)
         (_, None, Some(path)) => {
             session.fatal(format!("{}: {error}", bc_fs::Escaped(path.as_bytes())))
         }
-    }
-}
-
-/// The first signal has what is in flight finished or recorded; who sends another one will not wait.
-fn heed_a_second_signal() {
-    let first = Arc::new(AtomicBool::new(false));
-    for signal in crate::signals::heeded() {
-        // In this order: the first one finds the flag not set.
-        let second = Arc::clone(&first);
-        let _ = signal_hook::flag::register_conditional_default(signal, second);
-        let _ = signal_hook::flag::register(signal, Arc::clone(&first));
     }
 }
 

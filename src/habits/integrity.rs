@@ -20,7 +20,7 @@ const COMMANDS: &[&str] = &[
 ];
 /// Ours: beside them `--config` is our own.
 const OURS: &[&str] = &[
-    "manifest", "verify", "diff", "update", "export", "import", "merge", "sql",
+    "manifest", "verify", "diff", "update", "restore", "export", "import", "merge", "sql",
 ];
 const RULES: &str = "there is no file of rules: a whole tree is recorded";
 const WRITES: &str = "it is named what to record, and where to";

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::habits::quoted;
+use crate::json::insert_path;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
 use crate::style::Meaning;
@@ -246,9 +247,9 @@ fn write_document(
             DiffEntry::Moved { from, .. } => ("MOVED", from),
         };
         object.insert("change".into(), json!(word));
-        manifest::insert_path(&mut object, "path", path);
+        insert_path(&mut object, "path", path);
         if let DiffEntry::Moved { to, .. } = change {
-            manifest::insert_path(&mut object, "to", to);
+            insert_path(&mut object, "to", to);
         }
         let comma = if i + 1 < differences.changes().len() {
             ","

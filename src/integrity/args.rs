@@ -11,6 +11,7 @@ use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
+use super::restore::RestoreArgs;
 use crate::args::{Common, Configurable, WalkArgs, one_of};
 
 const AFTER: &str = "\
@@ -19,6 +20,7 @@ Examples:
   bc integrity verify /srv /var/lib/bc/srv.jsonl.zst
   bc integrity update --reread=5% /srv /var/lib/bc/srv.jsonl.zst
   bc integrity diff monday.jsonl friday.jsonl
+  bc integrity restore --from=/mnt/backup /srv /var/lib/bc/srv.jsonl.zst
 
 Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage
 suspected (content changed while size and time did not), 130 or 143 ended by a signal.";
@@ -47,6 +49,8 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
     Import(Box<ImportArgs>),
+    /// Heal a tree from copies of it
+    Restore(Box<RestoreArgs>),
     /// Put together what several readers have recorded with --shard
     Merge(Box<MergeArgs>),
     /// Print SQL that asks DuckDB or Spark about many manifests

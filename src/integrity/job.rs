@@ -54,6 +54,16 @@ pub fn working<T>(
     phase: &'static str,
     f: impl FnOnce(&Work<'_>) -> Result<T, Stop>,
 ) -> Outcome<Option<T>> {
+    working_shown(session, algorithm, phase, |work, _| f(work))
+}
+
+/// The same for who does more than one thing, each of which the display is told of.
+pub fn working_shown<T>(
+    session: &Session,
+    algorithm: Option<Algorithm>,
+    phase: &'static str,
+    f: impl FnOnce(&Work<'_>, &Display) -> Result<T, Stop>,
+) -> Outcome<Option<T>> {
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
@@ -85,7 +95,7 @@ pub fn working<T>(
             walked: &walked,
         }),
     };
-    match f(&work) {
+    match f(&work, &display) {
         Ok(result) => Ok(Some(result)),
         Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
         Err(stop) if stop.is_broken_pipe() => Ok(None),

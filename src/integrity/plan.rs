@@ -150,7 +150,7 @@ pub fn trust(force: bool) -> Trust {
     }
 }
 
-fn root_check(force: bool) -> RootCheck {
+pub fn root_check(force: bool) -> RootCheck {
     match force {
         true => RootCheck::Forced,
         false => RootCheck::Careful,

@@ -107,6 +107,7 @@ mod own_output;
 mod prune_dirs_faults;
 mod prune_journals;
 mod readme_integrity;
+mod restore;
 mod resume;
 mod servers;
 mod shapes;

@@ -57,6 +57,17 @@ pub fn all_calls(t: &TestTree, line: &str) -> Vec<(String, String)> {
     log.lines().filter_map(call).collect()
 }
 
+/// `bc LINE`, for which no call reads anything of the file at `path`: as from a medium that is lost.
+pub fn unreadable(t: &TestTree, path: &str, line: &str) -> Outcome {
+    let path = t.join(path);
+    let path = path.to_str().unwrap();
+    let (trace, inject) = (
+        "trace=?read,?pread64,?preadv2",
+        "inject=?read,?pread64,?preadv2:error=EIO",
+    );
+    traced(t, &["-P", path, "-e", trace, "-e", inject], line).go()
+}
+
 /// How often an undisturbed `bc LINE` makes each of these calls; those that it makes.
 pub fn counted(t: &TestTree, calls: &[&'static str], line: &str) -> BTreeMap<&'static str, usize> {
     let trace = format!("trace=?{}", calls.join(",?"));

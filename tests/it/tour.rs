@@ -130,6 +130,15 @@ fn five_disks_are_tidied_as_the_guide_shows() {
     walk_through("The guide", steps);
 }
 
+/// "Healing from a copy".
+#[test]
+fn a_tree_is_healed_as_the_guide_shows() {
+    let blocks = blocks_of(include_str!("../../src/guide/integrity.md"), "console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 6, "{} commands", steps.len());
+    walk_through("The guide", steps);
+}
+
 #[test]
 fn patterns() {
     assert!(fits("abc", "abc") && !fits("abc", "abcd") && !fits("abc", "ab"));

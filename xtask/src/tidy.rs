@@ -55,6 +55,16 @@ const SECOND_ENGINE: &[&str] = &[
     "bc-read",
     "bc-hash",
 ];
+const THIRD_ENGINE: &[&str] = &[
+    "bc-fs",
+    "bc-digest",
+    "bc-manifest",
+    "bc-pool",
+    "bc-walk",
+    "bc-read",
+    "bc-hash",
+    "bc-integrity",
+];
 const BINARY: &[&str] = &[
     "bc-fs",
     "bc-digest",
@@ -113,7 +123,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "bc-copy",
         licence: GPL,
-        may_use: ENGINE,
+        may_use: THIRD_ENGINE,
     },
     Rule {
         package: "bc-integrity",

@@ -226,7 +226,7 @@ fn algorithm(options: &CopyOptions) -> &'static str {
 }
 
 /// 128 bits that nobody can guess.
-fn random() -> Result<[u8; 16], Error> {
+pub(crate) fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Error::system(b"/dev/urandom", "read", error))?;

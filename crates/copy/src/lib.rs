@@ -1,4 +1,4 @@
-//! The engine behind `bc copy`: trees copied with everything that belongs to them, in a way that
+//! The engine behind `bc copy`, and behind `bc integrity restore`: trees copied with everything that belongs to them, in a way that
 //! can be interrupted at any point and gone on from, and that ends with a manifest to prove the
 //! copy by.
 //!
@@ -10,6 +10,10 @@
 //! `decide` says what becomes of a name that is taken; `queue` gives
 //! names to what is complete; `special` makes what is no regular file, `links` further names;
 //! directories get their times last; `finish` counts, and `manifest` writes down what was done.
+//!
+//! [`restore()`] heals a tree by its manifest from copies of it, with the same stages: what
+//! bc-integrity's `verify` finds damaged or gone is copied from whatever holds it, compared with the
+//! recorded digest on the way, and only then takes the place of what is there.
 //!
 //! Invariants:
 //! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
@@ -66,6 +70,7 @@ mod read_once;
 mod readback;
 mod receiver;
 mod record;
+mod restore;
 mod results;
 mod single;
 mod small;
@@ -85,4 +90,7 @@ pub use event::{Copied, CopyProgress, Event, Observer, Why};
 pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,
+};
+pub use restore::{
+    Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };

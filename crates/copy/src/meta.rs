@@ -3,9 +3,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use bc_manifest::time::is_beyond;
 use bc_walk::FileKind;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -54,6 +55,36 @@ impl Wanted {
             times: Timestamps {
                 last_access: time(stat.st_atime as _, stat.st_atime_nsec as _),
                 last_modification: time(stat.st_mtime as _, stat.st_mtime_nsec as _),
+            },
+            xattrs,
+        }
+    }
+
+    /// What a manifest says: nothing of the last access, which is left as it is, as is a time of
+    /// modification that cannot be held or is not known.
+    pub(crate) fn recorded(
+        mode: u32,
+        (uid, gid): (u32, u32),
+        mtime_ns: Option<i64>,
+        mut xattrs: Xattrs,
+    ) -> Wanted {
+        let omitted = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        };
+        let known = mtime_ns.filter(|time| !is_beyond(*time));
+        let mtime = known.map_or(omitted, |time| Timespec {
+            tv_sec: time.div_euclid(1_000_000_000),
+            tv_nsec: time.rem_euclid(1_000_000_000) as _,
+        });
+        xattrs.sort_by_key(|(name, _)| rank(name));
+        Wanted {
+            mode,
+            uid,
+            gid,
+            times: Timestamps {
+                last_access: omitted,
+                last_modification: mtime,
             },
             xattrs,
         }

@@ -17,7 +17,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 
 /// How the names of stages begin and end.
-const PREFIX: &str = ".bc-copy.";
+pub(crate) const PREFIX: &str = ".bc-copy.";
 const SUFFIX: &str = ".part";
 
 /// Whether that is the name of a stage: what a journal says is not believed to be one.
@@ -55,6 +55,14 @@ impl JobId {
         hex.extend_from_slice(SUFFIX.as_bytes());
         String::from_utf8(hex).unwrap_or_default()
     }
+}
+
+/// Whether a path ends in a name that stages have.
+pub(crate) fn is_named_so(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let middle = name.strip_prefix(PREFIX.as_bytes());
+    let key = middle.and_then(|middle| middle.strip_suffix(SUFFIX.as_bytes()));
+    key.is_some_and(|key| key.len() == 16 && key.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// What a stage held when it was opened.
@@ -245,6 +253,8 @@ mod tests {
         let stage = job.stage(&dest, &long, None);
         assert_eq!(stage.len(), PREFIX.len() + 16 + SUFFIX.len());
         assert_ne!(stage, job.stage(&dest, b"x", None));
+        assert!(is_named_so(stage.as_bytes()) && is_named_so(format!("d/{stage}").as_bytes()));
+        assert!(!is_named_so(format!("{stage}x").as_bytes()) && !is_named_so(b""));
         assert_ne!(stage, JobId([8; 16]).stage(&dest, &long, None));
         assert_eq!(stage, job.stage(&dest, &long, None));
     }

@@ -109,6 +109,9 @@ pub struct Change {
     pub path: Vec<u8>,
     /// The new path of what was moved, damaged or not.
     pub to: Option<Vec<u8>>,
+    /// The path that the old side has the file under, where it has another file under `path`: of
+    /// what is damaged under a name that was taken over.
+    pub was_at: Option<Vec<u8>>,
     /// The kind: of the new side where there is one.
     pub kind: Kind,
     /// Differing fields; of added and removed paths every field recorded.
@@ -131,6 +134,7 @@ impl Change {
             class,
             path: path.to_vec(),
             to: None,
+            was_at: None,
             kind,
             differences: Vec::new(),
             reason: None,
@@ -138,6 +142,16 @@ impl Change {
             ctime: None,
             readable_now: false,
         }
+    }
+
+    /// The path on the new side.
+    pub fn now_at(&self) -> &[u8] {
+        self.to.as_deref().unwrap_or(&self.path)
+    }
+
+    /// The path on the old side of the content that was expected.
+    pub fn recorded_at(&self) -> &[u8] {
+        self.was_at.as_deref().unwrap_or(&self.path)
     }
 
     /// What failed here, or at the directory `path` above, if anything did.

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
+use bc_manifest::integrity::{Entry, Header, Kind, Policy, Reader, check_seal, read_seal};
 use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
@@ -219,6 +219,39 @@ impl ManifestFile {
             Source::File(file) => OwnFile::of(file).ok(),
             Source::Memory(_) => None,
         }
+    }
+
+    /// Whether somebody beside this user and root can have written it: its owner, whoever its mode
+    /// allows to (the group's bits are the mask of an access control list), or whoever writes to
+    /// the pipe that it came from.
+    pub fn is_of_others(&self) -> bool {
+        let Source::File(file) = &self.source else {
+            return true;
+        };
+        // What came from a pipe may lie in a file, too.
+        self.directory.is_none()
+            || file.metadata().map_or(true, |meta| {
+                let own = rustix::process::geteuid().as_raw();
+                ![0, own].contains(&meta.uid()) || meta.mode() & 0o022 != 0
+            })
+    }
+
+    /// Gives each entry to `each`, in path order. What they say may be acted upon once all of them
+    /// were read and the trailer was found right: once this returns `Ok`.
+    ///
+    /// # Errors
+    /// If the manifest is damaged in any way, or reading fails.
+    pub fn entries(&self, each: &mut dyn FnMut(&Entry)) -> Result<(), Error> {
+        let reader = Reader::new(self.lines()?, Policy::Strict);
+        let mut reader = reader.map_err(|error| self.refused(&error))?;
+        let mut entry = Entry::new(Vec::new(), Kind::File);
+        while reader
+            .read_into(&mut entry)
+            .map_err(|error| self.refused(&error))?
+        {
+            each(&entry);
+        }
+        Ok(())
     }
 
     /// Is it compressed? Its first bytes tell, whatever its name says.

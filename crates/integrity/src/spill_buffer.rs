@@ -356,6 +356,8 @@ fn unpack(input: &mut Input<'_>) -> Change {
         class,
         path,
         to,
+        // Found out when nothing waits any more.
+        was_at: None,
         kind,
         differences,
         reason,
@@ -421,6 +423,7 @@ mod tests {
                         class,
                         path,
                         to,
+                        was_at: None,
                         kind,
                         differences,
                         reason,

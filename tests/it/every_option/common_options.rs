@@ -109,6 +109,11 @@ pub const COMMANDS: &[Command] = &[
         "integrity update --reread=100% d m.jsonl",
         "integrity update d none",
     )),
+    reading(command(
+        "integrity restore",
+        "integrity restore d m.jsonl",
+        "integrity restore d none",
+    )),
     command(
         "integrity export",
         "integrity export --format=gnu m.jsonl",

@@ -173,6 +173,101 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stderr_has("truncated");
     }),
+    ("integrity restore", "from", |g| {
+        g.damage("d/a.c");
+        // Nothing else of the tree is a copy unless it is named.
+        g.bc("integrity restore d m.jsonl").code(1);
+        g.bc("integrity restore --from=d/sub --from=outside d m.jsonl")
+            .code(0)
+            .stdout_has("+ a.c: from d/sub/b.c");
+        assert_eq!(g.text("d/a.c"), "abc");
+    }),
+    ("integrity restore", "only", |g| {
+        g.damage("d/a.c");
+        g.t.remove("d/sub/b.c").write("d/large.c", "edited");
+        for (only, path) in [
+            ("removed", "sub/b.c"),
+            ("damaged", "a.c"),
+            ("modified", "large.c"),
+        ] {
+            g.bc(&format!(
+                "integrity restore --only={only} --from=d --from=outside d m.jsonl"
+            ))
+            .code(0)
+            .stdout_has(format!("+ {path}: from"))
+            .stderr_has("1 restored");
+        }
+        g.bc("integrity restore --only=none d m.jsonl")
+            .code(2)
+            .stderr_has("modified");
+    }),
+    ("integrity restore", "discard-damaged", |g| {
+        for (option, kept) in [("", 1), ("--discard-damaged", 1)] {
+            g.damage("d/a.c");
+            g.bc(&format!(
+                "integrity restore {option} --from=outside d m.jsonl"
+            ))
+            .code(0);
+            let names = std::fs::read_dir(g.t.join("d")).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let found = names.filter(|name| name.contains(".damaged-")).count();
+            assert_eq!(found, kept, "{option}");
+        }
+    }),
+    ("integrity restore", "trust-metadata", |g| {
+        g.t.mode("d/a.c", 0o741);
+        g.bc("integrity manifest --output=of d").code(0);
+        g.t.mode("of", 0o666);
+        let mode = || {
+            let found =
+                std::os::unix::fs::MetadataExt::mode(&g.t.join("d/a.c").metadata().unwrap());
+            found & 0o777
+        };
+        g.t.remove("d/a.c");
+        g.bc("integrity restore --from=outside d of")
+            .code(0)
+            .stderr_has("--trust-metadata");
+        assert_ne!(mode(), 0o741);
+        g.t.remove("d/a.c");
+        g.bc("integrity restore --trust-metadata --from=outside d of")
+            .code(0);
+        assert_eq!(mode(), 0o741);
+    }),
+    ("integrity restore", "dry-run", |g| {
+        g.damage("d/a.c");
+        let before = g.text("d/a.c");
+        g.bc("integrity restore --dry-run --from=outside d m.jsonl")
+            .code(0)
+            .stdout_has("+ a.c: from outside/x.c")
+            .stderr_has("nothing is written");
+        assert_eq!(g.text("d/a.c"), before);
+    }),
+    ("integrity restore", "format", |g| {
+        g.damage("d/a.c");
+        let text = g
+            .bc("integrity restore --format=json --from=outside d m.jsonl")
+            .text();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let types: Vec<_> = lines
+            .iter()
+            .map(|line| line["type"].as_str().unwrap())
+            .collect();
+        assert_eq!(types, ["header", "mended", "summary"], "{text}");
+        assert_eq!(lines[1]["from"], "outside/x.c");
+        assert_eq!(lines[2]["mended"], 1);
+    }),
+    ("integrity restore", "force", |g| {
+        g.t.dir("empty");
+        g.bc("integrity restore --from=d empty m.jsonl")
+            .code(2)
+            .stderr_has("not mounted?");
+        g.bc("integrity restore --force --from=d empty m.jsonl")
+            .code(0);
+        assert_eq!(g.text("empty/a.c"), "abc");
+    }),
     ("integrity export", "format", |g| {
         g.bc("integrity export --format=hashdeep m.jsonl")
             .code(0)

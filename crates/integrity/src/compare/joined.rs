@@ -46,6 +46,7 @@ pub(super) fn renamed_change(was: &Change, is: &Change, rules: CompareRules) -> 
     let mut change = Change::new(Class::Damaged, &is.path, is.kind);
     change.ctime = Some(ctime_of(was, is));
     change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
+    change.was_at = Some(was.path.clone());
     change.differences = differences(was, is, rules);
     change
 }

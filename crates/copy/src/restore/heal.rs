@@ -1,0 +1,319 @@
+//! Names of one file, from a copy that holds it to their places.
+
+use std::os::fd::AsFd;
+
+use bc_digest::{Digest, hash};
+use bc_walk::{Error, FileKind, FileStat, Identity};
+use rustix::io::Errno;
+
+use super::Reach;
+use super::groups::Group;
+use super::make::{Healer, Kept, Name, NotLinked, Source, Stop};
+use super::needs::Need;
+use super::options::{Loss, Mended};
+use super::put::{self, Present};
+use super::sources::{Candidate, Index, open_regular};
+use crate::beneath::{self, DestDir};
+use crate::decide::digest_of;
+use crate::meta;
+use crate::tree::parts;
+
+impl Healer<'_, '_> {
+    /// Heals names from what lies where they are recorded, or, with an index, from anywhere. Those
+    /// for which nothing was found stay unsettled.
+    pub(super) fn heal(&mut self, group: &Group, index: Option<&Index>) {
+        let names = self.names(group);
+        let Some(first) = names.first() else {
+            return;
+        };
+        let need = self.need(first);
+        let Some(wanted) = need.digest() else {
+            return;
+        };
+        match index {
+            None => self.nearby(names, need, wanted),
+            Some(index) => self.anywhere(names, wanted, index),
+        }
+    }
+
+    /// Those of a group that are as verify has found them.
+    fn names(&mut self, group: &Group) -> Vec<Name> {
+        let restore = self.restore;
+        let mut names = Vec::with_capacity(group.needs.len());
+        for &need in group
+            .needs
+            .iter()
+            .filter(|need| !restore.is_settled(**need))
+        {
+            match self.look(&restore.needs[need]) {
+                Ok(present) => names.push(Name { need, present }),
+                Err(error) => restore.failed(need, &error),
+            }
+        }
+        names
+    }
+
+    /// What has a name, if it is what verify has found.
+    fn look(&mut self, need: &Need) -> Result<Option<Present>, Error> {
+        let restore = self.restore;
+        let shown = || restore.shown(&need.path);
+        let said = |text: &'static str| Err(Error::with_message(shown(), "restore", text));
+        let (dir, name) = parts(&need.path);
+        let dir = beneath::open(restore.top.fd.as_fd(), dir);
+        match (dir.and_then(|dir| put::look(dir.as_fd(), name)), need.loss) {
+            (Err(Errno::NOENT), Loss::Removed) => Ok(None),
+            (Ok(_), Loss::Removed) => said("is there again: left as it is"),
+            (Err(errno), _) => Err(Error::new(shown(), "open", errno)),
+            (Ok(stat), _) => {
+                let same = stat.kind() == FileKind::File && need.seen.fits(&stat);
+                if !same || need.seen.has_no_stamp() && !self.holds(need) {
+                    return said("changed since it was verified: left as it is");
+                }
+                let digest = need.seen.digest;
+                Ok(Some(Present { stat, digest }))
+            }
+        }
+    }
+
+    /// Whether what has the name holds what verify found there.
+    fn holds(&mut self, need: &Need) -> bool {
+        let top = self.restore.top.fd.as_fd();
+        let opened = open_regular(top, &need.path, Vec::new()).ok().flatten();
+        let found = opened.and_then(|there| self.digest_of(&there));
+        found.is_some() && found == need.seen.digest
+    }
+
+    fn digest_of(&mut self, candidate: &Candidate) -> Option<Digest> {
+        let restore = self.restore;
+        let go_on = || !restore.cancel.is_cancelled();
+        let found = digest_of(&candidate.file, restore.algorithm, &mut self.buffer, &go_on);
+        found.unwrap_or_else(|errno| {
+            restore.unreadable(&Error::new(&candidate.shown[..], "read", errno));
+            None
+        })
+    }
+
+    fn nearby(&mut self, mut names: Vec<Name>, need: &Need, wanted: Digest) {
+        let restore = self.restore;
+        let reach = Reach::of(wanted);
+        if reach == Reach::Anywhere && restore.trusts {
+            for path in restore.siblings(need) {
+                names = self.join(names, path, wanted);
+            }
+        }
+        if need.entry.size() == Some(0) && wanted == hash(restore.algorithm, b"") {
+            names = self.copy(names, None);
+        }
+        let mut paths: Vec<&[u8]> = Vec::new();
+        for need in names.iter().map(|name| self.need(name)) {
+            match reach {
+                Reach::Nowhere => return,
+                Reach::SamePath if need.entry.size().is_none() => return,
+                Reach::SamePath => paths.push(&need.recorded_at),
+                Reach::Anywhere => paths.extend([&need.recorded_at[..], &need.path]),
+            }
+        }
+        paths.dedup();
+        for from in &restore.from {
+            for path in &paths {
+                if names.is_empty() {
+                    return;
+                }
+                match from.at(path) {
+                    Ok(Some(candidate)) => names = self.copy(names, Some(&candidate)),
+                    Ok(None) => {}
+                    Err(error) => restore.unreadable(&error),
+                }
+            }
+        }
+    }
+
+    fn anywhere(&mut self, mut names: Vec<Name>, wanted: Digest, index: &Index) {
+        let restore = self.restore;
+        for id in index.holders(&wanted) {
+            if names.is_empty() {
+                return;
+            }
+            match index.open(&restore.from, *id) {
+                Ok(Some(candidate)) => names = self.copy(names, Some(&candidate)),
+                Ok(None) => {}
+                Err(error) => restore.unreadable(&error),
+            }
+        }
+    }
+
+    /// Makes the names names of a file of the tree that was recorded as the same one, if it holds
+    /// what it should. Gives back those for which it does not.
+    fn join(&mut self, names: Vec<Name>, path: &[u8], wanted: Digest) -> Vec<Name> {
+        let restore = self.restore;
+        let top = restore.top.fd.as_fd();
+        let opened = open_regular(top, path, restore.shown(path)).ok().flatten();
+        let Some(candidate) = opened.filter(|_| !names.is_empty()) else {
+            return names;
+        };
+        let is_damaged = is_one_of(&names, candidate.stat.id);
+        if is_damaged || self.digest_of(&candidate) != Some(wanted) {
+            return names;
+        }
+        if restore.dry_run {
+            self.foretell(names, None, Some(path));
+            return Vec::new();
+        }
+        let Ok(dir) = DestDir::open(top, parts(path).0) else {
+            return names;
+        };
+        let id = candidate.stat.id;
+        let source = Source {
+            dir: &dir,
+            path,
+            id,
+        };
+        self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
+    }
+
+    /// Copies to the first name, and links the others to it. Gives back the names if the candidate
+    /// is not what is wanted.
+    fn copy(&mut self, mut names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
+        let restore = self.restore;
+        if candidate.is_some_and(|candidate| !self.may_be(&names, candidate)) {
+            return names;
+        }
+        if restore.dry_run {
+            return self.foresee(names, candidate);
+        }
+        let from = candidate.map(|candidate| &candidate.shown[..]);
+        let mut kept = Kept::new();
+        while !names.is_empty() {
+            let first = names.remove(0);
+            let (dir, stage) = match self.stage(&first, candidate) {
+                Ok(staged) => staged,
+                Err(Stop::NotIt) => {
+                    names.insert(0, first);
+                    return names;
+                }
+                Err(Stop::Cancelled) => return Vec::new(),
+                Err(Stop::Failed(error)) => {
+                    restore.failed(first.need, &error);
+                    continue;
+                }
+            };
+            let second = match self.put(&dir, &stage.name, &first, &mut kept) {
+                Ok(second) => second,
+                Err(error) => {
+                    restore.failed(first.need, &error);
+                    continue;
+                }
+            };
+            let need = self.need(&first);
+            restore.mended(
+                first.need,
+                &Mended {
+                    path: &need.path,
+                    loss: need.loss,
+                    from,
+                    linked: None,
+                    kept: second.as_deref(),
+                },
+            );
+            let Ok(id) = meta::fstat(&stage.file).map(|stat| FileStat::from(&stat).id) else {
+                continue;
+            };
+            let path = &need.path;
+            let source = Source {
+                dir: &dir,
+                path,
+                id,
+            };
+            return self.link_all(names, &source, &mut kept, candidate);
+        }
+        names
+    }
+
+    /// Whether a file can be the one that is wanted, as far as its stat tells.
+    fn may_be(&self, names: &[Name], candidate: &Candidate) -> bool {
+        let Some(first) = names.first() else {
+            return false;
+        };
+        let size = self.need(first).entry.size();
+        size.is_none_or(|size| size == candidate.stat.stamp.size)
+            && !is_one_of(names, candidate.stat.id)
+    }
+
+    /// Makes names of what is healed. What cannot be linked is copied.
+    fn link_all(
+        &mut self,
+        names: Vec<Name>,
+        source: &Source<'_>,
+        kept: &mut Kept,
+        candidate: Option<&Candidate>,
+    ) -> Vec<Name> {
+        let restore = self.restore;
+        let mut rest = Vec::new();
+        for name in names {
+            match self.link(&name, source, kept) {
+                Ok(second) => {
+                    let need = self.need(&name);
+                    restore.mended(
+                        name.need,
+                        &Mended {
+                            path: &need.path,
+                            loss: need.loss,
+                            from: None,
+                            linked: Some(source.path),
+                            kept: second.as_deref(),
+                        },
+                    );
+                }
+                Err(NotLinked::Impossible) => rest.push(name),
+                Err(NotLinked::Failed(error)) => restore.failed(name.need, &error),
+            }
+        }
+        match rest.is_empty() {
+            true => rest,
+            false => self.copy(rest, candidate),
+        }
+    }
+
+    /// What [`copy`](Self::copy) would do.
+    fn foresee(&mut self, names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
+        let Some(wanted) = names.first().and_then(|first| self.need(first).digest()) else {
+            return names;
+        };
+        if candidate.is_some_and(|candidate| self.digest_of(candidate) != Some(wanted)) {
+            return names;
+        }
+        self.foretell(names, candidate, None);
+        Vec::new()
+    }
+
+    fn foretell(&self, names: Vec<Name>, candidate: Option<&Candidate>, linked: Option<&[u8]>) {
+        let restore = self.restore;
+        let mut linked = linked;
+        for name in names {
+            let need = self.need(&name);
+            if let Err(errno) = restore.dirs.may_put(restore, &need.path) {
+                let error = Error::new(restore.shown(&need.path), "create", errno);
+                restore.failed(name.need, &error);
+                continue;
+            }
+            let from = candidate.filter(|_| linked.is_none());
+            restore.mended(
+                name.need,
+                &Mended {
+                    path: &need.path,
+                    loss: need.loss,
+                    from: from.map(|candidate| &candidate.shown[..]),
+                    linked,
+                    kept: None,
+                },
+            );
+            linked = linked.or(Some(&need.path));
+        }
+    }
+}
+
+/// Whether it is a file that is to be replaced.
+fn is_one_of(names: &[Name], id: Identity) -> bool {
+    let mut present = names.iter().filter_map(|name| name.present.as_ref());
+    present.any(|present| present.stat.id == id)
+}

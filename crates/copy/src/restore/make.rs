@@ -1,0 +1,267 @@
+//! A name from what it is made of: a stage from a copy, compared with the record on the way, or
+//! another name of what was healed before.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::{Digest, hash};
+use bc_walk::{Error, ErrorKind, Identity};
+use rustix::fs::AtFlags;
+use rustix::io::{Errno, retry_on_intr};
+
+use super::Restore;
+use super::needs::Need;
+use super::put::{self, Keep, NotPut, Present};
+use super::sources::Candidate;
+use crate::beneath::{DestDir, own_path};
+use crate::data::{DataError, HUGE, Layout};
+use crate::job::shown_below;
+use crate::meta::{self, Lost, XattrReader};
+use crate::read_once::{Digesting, Output, Step, read_hash_write};
+use crate::stage::{self, Content, NoStage, Stage};
+use crate::tree::parts;
+
+/// One worker.
+pub(super) struct Healer<'r, 'a> {
+    pub(super) restore: &'r Restore<'a>,
+    pub(super) buffer: Vec<u8>,
+    pub(super) xattrs: XattrReader,
+    pub(super) lost: Vec<Lost>,
+}
+
+/// A name that is still to be healed.
+pub(super) struct Name {
+    pub(super) need: usize,
+    /// What has it.
+    pub(super) present: Option<Present>,
+}
+
+/// What the names become names of.
+pub(super) struct Source<'s> {
+    pub(super) dir: &'s DestDir,
+    /// Below the root.
+    pub(super) path: &'s [u8],
+    pub(super) id: Identity,
+}
+
+/// Why a candidate did not become a stage.
+pub(super) enum Stop {
+    /// It does not hold what is wanted.
+    NotIt,
+    Cancelled,
+    Failed(Error),
+}
+
+/// Why a name was not linked.
+pub(super) enum NotLinked {
+    /// A copy has to do.
+    Impossible,
+    Failed(Error),
+}
+
+/// Files that have a second name already.
+pub(super) type Kept = Vec<Identity>;
+
+impl<'r, 'a> Healer<'r, 'a> {
+    pub(super) fn new(restore: &'r Restore<'a>) -> Healer<'r, 'a> {
+        Healer {
+            restore,
+            buffer: Vec::new(),
+            xattrs: XattrReader::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    pub(super) fn need(&self, name: &Name) -> &'r Need {
+        &self.restore.needs[name.need]
+    }
+
+    pub(super) fn link(
+        &mut self,
+        name: &Name,
+        source: &Source<'_>,
+        kept: &mut Kept,
+    ) -> Result<Option<Vec<u8>>, NotLinked> {
+        let restore = self.restore;
+        let need = self.need(name);
+        let failed = |op: &'static str, errno: Errno| {
+            NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
+        };
+        let (dir, last) = parts(&need.path);
+        let dir = restore.dirs.open(restore, dir);
+        let dir = dir.map_err(|errno| failed("open directory", errno))?;
+        let stage = restore.id.stage(&dir, last, None);
+        let (from, first) = (&source.dir.fd, parts(source.path).1);
+        let link = || rustix::fs::linkat(from, first, &dir.fd, &stage[..], AtFlags::empty());
+        match retry_on_intr(link) {
+            Ok(()) => {}
+            Err(
+                Errno::XDEV
+                | Errno::MLINK
+                | Errno::PERM
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::INVAL,
+            ) => return Err(NotLinked::Impossible),
+            Err(errno) => return Err(failed("link", errno)),
+        }
+        if !put::is_at(dir.fd.as_fd(), stage.as_bytes(), source.id) {
+            // Another program has taken the name that was linked.
+            stage::remove(dir.fd.as_fd(), &stage);
+            let (shown, kind) = (restore.shown(&need.path), ErrorKind::Changed);
+            return Err(NotLinked::Failed(Error::of_kind(shown, "link", kind)));
+        }
+        let put = self.put(&dir, &stage, name, kept);
+        put.map_err(NotLinked::Failed)
+    }
+
+    /// Gives a stage its name, or removes it; gives the second name that what was there has now.
+    pub(super) fn put(
+        &mut self,
+        dir: &DestDir,
+        stage: &str,
+        name: &Name,
+        kept: &mut Kept,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let need = self.need(name);
+        let (above, last) = parts(&need.path);
+        let fd = dir.fd.as_fd();
+        let put = match &name.present {
+            None => put::put_new(fd, stage, last).map(|()| None),
+            Some(present) => {
+                let id = present.stat.id;
+                let keep = match self.restore.discards || kept.contains(&id) {
+                    true => Keep::Nothing,
+                    false => Keep::Second,
+                };
+                let put = put::put_over(fd, stage, last, present, keep);
+                if put.is_ok() {
+                    kept.push(id);
+                }
+                put
+            }
+        };
+        let shown = || self.restore.shown(&need.path);
+        match put {
+            Ok(second) => Ok(second.map(|second| shown_below(above, &second))),
+            Err(NotPut::Changed) => {
+                let text = "changed since it was verified: left as it is";
+                Err(Error::with_message(shown(), "restore", text))
+            }
+            // Nothing is removed then: what was there has the name of the stage.
+            Err(NotPut::Stuck(errno)) => Err(Error::new(
+                shown_below(&self.restore.shown(above), stage.as_bytes()),
+                "rename back",
+                errno,
+            )),
+            Err(NotPut::System(op, errno)) => Err(Error::new(shown(), op, errno)),
+            Err(NotPut::CannotKeep) => {
+                let text = "what is damaged cannot be kept here: the file system has neither links \
+                            nor exchanges; --discard-damaged replaces it";
+                Err(Error::with_message(shown(), "link", text))
+            }
+        }
+    }
+
+    /// Makes a stage of a candidate, if that is what is wanted.
+    pub(super) fn stage(
+        &mut self,
+        name: &Name,
+        candidate: Option<&Candidate>,
+    ) -> Result<(DestDir, Stage), Stop> {
+        let restore = self.restore;
+        let need = self.need(name);
+        let failed = |op: &'static str, errno: Errno| {
+            Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
+        };
+        let (dir, last) = parts(&need.path);
+        let dir = restore.dirs.open(restore, dir);
+        let dir = dir.map_err(|errno| failed("open directory", errno))?;
+        let stage = stage::open(&dir, restore.id.stage(&dir, last, None), Content::Fresh);
+        let stage = stage.map_err(|error| match error {
+            NoStage::System(errno) => failed("create", errno),
+            NoStage::Foreign(_) => failed("create", Errno::EXIST),
+        })?;
+        match self.fill(name, (&dir, &stage), candidate) {
+            Ok(()) => Ok((dir, stage)),
+            Err(stop) => {
+                stage.remove(&dir);
+                Err(stop)
+            }
+        }
+    }
+
+    fn fill(
+        &mut self,
+        name: &Name,
+        (dir, stage): (&DestDir, &Stage),
+        candidate: Option<&Candidate>,
+    ) -> Result<(), Stop> {
+        let restore = self.restore;
+        let need = self.need(name);
+        let failed = |op: &'static str, errno: Errno| {
+            Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
+        };
+        let digest = match candidate {
+            Some(candidate) => self.bytes(need, stage, candidate)?,
+            None => hash(restore.algorithm, b""),
+        };
+        if need.digest() != Some(digest) {
+            return Err(Stop::NotIt);
+        }
+        let present = match &name.present {
+            None => None,
+            Some(present) => {
+                let last = parts(&need.path).1;
+                let path = [own_path(&dir.fd).as_bytes(), b"/", last].concat();
+                let xattrs = self.xattrs.at(&path);
+                let xattrs = xattrs.map_err(|errno| failed("getxattr", errno))?;
+                Some((&present.stat, xattrs))
+            }
+        };
+        let (wanted, giving) = restore.recorded(Some(&need.entry), present, 0o666);
+        let fd = stage.file.as_fd();
+        meta::give(fd, &wanted, &giving, dir.gives_acl, &mut self.lost);
+        restore.lost(&need.path, &mut self.lost);
+        if name.present.is_some() {
+            // What is replaced may be the better one after a power cut.
+            let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
+            synced.map_err(|errno| failed("fsync", errno))?;
+        }
+        Ok(())
+    }
+
+    /// Copies, and gives the digest of what was written.
+    fn bytes(&mut self, need: &Need, stage: &Stage, candidate: &Candidate) -> Result<Digest, Stop> {
+        let restore = self.restore;
+        let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
+        let layout = match candidate.stat.blocks * 512 < size {
+            true => Layout::of(file, size),
+            false => Layout::solid(size),
+        };
+        // What does not take long is finished.
+        let mut told = |step: Step<'_>| {
+            restore.progress.bytes.fetch_add(step.count, Relaxed);
+            restore.written.fetch_add(step.count, Relaxed);
+            size < HUGE || !restore.cancel.is_cancelled()
+        };
+        let digesting = Digesting::new(Some(restore.algorithm), layout.size);
+        let mut outputs = [Output::new(&stage.file, 0)];
+        let buffer = &mut self.buffer;
+        let read = read_hash_write(file, &mut outputs, &layout, digesting, buffer, &mut told);
+        let [output] = outputs;
+        match output.error.map_or(read, Err) {
+            Ok(digest) => digest.ok_or(Stop::NotIt),
+            Err(DataError::Source(op, errno)) => {
+                restore.unreadable(&Error::new(&candidate.shown[..], op, errno));
+                Err(Stop::NotIt)
+            }
+            Err(DataError::Changed) => Err(Stop::NotIt),
+            Err(DataError::Cancelled) => Err(Stop::Cancelled),
+            Err(DataError::Target(op, errno)) => {
+                let shown = restore.shown(&need.path);
+                Err(Stop::Failed(Error::new(shown, op, errno)))
+            }
+        }
+    }
+}

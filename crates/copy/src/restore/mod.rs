@@ -1,0 +1,307 @@
+//! `restore`: what verify finds damaged or gone is healed from copies that hold it.
+//!
+//! How it flows: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it
+//! found, with what is recorded of them; `dirs` makes directories that are missing, `plain` links;
+//! `groups` are the names that are one file. Workers heal groups (`heal`) from `sources`: what lies
+//! at the same path of a copy first, then, once all of that is tried, whatever holds the content
+//! under any name. `make` copies to a stage while the digest is compared, and `put` gives it the
+//! name, what had it a second one. Directories get their times last.
+//!
+//! Invariants:
+//! - Nothing is written before the manifest was found sound to its end.
+//! - A name never leads to less than it did: only what has the recorded digest takes it, by one
+//!   call; and what had it has another name, unless that is not wanted.
+//! - What is not as verify found it is left alone.
+
+mod dirs;
+mod groups;
+mod heal;
+mod make;
+mod needs;
+mod options;
+mod plain;
+mod put;
+mod sources;
+mod start;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::HashProgress;
+use bc_integrity::{Reading, Work};
+use bc_manifest::integrity::{Entry, Kind};
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity};
+
+use crate::begin::random;
+use crate::beneath;
+use crate::job::shown_below;
+use crate::meta::{Giving, Wanted, Xattrs};
+use crate::options::Preserve;
+use crate::stage::JobId;
+use crate::tree::parts;
+use dirs::Dirs;
+use groups::{Group, groups};
+use make::Healer;
+use needs::{Collector, Need, Records, describe};
+use sources::{Backup, Index, Means};
+use start::{Top, look};
+
+pub use options::{
+    Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
+};
+
+/// Files of a worker: each is read, written and forced to the disk, so that few are enough.
+const GROUPS_EACH: usize = 4;
+
+/// Where a content may be taken from, by how much its digest says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Reach {
+    /// Other contents have the same digest all too often.
+    Nowhere,
+    /// What lies at the same path, and is as long.
+    SamePath,
+    Anywhere,
+}
+
+impl Reach {
+    fn of(digest: Digest) -> Reach {
+        match digest.as_bytes().len() {
+            ..8 => Reach::Nowhere,
+            8..16 => Reach::SamePath,
+            _ => Reach::Anywhere,
+        }
+    }
+}
+
+/// What all workers share.
+struct Restore<'a> {
+    top: Top,
+    algorithm: Algorithm,
+    needs: Vec<Need>,
+    records: Records,
+    dirs: Dirs,
+    from: Vec<Backup>,
+    id: JobId,
+    giving: Giving,
+    /// Whether owners, modes, attributes and links are those of the manifest.
+    trusts: bool,
+    discards: bool,
+    dry_run: bool,
+    cancel: &'a Cancel,
+    progress: &'a HashProgress,
+    observer: &'a RestoreObserver<'a>,
+    /// Of each need, whether it is known what has become of it.
+    settled: Vec<AtomicBool>,
+    mended: AtomicU64,
+    missing: AtomicU64,
+    failed: AtomicU64,
+    incomplete: AtomicU64,
+    written: AtomicU64,
+}
+
+/// Heals a tree.
+///
+/// # Errors
+/// What keeps all of it from being done, before anything is written: a root that looks unmounted, a
+/// manifest that is not sound, a copy that is not there. What becomes of single paths is told to
+/// `observer` and counted.
+pub fn restore(
+    options: &RestoreOptions<'_>,
+    work: &Work<'_>,
+    observer: &RestoreObserver<'_>,
+) -> Result<Restored, RestoreError> {
+    let from = options.from.iter().map(|path| Backup::open(path));
+    let from = from.collect::<Result<Vec<Backup>, _>>()?;
+    for from in from.iter().filter(|from| from.is_empty()) {
+        let path = bc_fs::Escaped(from.path.as_bytes());
+        observer(RestoreEvent::Warning(&format!(
+            "{path}: is empty: not mounted?"
+        )));
+    }
+    let algorithm = options.manifest.algorithm()?;
+    let top = Top::open(options.root.as_bytes());
+    let mut collected = Collector::new(&options.only);
+    let (verified, reading) = look(options, work, &mut collected)?;
+    // Where there is no root, verify says so.
+    let top = top?;
+    top.refuse_another()?;
+    collected.add_gone();
+    let others = collected.others;
+    for path in &collected.left {
+        let path = shown_below(&top.path, path);
+        let text = "is what an interrupted run has left: it can be removed unless one is at work";
+        observer(RestoreEvent::Warning(&format!(
+            "{}: {text}",
+            bc_fs::Escaped(&path)
+        )));
+    }
+    let (needs, mut records) = describe(options.manifest, collected)?;
+    let of_others = options.manifest.is_of_others();
+    if of_others && !options.trust_metadata && !needs.is_empty() {
+        observer(RestoreEvent::Warning(&format!(
+            "{}: others own it, may write to it, or sent it: content is restored, but no owner, mode, attributes \
+             or links (--trust-metadata)",
+            bc_fs::Escaped(options.manifest.name())
+        )));
+    }
+    let dirs = Dirs::new(std::mem::take(&mut records.dirs));
+    let settled = needs.iter().map(|_| AtomicBool::new(false)).collect();
+    let restore = Restore {
+        top,
+        algorithm,
+        needs,
+        records,
+        dirs,
+        from,
+        id: JobId(random()?),
+        giving: Giving::new(Preserve::ALL),
+        trusts: !of_others || options.trust_metadata,
+        discards: options.discard_damaged,
+        dry_run: options.dry_run,
+        cancel: work.cancel,
+        progress: work.progress,
+        observer,
+        settled,
+        mended: AtomicU64::new(0),
+        missing: AtomicU64::new(0),
+        failed: AtomicU64::new(0),
+        incomplete: AtomicU64::new(0),
+        written: AtomicU64::new(0),
+    };
+    let done = restore.all(work, reading);
+    // Whatever happened: directories are not left closed.
+    restore.end();
+    done?;
+    Ok(restore.restored(others, verified))
+}
+
+impl Restore<'_> {
+    fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), RestoreError> {
+        let is_file = |need: &&Need| need.entry.kind == Kind::File;
+        let sizes = self.needs.iter().filter(is_file);
+        let bytes = sizes.filter_map(|need| need.entry.size()).sum();
+        self.begins("restore", self.needs.len() as u64, bytes);
+        plain::restore(self);
+        let groups = groups(&self.needs, self.trusts, |need| self.identity(need));
+        let workers = reading.workers;
+        self.heal(&groups, workers, None)?;
+        let wanted = self.looked_for(&groups);
+        if !wanted.digests.is_empty() && !self.from.is_empty() && !self.cancel.is_cancelled() {
+            let means = Means {
+                algorithm: self.algorithm,
+                cpu: work.cpu,
+                reading,
+                walk_workers: work.walk_workers,
+                cancel: work.cancel,
+                progress: work.progress,
+            };
+            let begins = |files, bytes| self.begins("search", files, bytes);
+            let (index, errors) = Index::of(&self.from, &wanted, means, begins)?;
+            errors.iter().for_each(|error| self.unreadable(error));
+            self.heal(&groups, workers, Some(&index))?;
+        }
+        Ok(())
+    }
+
+    fn begins(&self, what: &'static str, files: u64, bytes: u64) {
+        (self.observer)(RestoreEvent::Begins { what, files, bytes });
+    }
+
+    fn heal(
+        &self,
+        groups: &[Group],
+        workers: usize,
+        index: Option<&Index>,
+    ) -> Result<(), RestoreError> {
+        let next = AtomicUsize::new(0);
+        let workers = workers.min(groups.len().div_ceil(GROUPS_EACH)).max(1);
+        bc_pool::run(workers, |_| {
+            let mut healer = Healer::new(self);
+            while let Some(group) = groups.get(next.fetch_add(1, Relaxed)) {
+                if self.cancel.is_cancelled() {
+                    return;
+                }
+                healer.heal(group, index);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// What is still to be healed, and may lie anywhere.
+    fn looked_for(&self, groups: &[Group]) -> sources::Contents {
+        let mut wanted = sources::Contents::default();
+        let numbers = groups.iter().flat_map(|group| &group.needs);
+        for &number in numbers.filter(|number| !self.is_settled(**number)) {
+            let need = &self.needs[number];
+            let digest = need.digest();
+            if let Some(digest) = digest.filter(|digest| Reach::of(*digest) == Reach::Anywhere) {
+                wanted.add(digest, need.entry.size());
+            }
+        }
+        wanted
+    }
+
+    /// Which file has the path of a need now.
+    fn identity(&self, need: &Need) -> Option<Identity> {
+        if need.loss == Loss::Removed {
+            return None;
+        }
+        let (dir, name) = parts(&need.path);
+        let dir = beneath::open(self.top.fd.as_fd(), dir).ok()?;
+        Some(put::look(dir.as_fd(), name).ok()?.id)
+    }
+
+    /// Paths that were recorded as names of the same file, and are not to be healed.
+    fn siblings(&self, need: &Need) -> &[Vec<u8>] {
+        let inode = need.recorded_inode();
+        let found = inode.and_then(|inode| self.records.siblings.get(&inode));
+        found.map_or(&[], |found| &found[..])
+    }
+
+    /// What a path gets, and how: of the record as far as that is trusted, else of what has the
+    /// path, else as new files have it.
+    fn recorded(
+        &self,
+        entry: Option<&Entry>,
+        present: Option<(&FileStat, Xattrs)>,
+        new_mode: u32,
+    ) -> (Wanted, Giving) {
+        let mut giving = self.giving;
+        let meta = entry.and_then(|entry| entry.meta);
+        let mtime = meta.map(|meta| meta.mtime_ns);
+        let trusted = meta.filter(|_| self.trusts);
+        let xattrs = entry.and_then(|entry| entry.xattrs.as_ref());
+        let xattrs = xattrs.filter(|_| trusted.is_some());
+        let xattrs = xattrs.map(|all| {
+            let pairs = all.iter();
+            let pairs: Xattrs = pairs
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            pairs
+        });
+        let (stat, own) = present.unzip();
+        let xattrs = xattrs.or(own);
+        giving.preserve.xattrs = xattrs.is_some();
+        let xattrs = xattrs.unwrap_or_default();
+        let wanted = match (trusted, stat) {
+            (Some(meta), _) => Wanted::recorded(meta.mode, (meta.uid, meta.gid), mtime, xattrs),
+            (None, Some(stat)) => {
+                let mtime = mtime.or(Some(stat.stamp.mtime_ns));
+                Wanted::recorded(stat.mode, (stat.uid, stat.gid), mtime, xattrs)
+            }
+            (None, None) => {
+                giving.preserve.mode = false;
+                giving.preserve.owner = false;
+                Wanted::recorded(new_mode, (0, 0), mtime, xattrs)
+            }
+        };
+        (wanted, giving)
+    }
+}

@@ -1,0 +1,360 @@
+//! What verify found, and what is recorded of it: the paths that are to be healed.
+
+use std::collections::{HashMap, HashSet};
+
+use bc_digest::Digest;
+use bc_integrity::ManifestFile;
+use bc_integrity::change::{Change, Class, Value};
+use bc_integrity::fields::Field;
+use bc_manifest::integrity::{Entry, Kind, Meta, ROOT};
+use bc_walk::FileStat;
+use rustix::io::Errno;
+
+use super::options::Loss;
+use super::put::is_second;
+use crate::stage::is_named_so;
+
+/// A path that is to be healed.
+pub(super) struct Need {
+    /// Where it lies, below the root.
+    pub(super) path: Vec<u8>,
+    /// Where it is recorded.
+    pub(super) recorded_at: Vec<u8>,
+    pub(super) loss: Loss,
+    pub(super) seen: Seen,
+    /// What is recorded.
+    pub(super) entry: Entry,
+}
+
+impl Need {
+    /// The recorded content.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        self.entry.digest.filter(|_| self.entry.kind == Kind::File)
+    }
+
+    /// Which file it was, if it had several names.
+    pub(super) fn recorded_inode(&self) -> Option<Inode> {
+        inode_of(&self.entry)
+    }
+}
+
+/// The state in which verify found what has the name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    ino: Option<u64>,
+    size: Option<u64>,
+    mtime_ns: Option<i64>,
+    ctime_ns: Option<i64>,
+    /// Unless the medium could not give it.
+    pub(super) digest: Option<Digest>,
+    unread: bool,
+}
+
+impl Seen {
+    /// What differs from the record is told; what does not is as recorded.
+    fn of(change: &Change) -> Seen {
+        let mut seen = Seen {
+            unread: change.class == Class::Unreadable,
+            ..Seen::default()
+        };
+        for difference in &change.differences {
+            match (difference.field, &difference.new) {
+                (Field::Ino, Value::Number(ino)) => seen.ino = Some(*ino),
+                (Field::Size, Value::Number(size)) => seen.size = Some(*size),
+                (Field::Mtime, Value::Time(time)) => seen.mtime_ns = Some(*time),
+                (Field::Ctime, Value::Time(time)) => seen.ctime_ns = Some(*time),
+                (Field::Digest, Value::Digest(bytes)) => seen.digest = Digest::from_slice(bytes),
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    fn complete(&mut self, meta: &Meta) {
+        self.size.get_or_insert(meta.size);
+        self.mtime_ns.get_or_insert(meta.mtime_ns);
+        // Of what could not be read nothing else was compared.
+        if !self.unread {
+            self.ino.get_or_insert(meta.ino);
+            self.ctime_ns.get_or_insert(meta.ctime_ns);
+        }
+    }
+
+    /// Whether a file is in that state, as far as its stamp tells.
+    pub(super) fn fits(&self, now: &FileStat) -> bool {
+        fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
+            seen.is_none_or(|seen| seen == now)
+        }
+        same(self.ino, now.id.ino)
+            && same(self.size, now.stamp.size)
+            && same(self.mtime_ns, now.stamp.mtime_ns)
+            && same(self.ctime_ns, now.stamp.ctime_ns)
+    }
+
+    /// Whether the stamp says nothing, since nothing of it is recorded.
+    pub(super) fn has_no_stamp(&self) -> bool {
+        self.mtime_ns.is_none()
+    }
+}
+
+/// What verify tells, as far as it is asked for.
+pub(super) struct Collector<'a> {
+    only: &'a [Loss],
+    found: Vec<(Change, Loss)>,
+    moved: Vec<Vec<u8>>,
+    /// Files that were moved and healed: verify takes what was damaged, and is kept, for them.
+    kept: Vec<Change>,
+    /// Contents that came, by the first bytes of their digests.
+    added: HashSet<u64>,
+    /// Stages of interrupted runs.
+    pub(super) left: Vec<Vec<u8>>,
+    /// Other differences.
+    pub(super) others: u64,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(only: &'a [Loss]) -> Collector<'a> {
+        Collector {
+            only,
+            found: Vec::new(),
+            moved: Vec::new(),
+            kept: Vec::new(),
+            added: HashSet::new(),
+            left: Vec::new(),
+            others: 0,
+        }
+    }
+
+    /// Takes one.
+    pub(super) fn take(&mut self, change: &Change) {
+        // What an interrupted run has left is no place where a file has gone.
+        let left = is_named_so(change.now_at());
+        self.left.extend(left.then(|| change.now_at().to_vec()));
+        if left && change.class == Class::Moved {
+            let mut gone = change.clone();
+            (gone.class, gone.to) = (Class::Removed, None);
+            gone.differences.clear();
+            return self.take(&gone);
+        }
+        if change.class == Class::Moved || change.to.is_some() {
+            self.moved.push(change.path.clone());
+        }
+        let seen = Seen::of(change).digest;
+        if change.class == Class::Added {
+            self.added.extend(seen.map(beginning));
+        }
+        if is_elsewhere(change) && (left || is_second(change.now_at(), seen)) {
+            self.kept.push(change.clone());
+            self.others += 1;
+            return;
+        }
+        let loss = match change.class {
+            Class::Damaged => Some(Loss::Damaged),
+            Class::Unreadable if is_lost_by_medium(change) => Some(Loss::Damaged),
+            Class::Removed => Some(Loss::Removed),
+            Class::Modified if change.kind == Kind::File => Some(Loss::Modified),
+            _ => None,
+        };
+        match loss.filter(|loss| self.only.contains(loss)) {
+            Some(loss) => self.found.push((change.clone(), loss)),
+            // Where it lies, and what it is called, counts for nothing.
+            None => self.others += u64::from(!matches!(change.class, Class::Ok | Class::Meta)),
+        }
+    }
+
+    /// What was healed under another name, and is gone there, too, is gone.
+    pub(super) fn add_gone(&mut self) {
+        for mut change in std::mem::take(&mut self.kept) {
+            let recorded = recorded_digest(&change).and_then(Digest::from_slice);
+            let is_there = recorded.is_none_or(|digest| self.added.contains(&beginning(digest)));
+            if is_there || change.to.is_none() || !self.only.contains(&Loss::Removed) {
+                continue;
+            }
+            (change.class, change.to) = (Class::Removed, None);
+            change.differences.clear();
+            self.found.push((change, Loss::Removed));
+            self.others -= 1;
+        }
+    }
+
+    /// A directory that went away with what was in it is not made for nothing.
+    fn without_moved_dirs(self) -> Vec<(Change, Loss)> {
+        let mut emptied = HashSet::new();
+        self.moved
+            .iter()
+            .for_each(|path| emptied.extend(above(path)));
+        let mut needed = HashSet::new();
+        for (change, _) in self.found.iter().filter(|found| found.0.kind != Kind::Dir) {
+            needed.extend(above(change.now_at()).map(<[u8]>::to_vec));
+        }
+        let is_made = |change: &Change| {
+            change.kind != Kind::Dir
+                || !emptied.contains(&change.path[..])
+                || needed.contains(&change.path)
+        };
+        let mut found = self.found;
+        found.retain(|(change, _)| is_made(change));
+        found
+    }
+}
+
+/// Errors by which a medium, or what checks it, says that the content is lost.
+fn is_lost_by_medium(change: &Change) -> bool {
+    const LOST: [Errno; 4] = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::NODATA];
+    change.failed.as_ref().is_some_and(|failed| {
+        let errno = failed.failure.errno.map(Errno::from_raw_os_error);
+        failed.path == change.path
+            && failed.failure.op == "read"
+            && errno.is_some_and(|errno| LOST.contains(&errno))
+    })
+}
+
+/// The directories above a path, the root's own left out.
+pub(super) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.map(|(at, _)| &path[..at])
+}
+
+/// Which file a record is about, if it had several names: the manifest's number of the device, the
+/// inode, the content.
+pub(super) type Inode = (Option<u32>, u64, Digest);
+
+fn inode_of(entry: &Entry) -> Option<Inode> {
+    let meta = entry
+        .meta
+        .filter(|meta| meta.nlink > 1 && entry.kind == Kind::File)?;
+    // Earlier versions wrote 0 for the root's.
+    let dev = entry.dev.filter(|dev| *dev != 0);
+    Some((dev, meta.ino, entry.digest?))
+}
+
+/// What the manifest says beside the paths themselves.
+#[derive(Default)]
+pub(super) struct Records {
+    /// The directories above them.
+    pub(super) dirs: HashMap<Vec<u8>, Entry>,
+    /// Other names of the files that had several.
+    pub(super) siblings: HashMap<Inode, Vec<Vec<u8>>>,
+}
+
+/// Joins what was found with what is recorded. All of the manifest was found sound behind it.
+pub(super) fn describe(
+    manifest: &ManifestFile,
+    collected: Collector<'_>,
+) -> Result<(Vec<Need>, Records), bc_integrity::Error> {
+    let restores_removed = collected.only.contains(&Loss::Removed);
+    let found = collected.without_moved_dirs();
+    let mut records = Records::default();
+    if found.is_empty() {
+        return Ok((Vec::new(), records));
+    }
+    let mut by_path: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    let mut dirs: HashSet<&[u8]> = HashSet::from([ROOT]);
+    for (nth, (change, _)) in found.iter().enumerate() {
+        by_path.entry(change.recorded_at()).or_default().push(nth);
+        dirs.extend(above(change.now_at()).chain(above(&change.path)));
+    }
+    let elsewhere = found.iter().filter(|(change, _)| is_elsewhere(change));
+    let doubted: HashSet<Digest> = elsewhere
+        .filter_map(|(change, _)| Seen::of(change).digest)
+        .collect();
+    let mut good = HashSet::new();
+    let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
+    manifest.entries(&mut |entry: &Entry| {
+        for nth in by_path.get(&entry.path[..]).into_iter().flatten() {
+            entries[*nth] = Some(entry.clone());
+        }
+        if entry.kind == Kind::Dir && dirs.contains(&entry.path[..]) {
+            records.dirs.insert(entry.path.clone(), entry.clone());
+        }
+        good.extend(entry.digest.filter(|digest| doubted.contains(digest)));
+    })?;
+    let mut came = came(&found, &good);
+    let mut needs = Vec::with_capacity(found.len());
+    for ((change, loss), entry) in found.iter().zip(entries) {
+        // What verify saw is there, unless somebody writes to the manifest meanwhile.
+        let Some(entry) = entry.filter(|entry| is_same(change, entry)) else {
+            continue;
+        };
+        let mut seen = Seen::of(change);
+        let mut need = Need {
+            path: change.now_at().to_vec(),
+            recorded_at: change.recorded_at().to_vec(),
+            loss: *loss,
+            seen,
+            entry,
+        };
+        let is_there = need.digest().and_then(|digest| came.get_mut(&digest));
+        if let Some(names @ 1..) = is_there.filter(|_| change.class == Class::Removed) {
+            *names -= 1;
+            continue;
+        }
+        // A number that was given to another file makes this look like what had it before.
+        if is_elsewhere(change) && seen.digest.is_some_and(|digest| good.contains(&digest)) {
+            if change.to.is_none() || !restores_removed {
+                continue;
+            }
+            need.path.clone_from(&change.path);
+            need.loss = Loss::Removed;
+        } else if let Some(meta) = &need.entry.meta {
+            seen.complete(meta);
+            need.seen = seen;
+        }
+        needs.push(need);
+    }
+    let inodes: HashSet<Inode> = needs.iter().filter_map(Need::recorded_inode).collect();
+    if !inodes.is_empty() {
+        let lost: HashSet<&[u8]> = needs.iter().map(|need| &need.recorded_at[..]).collect();
+        manifest.entries(&mut |entry: &Entry| {
+            let inode = inode_of(entry).filter(|inode| inodes.contains(inode));
+            if let Some(inode) = inode.filter(|_| !lost.contains(&entry.path[..])) {
+                let names = records.siblings.entry(inode).or_default();
+                names.push(entry.path.clone());
+            }
+        })?;
+    }
+    Ok((needs, records))
+}
+
+/// Contents of files that were moved, and are taken for other ones that had the same number: so
+/// many names they have, and what they were called is taken for gone.
+fn came(found: &[(Change, Loss)], good: &HashSet<Digest>) -> HashMap<Digest, usize> {
+    let mut names = HashMap::new();
+    let moved = found
+        .iter()
+        .filter(|(change, _)| is_elsewhere(change) && change.to.is_some());
+    let contents = moved.filter_map(|(change, _)| Seen::of(change).digest);
+    for digest in contents.filter(|digest| good.contains(digest)) {
+        *names.entry(digest).or_default() += 1;
+    }
+    names
+}
+
+/// Whether a file is taken for damaged that is recorded under another name.
+fn is_elsewhere(change: &Change) -> bool {
+    change.class == Class::Damaged && (change.to.is_some() || change.was_at.is_some())
+}
+
+/// Whether an entry is the one that a change is about.
+fn is_same(change: &Change, entry: &Entry) -> bool {
+    let expected = recorded_digest(change);
+    let recorded = entry.digest.as_ref().map(Digest::as_bytes);
+    expected.is_none() || expected == recorded
+}
+
+/// The digest that a change has on the old side, where it differs.
+fn recorded_digest(change: &Change) -> Option<&[u8]> {
+    let mut differences = change.differences.iter();
+    differences.find_map(|difference| match (difference.field, &difference.old) {
+        (Field::Digest, Value::Digest(bytes)) => Some(&bytes[..]),
+        _ => None,
+    })
+}
+
+fn beginning(digest: Digest) -> u64 {
+    let bytes = digest.as_bytes();
+    let mut first = [0; 8];
+    let count = bytes.len().min(8);
+    first[..count].copy_from_slice(&bytes[..count]);
+    u64::from_le_bytes(first)
+}

@@ -1,0 +1,117 @@
+//! What holds no content: directories, made again, and symbolic links, whose targets are recorded.
+
+use std::os::fd::AsFd;
+
+use bc_manifest::integrity::Kind;
+use bc_walk::{Error, FileKind};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::Restore;
+use super::needs::Need;
+use super::options::Mended;
+use super::put::{self, NotPut};
+use crate::beneath;
+use crate::meta;
+use crate::tree::parts;
+
+/// Brings back what is no file. Everything else that is none, and has no content, is named.
+pub(super) fn restore(restore: &Restore<'_>) {
+    for (number, need) in restore.needs.iter().enumerate() {
+        if restore.cancel.is_cancelled() {
+            return;
+        }
+        let made = match need.entry.kind {
+            Kind::File => continue,
+            Kind::Dir => make_dir(restore, need),
+            Kind::Symlink => match &need.entry.target {
+                Some(target) if is_believed(restore, need, target) => {
+                    make_link(restore, need, target)
+                }
+                Some(_) => {
+                    restore.missing(
+                        number,
+                        "its target is known by a manifest of others alone (--trust-metadata)",
+                    );
+                    continue;
+                }
+                None => {
+                    restore.missing(number, "no target is recorded");
+                    continue;
+                }
+            },
+            Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
+                restore.missing(number, "only files, directories and links are brought back");
+                continue;
+            }
+        };
+        match made {
+            Ok(()) => restore.mended(
+                number,
+                &Mended {
+                    path: &need.path,
+                    loss: need.loss,
+                    from: None,
+                    linked: None,
+                    kept: None,
+                },
+            ),
+            Err(error) => restore.failed(number, &error),
+        }
+    }
+}
+
+/// Whether a target is taken from the manifest: a copy that has the same link speaks for it, too.
+fn is_believed(restore: &Restore<'_>, need: &Need, target: &[u8]) -> bool {
+    let has_it = |from: &super::Backup| from.link(&need.path).as_deref() == Some(target);
+    restore.trusts || restore.from.iter().any(has_it)
+}
+
+fn make_dir(restore: &Restore<'_>, need: &Need) -> Result<(), Error> {
+    let failed = |op| move |errno: Errno| Error::new(restore.shown(&need.path), op, errno);
+    let made = match restore.dry_run {
+        true => restore.dirs.may_put(restore, &need.path),
+        false => restore.dirs.open(restore, &need.path).map(drop),
+    };
+    made.map_err(failed("mkdir"))
+}
+
+fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Error> {
+    let failed = |op: &'static str, errno: Errno| Error::new(restore.shown(&need.path), op, errno);
+    let again = || {
+        let text = "is there again: left as it is";
+        Error::with_message(restore.shown(&need.path), "restore", text)
+    };
+    let (above, name) = parts(&need.path);
+    let there =
+        beneath::open(restore.top.fd.as_fd(), above).and_then(|dir| put::look(dir.as_fd(), name));
+    match there {
+        Err(Errno::NOENT) => {}
+        Ok(_) => return Err(again()),
+        Err(errno) => return Err(failed("open", errno)),
+    }
+    if restore.dry_run {
+        let may = restore.dirs.may_put(restore, &need.path);
+        return may.map_err(|errno| failed("symlink", errno));
+    }
+    let dir = restore.dirs.open(restore, above);
+    let dir = dir.map_err(|errno| failed("open directory", errno))?;
+    let stage = restore.id.stage(&dir, name, None);
+    let make = || rustix::fs::symlinkat(target, &dir.fd, &stage[..]);
+    retry_on_intr(make).map_err(|errno| failed("symlink", errno))?;
+    let (wanted, giving) = restore.recorded(Some(&need.entry), None, 0o777);
+    let mut lost = Vec::new();
+    let kind = FileKind::Symlink;
+    meta::give_at(
+        dir.fd.as_fd(),
+        stage.as_bytes(),
+        kind,
+        &wanted,
+        &giving,
+        &mut lost,
+    );
+    restore.lost(&need.path, &mut lost);
+    put::put_new(dir.fd.as_fd(), &stage, name).map_err(|why| match why {
+        NotPut::System(op, errno) => failed(op, errno),
+        NotPut::Changed | NotPut::CannotKeep | NotPut::Stuck(_) => again(),
+    })
+}

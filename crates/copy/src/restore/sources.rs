@@ -1,0 +1,256 @@
+//! Copies that may hold what is wanted: at the same path, or anywhere, by size and digest.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use bc_digest::{Algorithm, CpuFeatures, Digest};
+use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
+use bc_integrity::Reading;
+use bc_pool::Cancel;
+use bc_read::Plan;
+use bc_walk::{EntryId, FileKind, FileStat, Listing, Metadata, WalkOptions, Workers};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::options::RestoreError;
+use crate::beneath::{self, open_named};
+use crate::error::Error;
+use crate::job::shown_below;
+use crate::meta::fstat;
+use crate::target::split;
+use crate::tree::parts;
+
+/// A tree, or a single file, as it was named.
+pub(super) struct Backup {
+    /// The tree, or the directory of the file.
+    fd: OwnedFd,
+    pub(super) path: OsString,
+    /// The file's name.
+    name: Option<Vec<u8>>,
+}
+
+/// An open file that may hold what is wanted.
+pub(super) struct Candidate {
+    pub(super) file: OwnedFd,
+    pub(super) stat: FileStat,
+    /// Its path as it is shown.
+    pub(super) shown: Vec<u8>,
+}
+
+impl Backup {
+    /// Opens what was named.
+    pub(super) fn open(path: &OsStr) -> Result<Backup, Error> {
+        let bytes = path.as_bytes();
+        let failed = |op| move |errno: Errno| Error::system(bytes, op, errno);
+        let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed("stat"))?;
+        let (dir, name) = match FileStat::from(&stat).kind() {
+            FileKind::Dir => (bytes, None),
+            FileKind::File => split(bytes),
+            _ => {
+                let text = format!(
+                    "{}: is neither a directory nor a file",
+                    bc_fs::Escaped(bytes)
+                );
+                return Err(Error::usage(text));
+            }
+        };
+        Ok(Backup {
+            fd: open_named(dir).map_err(failed("open"))?,
+            path: path.to_owned(),
+            name: name.map(<[u8]>::to_vec),
+        })
+    }
+
+    /// Whether it is a directory with nothing in it, as a disk looks that is not mounted.
+    pub(super) fn is_empty(&self) -> bool {
+        let own = self.name.is_none();
+        own && std::fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
+    /// The file at a path below the tree, if there is one.
+    pub(super) fn at(&self, path: &[u8]) -> Result<Option<Candidate>, bc_walk::Error> {
+        if self.name.is_some() {
+            return Ok(None);
+        }
+        let shown = shown_below(self.path.as_bytes(), path);
+        open_regular(self.fd.as_fd(), path, shown)
+    }
+
+    /// An entry of the listing that was walked.
+    fn entry(&self, listing: &Listing, id: EntryId) -> Result<Option<Candidate>, bc_walk::Error> {
+        let shown = listing.path(id);
+        let mut path = Vec::new();
+        match &self.name {
+            Some(name) => path.extend_from_slice(name),
+            None => listing.write_relative(id, &mut path),
+        }
+        open_regular(self.fd.as_fd(), &path, shown)
+    }
+
+    /// Where a link at a path leads, if there is one.
+    pub(super) fn link(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let (dir, name) = parts(path);
+        let dir = beneath::open(self.fd.as_fd(), dir).ok()?;
+        let target = rustix::fs::readlinkat(dir, name, Vec::new()).ok()?;
+        self.name.is_none().then(|| target.into_bytes())
+    }
+}
+
+/// Opens a regular file below a directory; no link is followed, and nothing that is no file is
+/// opened.
+pub(super) fn open_regular(
+    top: BorrowedFd<'_>,
+    path: &[u8],
+    shown: Vec<u8>,
+) -> Result<Option<Candidate>, bc_walk::Error> {
+    let try_open = || {
+        let (dir, name) = parts(path);
+        let dir = beneath::open(top, dir)?;
+        let there = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileStat::from(&there).kind() != FileKind::File {
+            return Ok(None);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = flags | OFlags::NOCTTY;
+        let file = retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty()))?;
+        let stat = FileStat::from(&fstat(&file)?);
+        Ok((stat.kind() == FileKind::File).then_some((file, stat)))
+    };
+    match try_open() {
+        Ok(Some((file, stat))) => Ok(Some(Candidate { file, stat, shown })),
+        Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
+        Err(errno) => Err(bc_walk::Error::new(shown, "open", errno)),
+    }
+}
+
+/// Contents that are looked for everywhere.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) digests: HashSet<Digest>,
+    pub(super) sizes: HashSet<u64>,
+    /// Whether a size is not known, so that any will do.
+    pub(super) any_size: bool,
+}
+
+impl Contents {
+    /// Adds a content.
+    pub(super) fn add(&mut self, digest: Digest, size: Option<u64>) {
+        self.digests.insert(digest);
+        match size {
+            Some(size) => drop(self.sizes.insert(size)),
+            None => self.any_size = true,
+        }
+    }
+}
+
+/// How files are looked at.
+pub(super) struct Means<'a> {
+    pub(super) algorithm: Algorithm,
+    pub(super) cpu: CpuFeatures,
+    pub(super) reading: Reading,
+    pub(super) walk_workers: Workers,
+    pub(super) cancel: &'a Cancel,
+    pub(super) progress: &'a HashProgress,
+}
+
+/// Which files of the trees hold which of the contents.
+pub(super) struct Index {
+    listing: Listing,
+    found: HashMap<Digest, Vec<EntryId>>,
+}
+
+/// Notes the files whose content is wanted.
+struct Sink<'a> {
+    wanted: &'a HashSet<Digest>,
+    found: Vec<(EntryId, Digest)>,
+    errors: Vec<bc_walk::Error>,
+}
+
+impl DigestSink for Sink<'_> {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
+        match result {
+            Ok((_, digests)) => {
+                let wanted = digests.iter().find(|digest| self.wanted.contains(*digest));
+                self.found.extend(wanted.map(|digest| (entry, *digest)));
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+}
+
+impl Index {
+    /// Looks through the trees: hashes what has a size that is wanted. Gives what could not be read
+    /// as well. `begins` is told how many files and bytes that are.
+    pub(super) fn of(
+        from: &[Backup],
+        wanted: &Contents,
+        means: Means<'_>,
+        begins: impl FnOnce(u64, u64),
+    ) -> Result<(Index, Vec<bc_walk::Error>), RestoreError> {
+        let roots: Vec<OsString> = from.iter().map(|from| from.path.clone()).collect();
+        let walk = WalkOptions {
+            metadata: Metadata::Basic,
+            ..WalkOptions::default()
+        };
+        let listing = bc_walk::walk(&roots, &walk, means.walk_workers, means.cancel)?;
+        let has_size = |id: &EntryId| {
+            wanted.any_size
+                || listing
+                    .size(*id)
+                    .is_none_or(|size| wanted.sizes.contains(&size))
+        };
+        let is_file = |id: &EntryId| listing.kind(*id) == FileKind::File;
+        let mut entries: Vec<EntryId> = listing.ids().filter(is_file).filter(has_size).collect();
+        let bytes = entries.iter().filter_map(|id| listing.size(*id)).sum();
+        begins(entries.len() as u64, bytes);
+        bc_read::order::for_disk(&listing, &mut entries);
+        let options = HashOptions {
+            algorithms: vec![means.algorithm],
+            cpu: means.cpu,
+            read: means.reading.read,
+            workers: means.reading.workers.max(1),
+            start: means.reading.start,
+            resume: None,
+        };
+        let plan = Plan::new(entries, options.workers);
+        let sink = |_| Sink {
+            wanted: &wanted.digests,
+            found: Vec::new(),
+            errors: Vec::new(),
+        };
+        let (cancel, progress) = (means.cancel, means.progress);
+        let (sinks, _) = hash_with(&listing, &plan, &options, cancel, progress, sink)?;
+        let mut errors = listing.errors().to_vec();
+        let mut all = Vec::new();
+        for sink in sinks {
+            all.extend(sink.found);
+            errors.extend(sink.errors);
+        }
+        // The same one is taken whatever worker found it.
+        all.sort_unstable_by_key(|(id, _)| id.0);
+        let mut found: HashMap<Digest, Vec<EntryId>> = HashMap::new();
+        for (id, digest) in all {
+            found.entry(digest).or_default().push(id);
+        }
+        Ok((Index { listing, found }, errors))
+    }
+
+    /// Files that held a content when they were looked at.
+    pub(super) fn holders(&self, digest: &Digest) -> &[EntryId] {
+        self.found.get(digest).map_or(&[], |found| &found[..])
+    }
+
+    /// Opens one of them.
+    pub(super) fn open(
+        &self,
+        from: &[Backup],
+        id: EntryId,
+    ) -> Result<Option<Candidate>, bc_walk::Error> {
+        match from.get(self.listing.root(id)) {
+            Some(from) => from.entry(&self.listing, id),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Before anything is healed: the tree is held open, and verified with all its guards.
+
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+
+use bc_integrity::compare::Detail;
+use bc_integrity::fields::{CompareMode, CompareRules, Fields};
+use bc_integrity::{Job, Reading, Trust, Verified, VerifyOptions, Work, verify};
+use bc_pool::dispatch::Start;
+use bc_walk::{FileKind, FileStat};
+use rustix::fs::{AtFlags, CWD};
+use rustix::io::Errno;
+
+use super::needs::Collector;
+use super::options::RestoreOptions;
+use crate::beneath::open_named;
+use crate::error::Error;
+use crate::meta::fstat;
+use crate::target::split;
+
+/// The tree, or the directory of the file that is all of it.
+pub(super) struct Top {
+    pub(super) fd: OwnedFd,
+    pub(super) path: Vec<u8>,
+}
+
+impl Top {
+    pub(super) fn open(root: &[u8]) -> Result<Top, Error> {
+        let failed = |op| move |errno: Errno| Error::system(root, op, errno);
+        let stat = rustix::fs::statat(CWD, root, AtFlags::empty());
+        let stat = FileStat::from(&stat.map_err(failed("stat"))?);
+        let path = match stat.kind() {
+            FileKind::Dir => root,
+            _ => split(root).0,
+        };
+        let fd = open_named(path).map_err(failed("open"))?;
+        let path = path.to_vec();
+        Ok(Top { fd, path })
+    }
+
+    /// Another file system may have been mounted over it since it was opened.
+    pub(super) fn refuse_another(&self) -> Result<(), Error> {
+        let failed = |op| move |errno: Errno| Error::system(&self.path, op, errno);
+        let again = open_named(&self.path).map_err(failed("open"))?;
+        let id = |fd: &OwnedFd| fstat(fd).map(|stat| FileStat::from(&stat).id);
+        match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
+                "{}: is another directory than it was when it was verified",
+                bc_fs::Escaped(&self.path)
+            ))),
+        }
+    }
+}
+
+/// Verifies the tree, and remembers how it was read.
+pub(super) fn look(
+    options: &RestoreOptions<'_>,
+    work: &Work<'_>,
+    collected: &mut Collector<'_>,
+) -> Result<(Verified, Reading), bc_integrity::Error> {
+    let what = VerifyOptions {
+        root: options.root,
+        manifest: options.manifest,
+        // All that is known of what is there: it may be gone or changed when its turn comes.
+        rules: CompareRules {
+            mode: CompareMode::Strict,
+            ignore: Fields::NONE,
+        },
+        detail: Detail::Changes,
+        trust: Trust::Checked,
+        root_check: options.root_check,
+        leave_out: options.leave_out,
+    };
+    let asked: Mutex<Option<Reading>> = Mutex::new(None);
+    let reading = |job: Job| -> Result<Reading, String> {
+        let reading = (work.reading)(job)?;
+        if let Ok(mut asked) = asked.lock() {
+            *asked = Some(reading.clone());
+        }
+        Ok(reading)
+    };
+    let own = Work {
+        walk_workers: work.walk_workers,
+        reading: &reading,
+        cpu: work.cpu,
+        cancel: work.cancel,
+        shows_bytes: work.shows_bytes,
+        progress: work.progress,
+        observer: work.observer,
+    };
+    let verified = verify(&what, &own, &mut |change| {
+        if work.cancel.is_cancelled() {
+            return Err(std::io::Error::other("cancelled"));
+        }
+        collected.take(change);
+        Ok(())
+    })?;
+    let reading = asked
+        .into_inner()
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| Reading {
+            workers: 1,
+            start: Start::default(),
+            read: bc_read::ReadOptions::default(),
+        });
+    Ok((verified, reading))
+}

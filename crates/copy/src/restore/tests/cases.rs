@@ -1,0 +1,371 @@
+//! What is healed, from where, and what stays.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use bc_digest::Algorithm;
+use bc_integrity::{RootCheck, XattrPolicy};
+use bc_pool::Cancel;
+use rustix::fs::XattrFlags;
+
+use super::super::{Loss, RestoreError};
+use super::Ground;
+
+/// A tree with a copy called `copy`.
+fn ground() -> Ground {
+    let ground = Ground::new();
+    ground.write("root/a/one", "content of one");
+    ground.write("root/a/two", "the content of two");
+    ground.write("root/a/b/large", vec![5; 700_000]);
+    ground.write("root/empty", "");
+    symlink("a/one", ground.at("root/link")).unwrap();
+    fs::create_dir(ground.at("root/bare")).unwrap();
+    fs::set_permissions(ground.at("root/a/two"), PermissionsExt::from_mode(0o640)).unwrap();
+    ground.record();
+    ground.copy("root", "copy");
+    ground
+}
+
+#[test]
+fn damage_is_healed_and_kept_beside() {
+    let ground = ground();
+    let before = ground.seen("root");
+    ground.damage("root/a/one");
+    ground.damage("root/a/b/large");
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.others), (2, 0), "{told:#?}");
+    let mut after = ground.seen("root");
+    // But for the second names, everything is as it was: times of directories, too.
+    after.retain(|path, _| !path.to_string_lossy().contains(".damaged-"));
+    assert_eq!(after, before);
+    let kept = told.iter().filter(|line| line.contains(" kept ")).count();
+    assert_eq!(kept, 2, "{told:#?}");
+    let again = ground.heal(&["copy"], |_| {});
+    assert_eq!(again.0.wanted, 0, "{:#?}", again.1);
+    assert_eq!(again.0.others, 2);
+}
+
+#[test]
+fn what_is_gone_comes_back_whole() {
+    let ground = ground();
+    let before = ground.seen("root");
+    fs::remove_dir_all(ground.at("root/a")).unwrap();
+    for path in ["root/empty", "root/link"] {
+        fs::remove_file(ground.at(path)).unwrap();
+    }
+    let (done, told) = ground.heal(&["copy"], |options| options.dry_run = true);
+    assert_eq!(
+        (done.mended, done.missing, done.bytes),
+        (7, 0, 0),
+        "{told:#?}"
+    );
+    assert_eq!(ground.seen("root").len(), 2);
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.missing), (7, 0), "{told:#?}");
+    let (mut before, mut after) = (before, ground.seen("root"));
+    // The root's own time was not as recorded when this began.
+    before.remove(Path::new(""));
+    after.remove(Path::new(""));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn any_name_will_do_and_single_files() {
+    let ground = ground();
+    fs::create_dir(ground.at("attic")).unwrap();
+    fs::rename(ground.at("copy/a/one"), ground.at("attic/another")).unwrap();
+    fs::rename(ground.at("copy/a/two"), ground.at("single")).unwrap();
+    fs::remove_dir_all(ground.at("copy")).unwrap();
+    ground.damage("root/a/one");
+    fs::remove_file(ground.at("root/a/two")).unwrap();
+    ground.damage("root/a/b/large");
+    let (done, told) = ground.heal(&["attic", "single"], |_| {});
+    assert_eq!((done.mended, done.missing), (2, 1), "{told:#?}");
+    assert_eq!(told[0], "! a/b/large: no copy holds it");
+    assert!(told[2].ends_with("a/two from single"), "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+    assert_eq!(
+        fs::metadata(ground.at("root/a/two")).unwrap().mode() & 0o777,
+        0o640
+    );
+}
+
+/// A copy that is damaged itself, or in the same way, is none.
+#[test]
+fn copies_are_compared() {
+    let ground = ground();
+    ground.copy("root", "better");
+    ground.damage("root/a/one");
+    ground.damage("copy/a/one");
+    ground.write("copy/a/other", "content of onf");
+    let before = ground.seen("root");
+    let (done, told) = ground.heal(&["copy", "root"], |_| {});
+    assert_eq!((done.mended, done.missing), (0, 1), "{told:#?}");
+    assert_eq!(ground.seen("root"), before);
+    // Nor is one that is the damaged file itself, by another name.
+    fs::hard_link(ground.at("root/a/one"), ground.at("copy/its-name")).unwrap();
+    let (done, told) = ground.heal(&["copy", "better"], |_| {});
+    assert_eq!(done.mended, 1, "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+}
+
+/// Trees in one another, in both directions, and the tree itself.
+#[test]
+fn trees_within_each_other() {
+    let ground = ground();
+    ground.write("root/a/twin", "content of one");
+    ground.record();
+    fs::remove_dir_all(ground.at("copy")).unwrap();
+    ground.damage("root/a/one");
+    let (done, told) = ground.heal(&["", "root", "root/a"], |_| {});
+    assert_eq!(done.mended, 1, "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+}
+
+#[test]
+fn names_of_one_file_stay_one_file() {
+    let ground = Ground::new();
+    ground.write("root/d/one", "content");
+    for name in ["root/d/two", "root/three", "root/four"] {
+        fs::hard_link(ground.at("root/d/one"), ground.at(name)).unwrap();
+    }
+    ground.record();
+    ground.write("copy/x", "content");
+    ground.damage("root/d/one");
+    fs::remove_file(ground.at("root/four")).unwrap();
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.mended, 4, "{told:#?}");
+    let inode = ground.inode("root/d/one");
+    for name in ["root/d/two", "root/three", "root/four"] {
+        assert_eq!(ground.inode(name), inode, "{name}");
+        assert_eq!(ground.text(name), "content");
+    }
+    // What was damaged is kept once.
+    let kept: Vec<_> = told.iter().filter(|line| line.contains("kept")).collect();
+    assert_eq!(kept.len(), 1, "{told:#?}");
+    let names = ground.seen("root");
+    let kept = names
+        .keys()
+        .filter(|path| path.to_string_lossy().contains("damaged"));
+    assert_eq!(kept.count(), 1);
+    // One that is gone is a name of those that are there, without any copy.
+    fs::remove_file(ground.at("root/three")).unwrap();
+    let (done, told) = ground.heal(&[], |_| {});
+    assert_eq!(done.mended, 1, "{told:#?}");
+    assert_eq!(ground.inode("root/three"), inode);
+}
+
+#[test]
+fn moved_files_stay_and_are_healed_where_they_are() {
+    let ground = ground();
+    fs::create_dir(ground.at("root/new")).unwrap();
+    fs::rename(ground.at("root/a/one"), ground.at("root/new/one")).unwrap();
+    fs::rename(ground.at("root/a/b/large"), ground.at("root/new/large")).unwrap();
+    fs::remove_dir(ground.at("root/a/b")).unwrap();
+    ground.damage("root/new/large");
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.missing), (1, 0), "{told:#?}");
+    assert_eq!(
+        fs::read(ground.at("root/new/large")).unwrap(),
+        vec![5; 700_000]
+    );
+    // Neither the old names nor the directory that went with them.
+    assert!(!ground.at("root/a/one").exists() && !ground.at("root/a/b").exists());
+    // One that is damaged under a name that another file had.
+    fs::rename(ground.at("root/a/two"), ground.at("root/a/one")).unwrap();
+    ground.damage("root/a/one");
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.missing + done.failed, 0, "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "the content of two");
+}
+
+#[test]
+fn edits_come_back_only_if_that_is_asked_for() {
+    let ground = ground();
+    ground.write("root/a/one", "an edit");
+    let (done, _) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.wanted, done.others), (0, 1));
+    assert_eq!(ground.text("root/a/one"), "an edit");
+    let (done, told) = ground.heal(&["copy"], |options| options.only = vec![Loss::Modified]);
+    assert_eq!(done.mended, 1, "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+    let (_, kept) = told[0].split_once(" kept ").unwrap();
+    assert_eq!(ground.text(format!("root/a/{kept}")), "an edit");
+    for (only, path) in [(Loss::Damaged, "root/a/two"), (Loss::Removed, "root/empty")] {
+        ground.damage("root/a/one");
+        fs::remove_file(ground.at("root/empty")).unwrap();
+        let (done, told) = ground.heal(&["copy"], |options| options.only = vec![only]);
+        assert_eq!(done.mended, 1, "{told:#?}");
+        assert!(ground.at(path).exists());
+        ground.heal(&["copy"], |_| {});
+    }
+}
+
+#[test]
+fn nothing_is_kept_that_is_not_wanted() {
+    let ground = ground();
+    let before = ground.seen("root");
+    ground.damage("root/a/one");
+    ground.heal(&["copy"], |options| options.discard_damaged = true);
+    assert_eq!(ground.seen("root"), before);
+}
+
+/// Short digests say too little.
+#[test]
+fn short_digests() {
+    for (algorithm, same, elsewhere) in [
+        (Algorithm::Md5, 1, 1),
+        (Algorithm::Xxh64, 1, 0),
+        (Algorithm::Xxh32, 0, 0),
+    ] {
+        for (path, expected) in [("copy/one", same), ("copy/other", elsewhere)] {
+            let ground = Ground::new();
+            ground.write("root/one", "content");
+            ground.record_by(algorithm, XattrPolicy::Skip);
+            ground.write(path, "content");
+            ground.damage("root/one");
+            let (done, told) = ground.heal(&["copy"], |_| {});
+            assert_eq!(done.mended, expected, "{algorithm:?} {path} {told:#?}");
+        }
+    }
+}
+
+/// What the file has that no record tells of stays; what is recorded comes back.
+#[test]
+fn attributes() {
+    let set =
+        |path, value: &[u8]| rustix::fs::setxattr(path, "user.bc-test", value, XattrFlags::empty());
+    for policy in [XattrPolicy::Skip, XattrPolicy::Record] {
+        let ground = Ground::new();
+        ground.write("root/one", "content");
+        if let Err(errno) = set(ground.at("root/one"), b"mine") {
+            return bc_testkit::left_out(&format!("extended attributes: {errno}"));
+        }
+        ground.record_by(Algorithm::Blake3, policy);
+        let before = ground.seen("root");
+        ground.write("copy/one", "content");
+        ground.damage("root/one");
+        if policy == XattrPolicy::Record {
+            set(ground.at("root/one"), b"other").unwrap();
+        }
+        ground.heal(&["copy"], |options| options.discard_damaged = true);
+        assert_eq!(ground.seen("root"), before, "{policy:?}");
+    }
+}
+
+/// A manifest that others may write gives content only.
+#[test]
+fn manifests_of_others_give_content_only() {
+    let ground = ground();
+    let open = PermissionsExt::from_mode(0o666);
+    fs::set_permissions(ground.at("m"), open).unwrap();
+    ground.damage("root/a/one");
+    fs::set_permissions(ground.at("root/a/one"), PermissionsExt::from_mode(0o600)).unwrap();
+    for path in ["root/a/two", "root/link", "root/a/b/large"] {
+        fs::remove_file(ground.at(path)).unwrap();
+    }
+    fs::remove_file(ground.at("copy/link")).unwrap();
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.missing), (3, 1), "{told:#?}");
+    let warned = |line: &String| line.starts_with('#') && line.contains("--trust-metadata");
+    assert!(told.iter().any(warned), "{told:#?}");
+    let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
+    // That of the file that was there; that of a new file.
+    assert_eq!(mode("root/a/one"), 0o600);
+    ground.write("new", "");
+    assert_eq!(mode("root/a/two"), mode("new"));
+    // A copy that has the link speaks for it.
+    symlink("a/one", ground.at("copy/link")).unwrap();
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.mended, 1, "{told:#?}");
+    fs::remove_file(ground.at("root/a/two")).unwrap();
+    ground.heal(&["copy"], |options| options.trust_metadata = true);
+    assert_eq!(mode("root/a/two"), 0o640);
+}
+
+/// The guards of verify come first, and change nothing.
+#[test]
+fn guards() {
+    let ground = ground();
+    let empty = |ground: &Ground| {
+        fs::rename(ground.at("root"), ground.at("away")).unwrap();
+        fs::create_dir(ground.at("root")).unwrap();
+    };
+    empty(&ground);
+    let (done, told) = ground.try_heal(&["copy"], |_| {});
+    assert!(matches!(done, Err(RestoreError::Verify(_))), "{told:#?}");
+    assert_eq!(ground.seen("root").len(), 1);
+    let (done, told) = ground.heal(&["copy"], |options| {
+        options.root_check = RootCheck::Forced;
+    });
+    assert_eq!(
+        (done.mended, done.missing + done.failed),
+        (8, 0),
+        "{told:#?}"
+    );
+    // A copy that is not there, and one that looks unmounted.
+    assert!(ground.try_heal(&["none"], |_| {}).0.is_err());
+    fs::create_dir(ground.at("nothing")).unwrap();
+    let (_, told) = ground.heal(&["nothing"], |_| {});
+    assert!(told[0].contains("is empty"), "{told:#?}");
+}
+
+/// What changed since verify looked is left, whatever it is.
+#[test]
+fn what_changes_meanwhile_is_left() {
+    let ground = ground();
+    ground.damage("root/a/one");
+    ground.damage("root/a/b/large");
+    fs::remove_file(ground.at("root/a/two")).unwrap();
+    let manifest = bc_integrity::ManifestFile::open(&ground.at("m")).unwrap();
+    let root = ground.at("root");
+    let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
+    options.from = vec![ground.at("copy").into()];
+    let told = std::sync::Mutex::new(Vec::new());
+    // When healing begins, verify has ended.
+    let tell = |event: super::RestoreEvent<'_>| {
+        if let super::RestoreEvent::Begins {
+            what: "restore", ..
+        } = event
+        {
+            ground.write("root/a/one", "newer");
+            ground.write("root/a/two", "newer");
+            ground.write("new", vec![6; 700_000]);
+            fs::rename(ground.at("new"), ground.at("root/a/b/large")).unwrap();
+        }
+        told.lock().unwrap().extend(super::words(event));
+    };
+    let done = super::with_work(&Cancel::new(), |work| super::restore(&options, work, &tell));
+    let told = told.into_inner().unwrap();
+    assert_eq!(done.unwrap().failed, 3, "{told:#?}");
+    assert_eq!(
+        (ground.text("root/a/one"), ground.text("root/a/two")),
+        ("newer".into(), "newer".into())
+    );
+    assert_eq!(
+        fs::read(ground.at("root/a/b/large")).unwrap(),
+        vec![6; 700_000]
+    );
+    assert!(
+        told.iter().all(|line| line.contains("left as it is")),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn interrupted_it_says_what_is_left() {
+    let ground = ground();
+    ground.damage("root/a/one");
+    let manifest = bc_integrity::ManifestFile::open(&ground.at("m")).unwrap();
+    let root = ground.at("root");
+    let options = super::RestoreOptions::new(root.as_os_str(), &manifest);
+    let cancel = Cancel::new();
+    let tell = |event: super::RestoreEvent<'_>| {
+        if let super::RestoreEvent::Begins { .. } = event {
+            cancel.cancel(15);
+        }
+    };
+    let done = super::with_work(&cancel, |work| super::restore(&options, work, &tell)).unwrap();
+    assert_eq!((done.wanted, done.left), (1, 1));
+}

@@ -1,0 +1,206 @@
+//! Trees that are damaged and healed, compared by looking at everything slowly.
+
+mod cases;
+mod hostile;
+mod property;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use bc_digest::{Algorithm, CpuFeatures};
+use bc_hash::HashProgress;
+use bc_integrity::{CreateOptions, ManifestFile, Reading, TreeOptions, Work, XattrPolicy};
+use bc_pool::Cancel;
+use bc_testkit::Seen;
+
+use super::{RestoreError, RestoreEvent, RestoreOptions, Restored, restore};
+
+/// A tree called `root`, and whatever lies beside it.
+pub(super) struct Ground {
+    dir: tempfile::TempDir,
+}
+
+impl Ground {
+    pub(super) fn new() -> Ground {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        Ground { dir }
+    }
+
+    pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(super) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(super) fn text(&self, path: impl AsRef<Path>) -> String {
+        String::from_utf8(fs::read(self.at(path)).unwrap()).unwrap()
+    }
+
+    /// Other content behind the same size and time.
+    pub(super) fn damage(&self, path: &str) {
+        let path = self.at(path);
+        let meta = fs::metadata(&path).unwrap();
+        let mut content = fs::read(&path).unwrap();
+        let at = content.len() / 2;
+        content[at] ^= 1;
+        // In place: it stays the same file.
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &content, 0).unwrap();
+        file.set_modified(meta.modified().unwrap()).unwrap();
+    }
+
+    pub(super) fn copy(&self, from: &str, to: &str) {
+        let done = std::process::Command::new("cp")
+            .args(["-a", "--"])
+            .args([self.at(from), self.at(to)])
+            .status();
+        assert!(done.unwrap().success());
+    }
+
+    /// Records `root`, by default.
+    pub(super) fn record(&self) {
+        self.record_by(Algorithm::Blake3, XattrPolicy::Skip);
+    }
+
+    pub(super) fn record_by(&self, algorithm: Algorithm, xattrs: XattrPolicy) {
+        let root = self.at("root");
+        let what = CreateOptions {
+            root: root.as_os_str(),
+            tree: TreeOptions {
+                xattrs,
+                ..TreeOptions::default()
+            },
+            algorithm,
+            created_at: 1_700_000_000_000_000_000,
+            origin: Default::default(),
+            shard: None,
+            leave_out: Vec::new(),
+        };
+        let bytes = with_work(&Cancel::new(), |work| {
+            bc_integrity::create(&what, work, Vec::new(), &mut |_, _| {})
+        });
+        self.manifest(&bytes.unwrap().0);
+    }
+
+    /// Makes these bytes the manifest, which only its owner may write.
+    pub(super) fn manifest(&self, bytes: &[u8]) {
+        fs::write(self.at("m"), bytes).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(self.at("m"), mode).unwrap();
+    }
+
+    /// Restores from these, with what `change` makes of the options.
+    pub(super) fn try_heal(
+        &self,
+        from: &[&str],
+        change: impl FnOnce(&mut RestoreOptions<'_>),
+    ) -> (Result<Restored, RestoreError>, Told) {
+        let manifest = ManifestFile::open(&self.at("m")).unwrap();
+        let root = self.at("root");
+        let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
+        options.from = from
+            .iter()
+            .map(|path| OsString::from(self.at(path)))
+            .collect();
+        change(&mut options);
+        let told = Mutex::new(Told::new());
+        let tell = |event: RestoreEvent<'_>| told.lock().unwrap().extend(words(event));
+        let done = with_work(&Cancel::new(), |work| restore(&options, work, &tell));
+        let mut told = told.into_inner().unwrap();
+        told.sort();
+        (done, told)
+    }
+
+    /// The same where it can be done: all counts are of paths that were told.
+    #[track_caller]
+    pub(super) fn heal(
+        &self,
+        from: &[&str],
+        change: impl FnOnce(&mut RestoreOptions<'_>),
+    ) -> (Restored, Told) {
+        let (done, told) = self.try_heal(from, change);
+        let done = done.unwrap();
+        let sum = done.mended + done.missing + done.failed + done.left;
+        assert_eq!(done.wanted, sum, "{done:?} {told:#?}");
+        let lines = told.iter().filter(|line| line.starts_with(['+', '!', 'x']));
+        assert_eq!(lines.count() as u64, sum, "{done:?} {told:#?}");
+        assert!(self.litter().is_empty(), "{:?}", self.litter());
+        (done, told)
+    }
+
+    /// Stages that were left.
+    fn litter(&self) -> Vec<PathBuf> {
+        let paths = self.seen("").into_keys();
+        paths
+            .filter(|path| path.to_string_lossy().contains(crate::stage::PREFIX))
+            .collect()
+    }
+
+    pub(super) fn seen(&self, path: &str) -> BTreeMap<PathBuf, Seen> {
+        bc_testkit::seen(&self.at(path), "none").unwrap()
+    }
+
+    pub(super) fn inode(&self, path: &str) -> u64 {
+        self.at(path).symlink_metadata().unwrap().ino()
+    }
+}
+
+/// What was told, sorted.
+pub(super) type Told = Vec<String>;
+
+fn words(event: RestoreEvent<'_>) -> Option<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(match event {
+        RestoreEvent::Mended(mended) => {
+            let part = |what: &str, path: Option<&[u8]>| {
+                path.map_or_else(String::new, |path| {
+                    let name = text(path);
+                    format!(" {what} {}", name.rsplit('/').next().unwrap_or_default())
+                })
+            };
+            format!(
+                "+ {}{}{}{}",
+                text(mended.path),
+                part("from", mended.from),
+                part("linked", mended.linked),
+                part("kept", mended.kept)
+            )
+        }
+        RestoreEvent::Missing { path, why, .. } => format!("! {}: {why}", text(path)),
+        RestoreEvent::Failed { path, error, .. } => {
+            format!("x {}: {}: {}", text(path), error.op(), error.message())
+        }
+        RestoreEvent::Incomplete(error) => format!("? {error}"),
+        RestoreEvent::Warning(text) => format!("# {text}"),
+        RestoreEvent::Begins { .. } => return None,
+    })
+}
+
+fn with_work<T>(cancel: &Cancel, f: impl FnOnce(&Work<'_>) -> T) -> T {
+    let progress = HashProgress::default();
+    let reading = |_| {
+        Ok(Reading {
+            workers: 2,
+            start: Default::default(),
+            read: bc_read::ReadOptions::default(),
+        })
+    };
+    f(&Work {
+        walk_workers: 1.into(),
+        reading: &reading,
+        cpu: CpuFeatures::detect(),
+        cancel,
+        shows_bytes: false,
+        progress: &progress,
+        observer: None,
+    })
+}

@@ -1,0 +1,230 @@
+//! Random trees, random damage, random copies that hold a part: whatever happens, no path has less
+//! than before, no content is gone, and whatever some copy holds is healed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use bc_testkit::{Rng, Seen};
+
+use super::Ground;
+
+/// The last one found something once: a directory that was made for nothing.
+const SEEDS: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 18];
+
+type Content = Vec<u8>;
+
+/// Content by path, of files alone.
+type Files = BTreeMap<PathBuf, Content>;
+
+#[test]
+fn no_content_is_gone_and_what_a_copy_holds_is_healed() {
+    // Another one than ever before, too; a failure names it.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let fresh = now.unwrap().subsec_nanos();
+    for seed in SEEDS.into_iter().chain([u64::from(fresh)]) {
+        let told = std::panic::catch_unwind(|| once(seed));
+        assert!(told.is_ok(), "failed, see above: seed {seed}");
+    }
+}
+
+fn once(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let ground = Ground::new();
+    let recorded = grow(&ground, &mut rng);
+    ground.record();
+    let held = copies(&ground, &recorded, &mut rng);
+    let edited = wound(&ground, &recorded, &mut rng);
+    let before = files(&ground);
+    let discards = rng.below(4) == 0;
+    let (foreseen, _) = ground.heal(&["one", "two"], |options| options.dry_run = true);
+    assert_eq!(files(&ground), before, "seed {seed}: a dry run");
+    let (done, told) = ground.heal(&["one", "two"], |options| {
+        options.discard_damaged = discards
+    });
+    let after = files(&ground);
+    let say = |path: &Path| format!("seed {seed}: {}: {told:#?}", path.display());
+    assert_eq!(done.failed, 0, "seed {seed}: {told:#?}");
+    assert_eq!(
+        (foreseen.mended, foreseen.missing),
+        (done.mended, done.missing),
+        "seed {seed}: {told:#?}"
+    );
+
+    let good: BTreeSet<&Content> = recorded.values().collect();
+    // By content: what was anywhere is somewhere, unless it was damaged and not wanted.
+    let now: BTreeSet<&Content> = after.values().collect();
+    for (path, content) in &before {
+        assert!(
+            now.contains(content) || discards && !good.contains(content),
+            "{}",
+            say(path)
+        );
+    }
+    // By path: what was right is right; what was not is what it was, or right.
+    for (path, content) in &before {
+        let is = after.get(path).unwrap_or_else(|| panic!("{}", say(path)));
+        assert!(
+            is == content || !good.contains(content) && good.contains(is),
+            "{}",
+            say(path)
+        );
+        if edited.contains(path) {
+            assert_eq!(is, content, "{}", say(path));
+        }
+    }
+    // Whatever is held somewhere is there.
+    for (path, content) in recorded.iter().filter(|(path, _)| !edited.contains(*path)) {
+        let is_elsewhere = before
+            .iter()
+            .chain(&after)
+            .any(|(at, is)| is == content && !recorded.contains_key(at));
+        match after.get(path) {
+            Some(is) => assert!(is == content || !held.contains(content), "{}", say(path)),
+            None => assert!(is_elsewhere || !held.contains(content), "{}", say(path)),
+        }
+    }
+    // Once more there is nothing to do but what no copy holds.
+    let (again, told) = ground.heal(&["one", "two"], |_| {});
+    assert_eq!(
+        (again.mended, again.missing),
+        (0, done.missing),
+        "seed {seed}: {told:#?}"
+    );
+    assert_eq!(files(&ground), after, "seed {seed}");
+}
+
+fn files(ground: &Ground) -> Files {
+    let is_file = |seen: &Seen| seen.mode & 0o170_000 == 0o100_000;
+    let seen = ground.seen("root").into_iter();
+    seen.filter(|(_, seen)| is_file(seen))
+        .map(|(path, seen)| (path, seen.content))
+        .collect()
+}
+
+/// Files of different contents, some of them with several names.
+fn grow(ground: &Ground, rng: &mut Rng) -> Files {
+    let mut files = Files::new();
+    let dirs = ["", "a/", "a/b/", "c/"];
+    for number in 0..4 + rng.below(8) {
+        let path = format!("{}f{number}", dirs[rng.below(4) as usize]);
+        let length = 8 + [0, 100, 5_000, 200_000][rng.below(4) as usize];
+        let mut content = format!("{number:08}").into_bytes();
+        content.extend(rng.bytes(length as usize));
+        ground.write(&format!("root/{path}"), &content);
+        // Nothing tells files of one size and time apart that have had the same inode number.
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 + number);
+        let file = fs::File::options()
+            .write(true)
+            .open(ground.at("root").join(&path));
+        file.unwrap().set_modified(time).unwrap();
+        files.insert(path.clone().into(), content.clone());
+        if rng.below(3) == 0 {
+            for further in 0..1 + rng.below(2) {
+                let name = format!("{}f{number}-{further}", dirs[rng.below(4) as usize]);
+                let full = ground.at("root").join(&name);
+                fs::create_dir_all(full.parent().unwrap()).unwrap();
+                fs::hard_link(ground.at("root").join(&path), full).unwrap();
+                files.insert(name.into(), content.clone());
+            }
+        }
+    }
+    files
+}
+
+/// Two trees that hold some of it, at the same path, under other names, damaged, cut off, or as
+/// what only looks like it. Gives the contents that they hold.
+fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content> {
+    let mut held = BTreeSet::new();
+    for tree in ["one", "two"] {
+        fs::create_dir(ground.at(tree)).unwrap();
+        ground.write(&format!("{tree}/other"), "other");
+        for (number, (path, content)) in recorded.iter().enumerate() {
+            let same = format!("{tree}/{}", path.display());
+            let mut other = content.clone();
+            match rng.below(8) {
+                0 => {
+                    ground.write(&same, content);
+                    held.insert(content.clone());
+                }
+                1 => {
+                    ground.write(&format!("{tree}/deep/er/{number}"), content);
+                    held.insert(content.clone());
+                }
+                2 => {
+                    let at = rng.below(other.len() as u64) as usize;
+                    other[at] ^= 0x40;
+                    ground.write(&same, &other);
+                }
+                3 => ground.write(&same, &other[..other.len() - 1]),
+                4 => {
+                    // Followed, it would lead to what is right.
+                    ground.write(&format!("outside/{tree}{number}"), content);
+                    let link = ground.at(&same);
+                    fs::create_dir_all(link.parent().unwrap()).unwrap();
+                    symlink(ground.at(format!("outside/{tree}{number}")), link).unwrap();
+                }
+                5 => {
+                    let pipe = ground.at(&same);
+                    fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+                    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                    let kind = rustix::fs::FileType::Fifo;
+                    rustix::fs::mknodat(rustix::fs::CWD, pipe, kind, mode, 0).unwrap();
+                }
+                _ => {}
+            }
+        }
+    }
+    held
+}
+
+/// What may happen in years. Gives the paths of what was edited.
+fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> {
+    let mut edited = BTreeSet::new();
+    let root = ground.at("root");
+    for (number, path) in recorded.keys().enumerate() {
+        let full = root.join(path);
+        if !full.exists() {
+            continue;
+        }
+        let name = format!("root/{}", path.display());
+        match rng.below(10) {
+            0 | 1 => ground.damage(&name),
+            2 | 3 => fs::remove_file(&full).unwrap(),
+            4 => {
+                let seen = ground.seen("root");
+                edited.extend(seen[path].names.iter().cloned());
+                fs::write(&full, format!("an edit, number {number}")).unwrap();
+            }
+            5 => fs::rename(&full, root.join(format!("moved{number}"))).unwrap(),
+            6 => {
+                ground.damage(&name);
+                fs::rename(&full, root.join(format!("moved{number}"))).unwrap();
+            }
+            7 => {
+                // A file of its own now, and damaged.
+                let mut content = fs::read(&full).unwrap();
+                let time = fs::metadata(&full).unwrap().modified().unwrap();
+                content[0] ^= 1;
+                fs::write(root.join("new"), content).unwrap();
+                let new = fs::File::options().write(true).open(root.join("new"));
+                new.unwrap().set_modified(time).unwrap();
+                fs::rename(root.join("new"), &full).unwrap();
+            }
+            _ => {}
+        }
+    }
+    if rng.below(3) == 0 && root.join("a/b").exists() {
+        let gone: BTreeSet<PathBuf> = edited
+            .iter()
+            .filter(|path| path.starts_with("a/b"))
+            .cloned()
+            .collect();
+        if gone.is_empty() {
+            fs::remove_dir_all(root.join("a/b")).unwrap();
+        }
+    }
+    ground.write("root/added", "added");
+    edited
+}

@@ -1,0 +1,115 @@
+//! What has become of the paths: counted, and told.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_integrity::Verified;
+use bc_walk::{Error, ErrorKind};
+use rustix::io::Errno;
+
+use super::needs::Need;
+use super::options::{Mended, RestoreEvent, Restored};
+use super::{Reach, Restore};
+use crate::job::shown_below;
+use crate::meta::Lost;
+
+impl Restore<'_> {
+    /// A path below the root, as it is shown.
+    pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
+        shown_below(&self.top.path, path)
+    }
+
+    pub(super) fn is_settled(&self, need: usize) -> bool {
+        self.settled[need].load(Relaxed)
+    }
+
+    pub(super) fn settle(&self, need: usize, count: &AtomicU64) {
+        self.settled[need].store(true, Relaxed);
+        self.progress.files.fetch_add(1, Relaxed);
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn mended(&self, need: usize, mended: &Mended<'_>) {
+        self.settle(need, &self.mended);
+        (self.observer)(RestoreEvent::Mended(mended));
+    }
+
+    pub(super) fn failed(&self, number: usize, error: &Error) {
+        self.settle(number, &self.failed);
+        let Need { path, loss, .. } = &self.needs[number];
+        (self.observer)(RestoreEvent::Failed {
+            path,
+            loss: *loss,
+            error,
+        });
+    }
+
+    pub(super) fn missing(&self, number: usize, why: &'static str) {
+        self.settle(number, &self.missing);
+        let Need { path, loss, .. } = &self.needs[number];
+        (self.observer)(RestoreEvent::Missing {
+            path,
+            loss: *loss,
+            why,
+        });
+    }
+
+    /// A copy, or a part of it, that cannot be read: another one may do.
+    pub(super) fn unreadable(&self, error: &Error) {
+        if error.kind() != ErrorKind::Cancelled {
+            (self.observer)(RestoreEvent::Warning(&error.to_string()));
+        }
+    }
+
+    pub(super) fn incomplete(&self, path: &[u8], what: &'static str, errno: Errno) {
+        self.incomplete.fetch_add(1, Relaxed);
+        let error = Error::new(self.shown(path), what, errno);
+        (self.observer)(RestoreEvent::Incomplete(&error));
+    }
+
+    /// Tells what a path could not be given.
+    pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<Lost>) {
+        for (what, errno) in lost.drain(..) {
+            self.incomplete(path, what, errno);
+        }
+    }
+
+    /// Gives directories what they are to have, and tells what is missing.
+    pub(super) fn end(&self) {
+        self.dirs.finish(self);
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        for number in (0..self.needs.len()).filter(|number| !self.is_settled(*number)) {
+            let digest = self.needs[number].digest();
+            self.missing(
+                number,
+                match digest.map(Reach::of) {
+                    Some(Reach::Anywhere) => "no copy holds it",
+                    Some(Reach::SamePath) => {
+                        "no copy holds it at the same path, and its digest is too short to know it by elsewhere"
+                    }
+                    Some(Reach::Nowhere) => "its digest is too short to know its content by",
+                    None => "no digest is recorded",
+                },
+            );
+        }
+    }
+
+    pub(super) fn restored(&self, others: u64, verified: Verified) -> Restored {
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        let wanted = self.needs.len() as u64;
+        let settled = count(&self.mended) + count(&self.missing) + count(&self.failed);
+        Restored {
+            wanted,
+            mended: count(&self.mended),
+            missing: count(&self.missing),
+            failed: count(&self.failed),
+            left: wanted - settled,
+            others,
+            bytes: count(&self.written),
+            incomplete: count(&self.incomplete),
+            verified: verified.totals,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line of `bc integrity restore`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use bc_copy::Loss;
+use clap::Args;
+
+use super::output::Format;
+use crate::args::{Common, one_of};
+
+/// Arguments of `bc integrity restore`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl    what would be healed
+  bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
+  bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
+
+The tree is verified first. What is damaged or gone is copied from whatever holds it, from the same path or
+under any other name, and compared with the manifest before it takes its place. What is damaged stays beside it
+as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
+
+Exit codes: 0 all of it is healed; 1 some is not: no copy holds it, or it failed; 2 refused or impossible; 130 or
+143 ended by SIGINT or SIGTERM.")]
+pub struct RestoreArgs {
+    /// A copy that may hold what is lost, a tree or a single file (repeatable)
+    ///
+    /// The same path is tried in each first, then any file of the recorded size and digest. Links are not
+    /// followed. It may be the tree itself, hold it or lie in it.
+    #[arg(long, value_name = "DIR")]
+    pub from: Vec<OsString>,
+    /// What is healed, with commas between: damaged, removed, modified
+    ///
+    /// damaged: other content behind the same size and time, or a medium that cannot give it; removed: gone;
+    /// modified: edited, which is brought back only if that is asked for.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        default_value = "damaged,removed",
+        value_parser = one_of(Loss::ALL, Loss::name),
+        hide_possible_values = true
+    )]
+    pub only: Vec<Loss>,
+    /// Do not keep what is damaged or edited under a second name
+    #[arg(long)]
+    pub discard_damaged: bool,
+    /// Take owner, mode, attributes and links from a manifest that others may have written, too
+    #[arg(long)]
+    pub trust_metadata: bool,
+    /// Only tell what would be done: copies are read and compared, nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+    /// text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        value_parser = one_of(Format::ALL, Format::name),
+        hide_possible_values = true
+    )]
+    pub format: Format,
+    /// Go on where the root or a disk below it looks unmounted
+    #[arg(long)]
+    pub force: bool,
+    /// The directory to heal
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    /// Its manifest, which has to be whole and unaltered
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}

@@ -1,0 +1,279 @@
+//! What `bc integrity restore` says: a line for each path, in words or JSON, and what it came to.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bc_copy::{Loss, Mended, RestoreEvent, RestoreOptions, Restored};
+use bc_digest::Algorithm;
+use bc_fs::escape;
+use bc_manifest::ErrorRecord;
+use serde_json::{Map, Value, json};
+
+use crate::exit::Exit;
+use crate::json::insert_path;
+use crate::output::Output;
+use crate::progress::{size, thousands};
+use crate::run::Session;
+use crate::style::Meaning;
+
+/// How paths are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A line for each.
+    Text,
+    /// JSON lines: header, paths, summary.
+    Json,
+}
+
+impl Format {
+    pub const ALL: [Format; 2] = [Format::Text, Format::Json];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Json => "json",
+        }
+    }
+
+    /// The output, told what is written to it.
+    pub fn of(self, output: Output) -> Output {
+        match self {
+            Format::Json => output.json(),
+            Format::Text => output,
+        }
+    }
+}
+
+/// Where lines go, and the first failure of writing them.
+struct Lines {
+    output: Output,
+    result: io::Result<()>,
+}
+
+/// Tells of events, from any thread.
+pub struct Teller<'a> {
+    session: &'a Session,
+    format: Format,
+    lines: Mutex<Lines>,
+}
+
+impl<'a> Teller<'a> {
+    pub fn new(session: &'a Session, output: Output, format: Format) -> Teller<'a> {
+        Teller {
+            session,
+            format,
+            lines: Mutex::new(Lines {
+                output,
+                result: Ok(()),
+            }),
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) {
+        let mut lines = self.lines();
+        if lines.result.is_ok() {
+            lines.result = write(&mut lines.output);
+        }
+    }
+
+    fn object(&self, object: &Map<String, Value>) {
+        self.line(|output| {
+            serde_json::to_writer(&mut *output, object)?;
+            output.write_all(b"\n")
+        });
+    }
+
+    /// What is asked for, of which words have none.
+    pub fn begin(&self, options: &RestoreOptions<'_>, algorithm: Algorithm) {
+        if self.format != Format::Json {
+            return;
+        }
+        let mut header = object("header");
+        header.insert("schema".into(), 1.into());
+        header.insert("command".into(), "restore".into());
+        insert_path(&mut header, "manifest", options.manifest.name());
+        insert_path(&mut header, "root", options.root.as_encoded_bytes());
+        let from = options.from.iter().map(|path| {
+            let mut one = Map::new();
+            insert_path(&mut one, "path", path.as_encoded_bytes());
+            Value::Object(one)
+        });
+        header.insert("from".into(), from.collect());
+        header.insert("algorithm".into(), algorithm.name().into());
+        header.insert("dry_run".into(), options.dry_run.into());
+        self.object(&header);
+    }
+
+    /// Tells of one event.
+    pub fn tell(&self, event: RestoreEvent<'_>) {
+        let report = &self.session.report;
+        match (event, self.format) {
+            (RestoreEvent::Mended(mended), Format::Text) => self.line(|to| mended_line(to, mended)),
+            (RestoreEvent::Mended(mended), Format::Json) => self.object(&mended_object(mended)),
+            (RestoreEvent::Missing { path, loss, why }, Format::Text) => self.line(|to| {
+                to.paint(Meaning::Bad, b"!!")?;
+                writeln!(to, " {}: {}: {why}", escape(path), loss.name())
+            }),
+            (RestoreEvent::Missing { path, loss, why }, Format::Json) => {
+                let mut object = of_path("missing", path, loss);
+                object.insert("reason".into(), why.into());
+                self.object(&object);
+            }
+            (RestoreEvent::Failed { error, .. }, Format::Text) => report.failure(error),
+            (RestoreEvent::Failed { path, loss, error }, Format::Json) => {
+                report.failure(error);
+                let mut object = of_path("failed", path, loss);
+                object.insert("error".into(), error_value(error));
+                self.object(&object);
+            }
+            (RestoreEvent::Incomplete(error), _) => report.warning(&error.to_string()),
+            (RestoreEvent::Warning(text), _) => report.warning(text),
+            _ => {}
+        }
+    }
+
+    /// Ends the lines, with what it came to if it came to an end.
+    pub fn finish(self, restored: Option<&Restored>) -> Result<(), Exit> {
+        if let (Some(restored), Format::Json) = (restored, self.format) {
+            self.object(&summary(restored));
+        }
+        let Lines { output, result } = self
+            .lines
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let finished = output.finish(result);
+        finished.map(drop).map_err(|text| self.session.fatal(&text))
+    }
+}
+
+fn mended_line(output: &mut Output, mended: &Mended<'_>) -> io::Result<()> {
+    output.paint(Meaning::Added, b"+")?;
+    write!(output, " {}", escape(mended.path))?;
+    if let Some(from) = mended.from {
+        write!(output, ": from {}", escape(from))?;
+    }
+    if let Some(linked) = mended.linked {
+        write!(output, ": linked to {}", escape(linked))?;
+    }
+    if let Some(kept) = mended.kept {
+        write!(output, "; what was there is {}", escape(kept))?;
+    }
+    output.write_all(b"\n")
+}
+
+fn mended_object(mended: &Mended<'_>) -> Map<String, Value> {
+    let mut object = of_path("mended", mended.path, mended.loss);
+    for (key, path) in [
+        ("from", mended.from),
+        ("linked", mended.linked),
+        ("kept", mended.kept),
+    ] {
+        if let Some(path) = path {
+            insert_path(&mut object, key, path);
+        }
+    }
+    object
+}
+
+fn object(kind: &str) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), Value::from(kind))])
+}
+
+fn of_path(kind: &str, path: &[u8], loss: Loss) -> Map<String, Value> {
+    let mut object = object(kind);
+    insert_path(&mut object, "path", path);
+    object.insert("loss".into(), loss.name().into());
+    object
+}
+
+/// The fields that errors have in the JSON of every applet.
+fn error_value(error: &bc_walk::Error) -> Value {
+    let mut text = Vec::new();
+    ErrorRecord {
+        applet: "integrity",
+        path: error.path(),
+        operation: error.op(),
+        errno: error.errno(),
+        reason: &error.message(),
+    }
+    .write(&mut text);
+    // What was just written is an object.
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn summary(restored: &Restored) -> Map<String, Value> {
+    let value = json!({
+        "type": "summary",
+        "wanted": restored.wanted,
+        "mended": restored.mended,
+        "missing": restored.missing,
+        "failed": restored.failed,
+        "left": restored.left,
+        "others": restored.others,
+        "incomplete": restored.incomplete,
+        "bytes_written": restored.bytes,
+    });
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// Says what it came to, and gives the exit code.
+pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Exit {
+    let read = &restored.verified.read;
+    let metrics = &mut session.metrics;
+    for (name, help, count) in [
+        ("files", "Files read.", read.files),
+        ("read_bytes", "Bytes read.", read.bytes),
+        ("restore_wanted", "Paths to be healed.", restored.wanted),
+        ("restore_mended", "Paths that were healed.", restored.mended),
+        (
+            "restore_missing",
+            "Paths that no copy holds.",
+            restored.missing,
+        ),
+        ("restore_failed", "Paths that failed.", restored.failed),
+        ("restore_left", "Paths not begun.", restored.left),
+        ("written_bytes", "Bytes written.", restored.bytes),
+    ] {
+        metrics.set(name, help, count as f64);
+    }
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (restored.mended, "restored"),
+        (restored.missing, "that no copy holds"),
+        (restored.failed, "failed"),
+        (restored.left, "not begun"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", thousands(count)));
+        }
+    }
+    let mut text = match parts.is_empty() {
+        true => "nothing to restore".to_owned(),
+        false => parts.join(", "),
+    };
+    if dry_run {
+        text = format!("dry run: nothing is written: {text}");
+    } else if restored.bytes > 0 {
+        text += &format!("; {} written", size(restored.bytes));
+    }
+    if restored.others > 0 {
+        let count = thousands(restored.others);
+        text += &format!("; other differences, left as they are: {count}");
+    }
+    if restored.incomplete > 0 {
+        let count = thousands(restored.incomplete);
+        text += &format!("; {count} properties could not be given");
+    }
+    session.report.summary(&text);
+    match restored.missing {
+        0 => session.report.exit(),
+        _ => Exit::Differs.worst(session.report.exit()),
+    }
+}

@@ -1,0 +1,50 @@
+//! `bc integrity restore` from its arguments to its exit code.
+
+use bc_copy::{RestoreError, RestoreEvent};
+
+use super::args::RestoreArgs;
+use super::output::{Teller, conclude};
+use super::plan::plan;
+use crate::diagnostic::Diagnostic;
+use crate::exit::Exit;
+use crate::integrity::job::{Stop, algorithm_of, open, working_shown};
+use crate::integrity::output::own_files;
+use crate::integrity::run::{opened, start};
+use crate::run::Outcome;
+
+pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
+    let mut session = start("restore", &args.common, &[args.manifest.as_os_str()], None)?;
+    let manifest = open(&session, &args.manifest)?;
+    let algorithm = algorithm_of(&session, &manifest)?;
+    // The first one has what is in flight finished.
+    crate::signals::end_at_the_second();
+    let output = args.format.of(opened(&session, None)?);
+    let own = own_files(None, &output);
+    let options = plan(args, &manifest, &own);
+    let teller = Teller::new(&session, output, args.format);
+    teller.begin(&options, algorithm);
+    let restored = working_shown(&session, Some(algorithm), "verify", |work, display| {
+        let told = |event: RestoreEvent<'_>| match event {
+            RestoreEvent::Begins { what, files, bytes } => display.phase(what, files, bytes),
+            event => teller.tell(event),
+        };
+        match bc_copy::restore(&options, work, &told) {
+            Ok(restored) => Ok(Ok(restored)),
+            Err(RestoreError::Verify(error)) => Err(Stop::Engine(error)),
+            Err(RestoreError::Restore(error)) => Ok(Err(error)),
+        }
+    })?;
+    let Some(restored) = restored else {
+        teller.finish(None)?;
+        return Ok(session.end(Exit::Done));
+    };
+    let restored = restored.map_err(|error| match (error.kind(), error.failure()) {
+        // It was reported when it happened.
+        (bc_copy::ErrorKind::Panic, _) => Exit::Fatal,
+        (_, Some(failure)) => session.fatal(failure),
+        (_, None) => session.fatal(Diagnostic::from(error.to_string())),
+    })?;
+    teller.finish(Some(&restored))?;
+    let exit = conclude(&mut session, &restored, args.dry_run);
+    Ok(session.end(exit))
+}
