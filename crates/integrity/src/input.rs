@@ -370,6 +370,20 @@ impl ManifestFile {
         Ok(problems(&reader))
     }
 
+    /// All entries, in order of their paths, once the manifest was found whole.
+    ///
+    /// # Errors
+    /// If it is cut short, altered or malformed, or reading fails.
+    pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, Error>> + '_, Error> {
+        self.check()?;
+        let mut reader = self.reader(Trust::Checked)?;
+        let next = move || {
+            let entry = reader.read().map_err(|error| self.refused(&error));
+            entry.transpose()
+        };
+        Ok(std::iter::from_fn(next))
+    }
+
     /// Compares the trailer's SHA-256 with the lines before it: finds what was
     /// cut off or changed without taking the lines apart.
     ///

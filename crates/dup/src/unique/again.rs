@@ -123,11 +123,9 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     fn listing(t: &TestTree, name: &str) -> Listing {
-        let options = WalkOptions {
-            metadata: Metadata::Basic,
-            entries: Entries::All,
-            ..WalkOptions::default()
-        };
+        let options = WalkOptions::default()
+            .metadata(Metadata::Basic)
+            .entries(Entries::All);
         let root = t.join(name).into_os_string();
         walk(&[root], &options, 1, &Cancel::new()).unwrap()
     }
