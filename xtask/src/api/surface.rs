@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::circles::tokens::{Token, group_end, is_test_only, item_end, split};
+use super::signature::{Before, angle_end, before, body, fields, head, signatures, skip_words};
+use super::signature::{text, without_attributes};
+use crate::circles::tokens::{Token, item_end, split};
 
 /// What a library shows.
 pub(super) struct Shown {
@@ -74,15 +76,6 @@ struct Surface {
     foreign: BTreeMap<String, String>,
 }
 
-/// What stands before an item.
-#[derive(Default)]
-struct Before {
-    is_hidden: bool,
-    is_public: bool,
-    /// Derived traits, and attributes that callers notice.
-    notes: Vec<String>,
-}
-
 impl Surface {
     fn shown(self) -> Shown {
         let mut lines = self.lines;
@@ -143,7 +136,7 @@ impl Surface {
         while at < tokens.len() {
             let (before, start) = before(tokens, at);
             let item = skip_words(tokens, start);
-            let end = end_of(tokens, item).max(start + 1);
+            let end = item_end(tokens, item).max(start + 1);
             let word = |offset: usize| tokens.get(item + offset).map_or("", |t| t.text.as_str());
             let inner = || match before.is_public && !word(1).is_empty() {
                 true => format!("{name}{}::", word(1)),
@@ -170,7 +163,7 @@ impl Surface {
 
     fn item(&mut self, tokens: &[Token], keyword: usize, name: &str, before: &Before) {
         let word = |offset: usize| tokens.get(keyword + offset).map_or("", |t| t.text.as_str());
-        let notes = before.notes.join(" ");
+        let notes: String = before.notes.iter().map(|note| format!("{note} ")).collect();
         match word(0) {
             "impl" => self.implementation(tokens, keyword),
             "macro_rules" => {
@@ -189,12 +182,12 @@ impl Surface {
             _ if !before.is_public => {}
             "struct" | "union" => {
                 self.types.insert(word(1).to_owned());
-                self.put(format!("{name}{notes} {}", fields(tokens)));
+                self.put(format!("{name}{notes}{}", fields(tokens)));
             }
             "enum" => {
                 self.types.insert(word(1).to_owned());
                 let body = text(&without_attributes(tokens));
-                self.put(format!("{name}{notes} {body}"));
+                self.put(format!("{name}{notes}{body}"));
             }
             "trait" => {
                 self.types.insert(word(1).to_owned());
@@ -239,209 +232,6 @@ impl Surface {
             self.put_of(name.clone(), format!("{name}: {item}"));
         }
     }
-}
-
-/// Attributes and visibility before an item, and where it goes on.
-fn before(tokens: &[Token], mut at: usize) -> (Before, usize) {
-    let mut before = Before::default();
-    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|t| t.is(text));
-    while is(at, "#") && (is(at + 1, "[") || is(at + 1, "!")) {
-        let open = at + 1 + usize::from(is(at + 1, "!"));
-        let end = group_end(tokens, open);
-        let attribute = &tokens[at..end];
-        let has = |word: &str| attribute.iter().any(|t| t.is(word));
-        before.is_hidden |= is_test_only(attribute) || has("doc") && has("hidden");
-        if has("derive") || has("non_exhaustive") {
-            before.notes.push(text(attribute));
-        }
-        at = end;
-    }
-    if is(at, "pub") {
-        before.is_public = !is(at + 1, "(");
-        at += 1;
-        if !before.is_public {
-            at = group_end(tokens, at);
-        }
-    }
-    (before, at)
-}
-
-/// Behind words that stand before a keyword: `const unsafe extern fn`.
-fn skip_words(tokens: &[Token], mut at: usize) -> usize {
-    let is = |at: usize, words: &[&str]| {
-        let token = tokens.get(at);
-        token.is_some_and(|t| words.contains(&t.text.as_str()))
-    };
-    while is(at, &["unsafe", "async", "extern", "default"])
-        || is(at, &["const"]) && is(at + 1, &["fn", "unsafe", "extern", "async"])
-    {
-        at += 1;
-    }
-    at
-}
-
-/// Where an item ends, a `;` behind it being its own.
-fn end_of(tokens: &[Token], at: usize) -> usize {
-    item_end(tokens, at)
-}
-
-/// Up to the body or the value.
-fn head(tokens: &[Token]) -> &[Token] {
-    let mut at = 0;
-    while at < tokens.len() {
-        match tokens[at].text.as_str() {
-            "{" | ";" => break,
-            // A default or a value; `=` in angle brackets belongs to a bound.
-            "=" if !is_bound(tokens, at) => break,
-            "(" | "[" => at = group_end(tokens, at),
-            _ => at += 1,
-        }
-    }
-    &tokens[..at.min(tokens.len())]
-}
-
-/// Whether the `=` at `at` is one of `Iterator<Item = T>` or `==`.
-fn is_bound(tokens: &[Token], at: usize) -> bool {
-    let (mut depth, mut before) = (0, "");
-    for token in &tokens[..at] {
-        match token.text.as_str() {
-            "<" => depth += 1,
-            ">" if before != "-" => depth -= 1,
-            _ => {}
-        }
-        before = &token.text;
-    }
-    depth > 0
-}
-
-/// Behind the `>` that closes the `<` at `at`.
-fn angle_end(tokens: &[Token], at: usize) -> usize {
-    let (mut depth, mut before) = (0, "");
-    for (i, token) in tokens.iter().enumerate().skip(at) {
-        match token.text.as_str() {
-            "<" => depth += 1,
-            ">" if before != "-" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return i + 1;
-        }
-        before = &token.text;
-    }
-    tokens.len()
-}
-
-/// What stands in the braces.
-fn body(tokens: &[Token]) -> &[Token] {
-    match tokens.iter().position(|t| t.is("{")) {
-        Some(open) => &tokens[open + 1..group_end(tokens, open) - 1],
-        None => &[],
-    }
-}
-
-/// The functions, constants and types of a body, without theirs; all of them, or those that say
-/// `pub`, wherever in it they stand.
-fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        let (before, start) = before(tokens, at);
-        let keyword = skip_words(tokens, start);
-        let is_item = tokens
-            .get(keyword)
-            .is_some_and(|t| ["fn", "const", "type"].contains(&t.text.as_str()));
-        if is_item && (before.is_public || !public_alone) {
-            if !before.is_hidden {
-                found.push(text(head(&tokens[start..])));
-            }
-            at = item_end(tokens, keyword).max(start + 1);
-        } else {
-            at = start.max(at + 1);
-        }
-    }
-    found
-}
-
-/// A type with its public fields.
-fn fields(tokens: &[Token]) -> String {
-    let head = head(tokens);
-    let open = head.iter().position(|t| t.is("("));
-    // Fields without names are between parentheses.
-    let (head, body) = match open.filter(|_| !tokens.iter().any(|t| t.is("{"))) {
-        Some(open) => (&head[..open], &head[open + 1..group_end(head, open) - 1]),
-        None => (head, body(tokens)),
-    };
-    let head = text(head);
-    let mut shown = Vec::new();
-    let (mut at, mut hidden) = (0, false);
-    while at < body.len() {
-        let (before, start) = before(body, at);
-        let end = field_end(body, start);
-        match before.is_public {
-            true => shown.push(text(&body[start..end])),
-            false => hidden = true,
-        }
-        at = end + 1;
-    }
-    if hidden {
-        shown.push("..".to_owned());
-    }
-    match shown.is_empty() {
-        true => head,
-        false => format!("{head} {{ {} }}", shown.join(", ")),
-    }
-}
-
-/// Where the comma behind a field is.
-fn field_end(tokens: &[Token], from: usize) -> usize {
-    let (mut at, mut depth) = (from, 0);
-    while at < tokens.len() {
-        match tokens[at].text.as_str() {
-            "," if depth == 0 => break,
-            "<" => depth += 1,
-            ">" if !tokens[at - 1].is("-") => depth -= 1,
-            "(" | "[" | "{" => at = group_end(tokens, at) - 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    at.min(tokens.len())
-}
-
-fn without_attributes(tokens: &[Token]) -> Vec<Token> {
-    let mut kept = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        if tokens[at].is("#") && tokens.get(at + 1).is_some_and(|t| t.is("[")) {
-            at = group_end(tokens, at + 1);
-        } else {
-            kept.push(tokens[at].clone());
-            at += 1;
-        }
-    }
-    kept
-}
-
-/// The tokens as text, with a space between words.
-fn text(tokens: &[Token]) -> String {
-    let mut text = String::new();
-    let mut before: Option<&Token> = None;
-    for (at, token) in tokens.iter().enumerate() {
-        // How a list is broken into lines makes no difference.
-        let closes = |t: &Token| matches!(t.text.as_str(), "}" | ")" | "]" | ">");
-        if token.is(",") && tokens.get(at + 1).is_some_and(closes) {
-            continue;
-        }
-        let spaced =
-            |t: &Token| t.is_word() || matches!(t.text.as_str(), ">" | ")" | "," | "=" | "-");
-        let opens = token.is_word() || matches!(token.text.as_str(), "{" | "=" | "-" | "&" | "}");
-        if before.is_some_and(|b| (spaced(b) || b.is("{") || b.is(":")) && opens && !b.is("-")) {
-            text.push(' ');
-        }
-        text.push_str(&token.text);
-        before = Some(token);
-    }
-    text
 }
 
 /// Where the root file of a package's library is.
@@ -496,7 +286,7 @@ pub use other::{A, B as C};";
                 .any(|line| line.replace(' ', "").contains(&part.replace(' ', "")));
             assert!(has, "{part} is not in {found:#?}");
         }
-        for absent in ["Hidden", "no(", "own", "ours", "not_me", "nor_me", "let"] {
+        for absent in ["Hidden", "no(", "fn own", "ours", "not_me", "nor_me", "let"] {
             assert!(
                 !found.iter().any(|line| line.contains(absent)),
                 "{absent}: {found:#?}"
