@@ -109,7 +109,7 @@ const CASES: &[Case] = &[
         e.t.write("d/a", "abcd").write("d/new", "");
         e.run("d m.jsonl", "")
             .code(0)
-            .stdout_is("modified: a\nadded: new\n");
+            .stdout_is("meta: .\nmodified: a\nadded: new\n");
     }),
     ("bit-crafts", "content_cache", |e| {
         e.t.write("d/words", "three little words");
