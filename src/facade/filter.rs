@@ -23,7 +23,7 @@ use super::error::Error;
 /// let pictures = Filter::new().include("*.jpg").hidden(false).min_size(1);
 /// let walked = bit_crafts::walk([dir]).filter(pictures).run()?;
 /// assert_eq!(walked.len(), 1);
-/// # Ok::<(), bit_crafts::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {

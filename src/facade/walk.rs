@@ -26,7 +26,7 @@ use super::run::{Progress, Run, runs};
 ///     println!("{}: {:?} bytes", file.path.display(), file.size);
 /// }
 /// assert!(walked.is_complete() && walked.len() == 1);
-/// # Ok::<(), bit_crafts::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn walk<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> WalkJob<'a> {
     WalkJob {
