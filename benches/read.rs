@@ -47,10 +47,7 @@ fn bench(c: &mut Criterion) {
         choices.push(("io_uring", Choice::Uring));
     }
     for (name, choice) in choices {
-        let options = ReadOptions {
-            backend: choice,
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions::default().backend(choice);
         group.bench_function(name, |b| {
             b.iter(|| {
                 let mut sink = Sink::default();

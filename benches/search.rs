@@ -12,18 +12,12 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 fn bench(c: &mut Criterion) {
     let tree = laid::tree();
     let cancel = Cancel::new();
-    let walking = bc_walk::WalkOptions {
-        metadata: Metadata::Basic,
-        ..bc_walk::WalkOptions::default()
-    };
+    let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
     let listing = walk(&laid::roots(&tree), &walking, 1, &cancel).expect("no panic");
     let mut group = c.benchmark_group("search");
     group.throughput(Throughput::Elements(laid::FILES as u64));
     for threads in laid::threads() {
-        let options = ScanOptions {
-            workers: threads,
-            ..ScanOptions::default()
-        };
+        let options = ScanOptions::default().workers(threads);
         group.bench_function(BenchmarkId::new("scan", threads), |b| {
             b.iter(|| {
                 scan(&listing, &options, None, &cancel, &ScanProgress::default()).expect("no panic")

@@ -14,10 +14,7 @@ fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("walk");
     group.throughput(Throughput::Elements(laid::FILES as u64));
     for (name, metadata) in [("names", Metadata::None), ("statx", Metadata::Basic)] {
-        let options = WalkOptions {
-            metadata,
-            ..WalkOptions::default()
-        };
+        let options = WalkOptions::default().metadata(metadata);
         for threads in laid::threads() {
             group.bench_function(BenchmarkId::new(name, threads), |b| {
                 b.iter(|| walk(&roots, &options, threads, &cancel).expect("no panic"));

@@ -25,6 +25,10 @@ const LIBRARIES: &[&str] = &["c", "m", "rt", "pthread", "dl", "util"];
 fn main() {
     println!("cargo::rerun-if-changed=src/build.rs");
     println!("cargo::rerun-if-env-changed=BC_LIBC");
+    // How a program is linked that only uses the library is not ours to say.
+    if env::var_os("CARGO_FEATURE_CLI").is_none() {
+        return;
+    }
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|v| v == value);
     let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let is_static = features.split(',').any(|feature| feature == "crt-static");

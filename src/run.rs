@@ -135,9 +135,17 @@ impl Session {
         signals::behind(&self.cancel)
     }
 
-    /// A worker panicked: a defect of ours, which was reported when it happened.
-    pub fn defect(&self, _panic: &bc_pool::WorkerPanic) -> Exit {
-        Exit::Fatal
+    /// A defect of ours. If a worker panicked, that was reported when it happened.
+    pub fn defect(&self, error: &(dyn std::error::Error + 'static)) -> Exit {
+        let hashing = error.downcast_ref::<bc_hash::Error>();
+        let searching = error.downcast_ref::<bc_dup::Error>();
+        let was_told = error.is::<bc_pool::WorkerPanic>()
+            || hashing.is_some_and(|error| error.kind() == bc_hash::ErrorKind::Panic)
+            || searching.is_some_and(|error| error.kind() == bc_dup::ErrorKind::Panic);
+        match was_told {
+            true => Exit::Fatal,
+            false => self.fatal(error.to_string()),
+        }
     }
 
     /// Turns the options that choose files into the walk's.
@@ -151,40 +159,40 @@ impl Session {
             crate::args::globs(patterns).map_err(|text| self.fatal(format!("{which}: {text}")))
         };
         let (min_size, max_size) = self.sizes(args, 0)?;
-        Ok(bc_walk::WalkOptions {
-            hidden: if args.no_hidden {
+        Ok(bc_walk::WalkOptions::default()
+            .hidden(if args.no_hidden {
                 bc_walk::Hidden::Skip
             } else {
                 bc_walk::Hidden::Include
-            },
-            symlinks: if args.follow_symlinks {
+            })
+            .symlinks(if args.follow_symlinks {
                 bc_walk::Symlinks::Follow
             } else {
                 bc_walk::Symlinks::Skip
-            },
-            file_systems: if args.one_file_system {
+            })
+            .file_systems(if args.one_file_system {
                 bc_walk::FileSystems::One
             } else {
                 bc_walk::FileSystems::Cross
-            },
-            max_depth: args.max_depth,
-            include: globs("--include", &args.include)?,
-            exclude: globs("--exclude", &args.exclude)?,
-            min_size,
-            max_size,
-            ignore_files: if args.ignore_files {
+            })
+            .max_depth(args.max_depth)
+            .include(globs("--include", &args.include)?)
+            .exclude(globs("--exclude", &args.exclude)?)
+            .min_size(min_size)
+            .max_size(max_size)
+            .ignore_files(if args.ignore_files {
                 bc_walk::IgnoreFiles::Honour
             } else {
                 bc_walk::IgnoreFiles::Off
-            },
-            metadata,
-            leave_out: leave_out
-                .into_iter()
-                .chain(crate::output::behind_stdout())
-                .collect(),
-            skipped: self.skipped_detail(),
-            ..bc_walk::WalkOptions::default()
-        })
+            })
+            .metadata(metadata)
+            .leave_out(
+                leave_out
+                    .into_iter()
+                    .chain(crate::output::behind_stdout())
+                    .collect(),
+            )
+            .skipped(self.skipped_detail()))
     }
 
     /// What a walk keeps of what it leaves out.
@@ -325,10 +333,7 @@ impl Session {
         width: usize,
         state: Kept,
     ) -> Result<bc_read::ReadOptions, String> {
-        let mut options = bc_read::ReadOptions {
-            backend: self.common.io,
-            ..bc_read::ReadOptions::default()
-        };
+        let mut options = bc_read::ReadOptions::default().backend(self.common.io);
         if let Some(Size(budget)) = self.common.memory_budget {
             budget::fit(&mut options, budget, workers, width, state)?;
         }

@@ -44,6 +44,7 @@ pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
     match why {
         Unanswered::Manifest(error) => session.fatal(format!("--reference={error}")),
         Unanswered::Panic(panic) => session.defect(&panic),
+        Unanswered::Misuse(error) => session.defect(&error),
         _ => Exit::Fatal,
     }
 }

@@ -368,10 +368,7 @@ mod tests {
             .iter()
             .map(|root| tree.join(root).into_os_string())
             .collect();
-        let walking = bc_walk::WalkOptions {
-            metadata: Metadata::Basic,
-            ..Default::default()
-        };
+        let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
         let cancel = Cancel::new();
         let listing = walk(&roots, &walking, 1, &cancel).unwrap();
         let named = reference_roots.iter();
@@ -380,10 +377,7 @@ mod tests {
         references
             .survey(Symlinks::Skip, Files::Named, 1.into(), &cancel)
             .unwrap();
-        let options = ScanOptions {
-            references: Arc::new(references),
-            ..ScanOptions::default()
-        };
+        let options = ScanOptions::default().references(Arc::new(references));
         let found = scan(&listing, &options, None, &cancel, &ScanProgress::default()).unwrap();
         let roots: Vec<Vec<u8>> = roots
             .into_iter()

@@ -78,24 +78,22 @@ impl<'a> SearchPlan<'a> {
         let leave_out = crate::output::replaced(output);
         let mut walk_options = session.walk_options(walk, Metadata::Basic, leave_out)?;
         (walk_options.min_size, _) = session.sizes(walk, least)?;
-        let scan = ScanOptions {
-            algorithm: search.algorithm,
-            min_size: walk_options.min_size,
-            hard_links: match search.match_hardlinks {
+        let scan = ScanOptions::default()
+            .algorithm(search.algorithm)
+            .min_size(walk_options.min_size)
+            .hard_links(match search.match_hardlinks {
                 true => HardLinks::Duplicates,
                 false => HardLinks::OneFile,
-            },
-            span: match search.across_roots {
+            })
+            .span(match search.across_roots {
                 true => Span::AcrossRoots,
                 false => Span::Any,
-            },
-            equality: match search.verify_bytes {
+            })
+            .equality(match search.verify_bytes {
                 true => Equality::Bytes,
                 false => Equality::Digest,
-            },
-            start: session.common.threads.start(),
-            ..ScanOptions::default()
-        };
+            })
+            .start(session.common.threads.start());
         Ok(SearchPlan {
             roots,
             reference_roots,

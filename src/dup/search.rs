@@ -110,14 +110,11 @@ fn ask(
     if manifests.is_empty() || session.cancel.is_cancelled() {
         return Ok(None);
     }
-    let hash = HashOptions {
-        algorithms: Vec::new(),
-        cpu: options.cpu,
-        read: options.read.clone(),
-        workers: options.workers,
-        start: options.start,
-        resume: None,
-    };
+    let hash = HashOptions::new(Vec::new())
+        .cpu(options.cpu)
+        .read(options.read.clone())
+        .workers(options.workers)
+        .start(options.start);
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
     let offline = offline.map_err(|why| drawer::unanswered(session, why))?;

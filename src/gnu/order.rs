@@ -110,11 +110,9 @@ impl Files {
             .iter()
             .map(|index| jobs[*index].path.clone())
             .collect();
-        let options = bc_walk::WalkOptions {
-            metadata: bc_walk::Metadata::Basic,
-            spellings: bc_walk::Spellings::AsNamed,
-            ..bc_walk::WalkOptions::default()
-        };
+        let options = bc_walk::WalkOptions::default()
+            .metadata(bc_walk::Metadata::Basic)
+            .spellings(bc_walk::Spellings::AsNamed);
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
             .map_err(|panic| Stop::Fatal(panic.to_string()))?;
         let mut of_jobs = vec![Kind::Failing; jobs.len()];

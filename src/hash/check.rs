@@ -215,12 +215,9 @@ fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
     let width = widths.max().unwrap_or(1);
     let memory = Kept::Pieces(bc_hash::check::check_memory(wanted));
     let workers = session.workers(wanted.len(), width, memory);
-    Ok(HashOptions {
-        algorithms: Vec::new(),
-        cpu,
-        read: session.read_options(workers, width, memory)?,
-        workers,
-        start: session.common.threads.start(),
-        resume: None,
-    })
+    Ok(HashOptions::new(Vec::new())
+        .cpu(cpu)
+        .read(session.read_options(workers, width, memory)?)
+        .workers(workers)
+        .start(session.common.threads.start()))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bc_hash::FileDigests;
 use bc_hash::diff::{DiffEntry, Differences};
+use bc_hash::lines::Hint;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -15,7 +16,6 @@ use crate::run::{Outcome, Session};
 use crate::style::Meaning;
 
 use super::args::{DiffArgs, DiffFormat};
-use super::guess::Hint;
 use super::manifest::{self, Line};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {

@@ -5,9 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use bc_hash::FileDigests;
+use bc_hash::lines::Hint;
 
 use super::args::CheckArgs;
-use super::guess::Hint;
 use super::manifest::{self, Line};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;

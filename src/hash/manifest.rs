@@ -4,13 +4,12 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor};
 
-use bc_digest::Algorithm;
 use bc_hash::FileDigests;
+use bc_hash::lines::{self, Hint};
 use bc_manifest::{Item, Reader, Separator, gnu};
 use bc_pool::Cancel;
 use serde_json::Value;
 
-use super::guess::Hint;
 use crate::diagnostic::Diagnostic;
 use crate::input::Input;
 
@@ -163,34 +162,13 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
         Raw::CutShort => return Line::CutShort,
         Raw::Other => return Line::Nothing,
     };
-    if record.digests.is_empty() {
-        return match record.error {
-            Some(error) => Line::Unread(record.path, format!("{}: {}", error.op, error.message)),
-            None => Line::Improper(record.line),
-        };
-    }
-    let mut digests = Vec::with_capacity(record.digests.len());
-    for (name, digest) in &record.digests {
-        let len = digest.as_bytes().len();
-        let algorithm: Option<Algorithm> = match name {
-            Some(name) => name
-                .parse()
-                .ok()
-                .filter(|a: &Algorithm| a.digest_len() == len),
-            None => hint.resolve(len),
-        };
-        match algorithm {
-            Some(algorithm) => digests.push((algorithm, *digest)),
-            None => return Line::Improper(record.line),
+    match lines::resolve(record, hint) {
+        lines::Line::Wanted(wanted) => Line::Wanted(wanted),
+        lines::Line::Guessed(wanted) => Line::Guessed(wanted),
+        lines::Line::Unread(path, error) => {
+            Line::Unread(path, format!("{}: {}", error.op, error.message))
         }
-    }
-    let wanted = FileDigests {
-        path: record.path,
-        digests,
-    };
-    match record.digests.as_slice() {
-        [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
-        _ => Line::Wanted(wanted),
+        lines::Line::Improper(line) => Line::Improper(line),
     }
 }
 

@@ -4,7 +4,6 @@ mod args;
 mod check;
 mod diff;
 mod foreign;
-mod guess;
 mod loaded;
 mod manifest;
 mod output;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bc_digest::CpuFeatures;
 use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
 use bc_walk::{Listing, Metadata, Spellings};
@@ -137,14 +136,11 @@ fn hash(
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
     read.changed = plan.changed;
-    let options = HashOptions {
-        algorithms: plan.algorithms.to_vec(),
-        cpu: CpuFeatures::detect(),
-        read,
-        workers,
-        start: session.common.threads.start(),
-        resume,
-    };
+    let options = HashOptions::new(plan.algorithms.to_vec())
+        .read(read)
+        .workers(workers)
+        .start(session.common.threads.start())
+        .resume(resume);
     listing
         .map(|listing| bc_hash::hash_listing(listing, &options, &session.cancel, progress))
         .transpose()

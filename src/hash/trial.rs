@@ -6,12 +6,11 @@ use std::path::Path;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_hash::check::Verdict;
+use bc_hash::lines::same_length;
 use bc_hash::{FileDigests, HashOptions, HashProgress};
 
 use crate::budget::Kept;
 use crate::run::{Outcome, Session};
-
-use super::guess::same_length;
 
 /// Lines looked at for a file that is quickly read.
 const LOOKED_AT: usize = 64;
@@ -121,17 +120,11 @@ fn matching(
         })
         .collect();
     let width = Batch::new(candidates, CpuFeatures::detect()).width();
-    let options = HashOptions {
-        algorithms: Vec::new(),
-        cpu: CpuFeatures::detect(),
-        // The whole list fits, so the few tried of it do.
-        read: session
+    let options = HashOptions::new(Vec::new()).read(
+        session
             .fit(1, width, Kept::Pieces(bc_hash::check::check_memory(&tries)))
             .unwrap_or_default(),
-        workers: 1,
-        start: bc_pool::dispatch::Start::default(),
-        resume: None,
-    };
+    );
     let (verdicts, _) =
         bc_hash::check::check(&tries, &options, &session.cancel, &HashProgress::default())
             .map_err(|panic| session.defect(&panic))?;

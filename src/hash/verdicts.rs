@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::args::CheckArgs;
 use super::loaded::Loaded;
-use super::{guess, manifest};
+use super::manifest;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::run::Session;
@@ -129,7 +129,7 @@ pub fn summary(
 fn suggest_algorithm(session: &Session, loaded: &Loaded) {
     let tried: Option<Algorithm> = loaded.wanted.first().map(|w| w.digests[0].0);
     let others: Vec<String> = tried
-        .map(guess::same_length)
+        .map(bc_hash::lines::same_length)
         .unwrap_or_default()
         .iter()
         .map(|a| a.to_string())

@@ -158,20 +158,7 @@ pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algor
     algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
 }
 
-/// Who writes a manifest: the host's name and the machine's id (machine-id(5)), which tells apart
-/// hosts of one name.
+/// Who writes a manifest.
 pub fn origin() -> Origin {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
-    let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
-        .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())
-        .map(|id| id.trim().to_owned())
-        .filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    Origin {
-        host: Some(host),
-        machine,
-    }
+    Origin::of_this_machine()
 }

@@ -86,6 +86,41 @@ const CASES: &[Case] = &[
     ("bc-dup", "duplicates", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
     }),
+    ("bit-crafts", "equal_files", |e| {
+        e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
+        e.run("d none", "").code(1).stderr_has("none: stat: ");
+    }),
+    ("bit-crafts", "import_photos", |e| {
+        e.t.write("card/1.jpg", "old").write("card/2.jpg", "new");
+        e.t.write("card/deep/2.jpg", "other")
+            .write("card/x.txt", "no picture");
+        e.t.write("archive/2.jpg", "old");
+        let run = |line| e.run("card archive", line).code(0).text();
+        assert!(run("").contains("2 imported, 1 known"));
+        assert_eq!(e.t.read("archive/2-2.jpg"), b"new");
+        assert_eq!(e.t.read("archive/2-3.jpg"), b"other");
+        assert!(run("").contains("0 imported, 3 known"));
+    }),
+    ("bit-crafts", "check_backup", |e| {
+        e.run("d m.jsonl", "")
+            .code(0)
+            .stdout_is("4 files recorded\n");
+        e.run("d m.jsonl", "").code(0).stdout_is("");
+        e.t.write("d/a", "abcd").write("d/new", "");
+        e.run("d m.jsonl", "")
+            .code(0)
+            .stdout_is("meta: .\nmodified: a\nadded: new\n");
+    }),
+    ("bit-crafts", "content_cache", |e| {
+        e.t.write("d/words", "three little words");
+        e.run("c d/words", "")
+            .code(0)
+            .stdout_is("d/words: 3 words, counted\n");
+        e.t.write("d/again", "three little words");
+        e.run("c d/words d/again", "")
+            .code(0)
+            .stdout_is("d/again: 3 words, known\nd/words: 3 words, known\n");
+    }),
     ("bc-integrity", "what_changed", |e| {
         e.run("d", "\n")
             .code(0)
@@ -110,6 +145,12 @@ fn every_example_runs() {
 fn every_example_has_a_case_and_every_library_an_example() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let mut there = BTreeSet::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/facade/examples");
+    for file in std::fs::read_dir(own).unwrap() {
+        let file = file.unwrap().path();
+        let example = file.file_stem().unwrap().to_string_lossy().into_owned();
+        there.insert(("bit-crafts".to_owned(), example));
+    }
     for package in std::fs::read_dir(crates).unwrap() {
         let package = package.unwrap();
         if !package.path().is_dir() {

@@ -91,11 +91,9 @@ impl Shape {
     }
 
     fn walked(&self) -> Listing {
-        let options = bc_walk::WalkOptions {
-            metadata: Metadata::Basic,
-            min_size: 1,
-            ..bc_walk::WalkOptions::default()
-        };
+        let options = bc_walk::WalkOptions::default()
+            .metadata(Metadata::Basic)
+            .min_size(1);
         let root = self.tree.path().as_os_str().to_owned();
         bc_walk::walk(&[root], &options, 2, &Cancel::new()).unwrap()
     }
@@ -157,12 +155,10 @@ impl Shape {
     }
 
     fn duplicates(&self, listing: &Listing, way: Way) {
-        let options = scan::ScanOptions {
-            cpu: way.cpu,
-            workers: way.workers,
-            read: read_options(way),
-            ..scan::ScanOptions::default()
-        };
+        let options = scan::ScanOptions::default()
+            .cpu(way.cpu)
+            .workers(way.workers)
+            .read(read_options(way));
         let (cancel, progress) = (Cancel::new(), scan::ScanProgress::default());
         let found = scan::scan(listing, &options, None, &cancel, &progress).unwrap();
         assert!(found.errors.is_empty(), "{:?}", found.errors);
@@ -271,10 +267,7 @@ impl Shape {
 }
 
 fn read_options(way: Way) -> bc_read::ReadOptions {
-    bc_read::ReadOptions {
-        backend: way.backend,
-        ..bc_read::ReadOptions::default()
-    }
+    bc_read::ReadOptions::default().backend(way.backend)
 }
 
 fn options(algorithms: &[Algorithm], way: Way) -> bc_hash::HashOptions {

@@ -1,7 +1,11 @@
-//! `cargo xtask api`: the public API of the libraries, listed by cargo-public-api and searched for
-//! types of other crates, whose next major version would be ours too, and for names that several
-//! of ours declare; with `--baseline REV`, compared by cargo-semver-checks. A tool that is missing
-//! is named, and nothing counts as passed.
+//! `cargo xtask api`: the public API of the libraries, read from their sources, compared with the one
+//! that is recorded (`--write` records it), and searched for types of other crates, whose next major
+//! version would be ours too. Where cargo-public-api is installed its list is searched too, and for
+//! names that several of ours declare; with `--baseline REV`, compared by cargo-semver-checks. A tool
+//! that is missing is named, and nothing counts as passed.
+
+mod signature;
+mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -24,11 +28,18 @@ const LIBRARIES: &[&str] = &[
     "bc-copy",
 ];
 
+/// All of them as one, in the words of its users: the verbs are those of the crates below.
+const FACADE: &str = "bit-crafts";
+
 /// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does
 /// not know as serde_json, stable since 2017, has them, and re-exports those types; bc-fs is what
 /// our crates share between them and the kernel, and its callers tell rustix's errors and flags
 /// apart as they are.
-const ALLOWED: &[(&str, &str)] = &[("bc-manifest", "serde_json::"), ("bc-fs", "rustix::")];
+const ALLOWED: &[(&str, &str)] = &[
+    ("bc-manifest", "serde_json::"),
+    ("bc-manifest", "serde::"),
+    ("bc-fs", "rustix::"),
+];
 
 /// Names that any crate may declare. Each has an error of its own, so that adding a kind to one
 /// breaks no other, and who reads `bc_walk::Error` expects it under that name.
@@ -39,8 +50,9 @@ const STANDARD: &[&str] = &["core", "alloc", "std"];
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let baseline = args.option("--baseline")?;
+    let writes = args.flag("--write");
     args.done()?;
-    let mut code = ExitCode::SUCCESS;
+    let mut code = recorded(writes)?;
     if sh::has("cargo-public-api") {
         let folder = sh::target().join("api");
         std::fs::create_dir_all(&folder)?;
@@ -66,10 +78,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         }
     } else {
         println!(
-            "not run: the list of the API; `rustup toolchain install nightly --profile minimal` \
-             and `cargo install cargo-public-api` bring what makes it"
+            "not run: cargo-public-api, which knows re-exports; `rustup toolchain install nightly \
+             --profile minimal` and `cargo install cargo-public-api` bring it"
         );
-        code = ExitCode::FAILURE;
     }
     match baseline {
         None => println!("not run: the comparison with a release; --baseline REV names its commit"),
@@ -87,6 +98,51 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
             }
             sh::run(&mut compare)?;
         }
+    }
+    Ok(code)
+}
+
+/// Compares what the sources show with what is recorded, or records it.
+fn recorded(writes: bool) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for package in LIBRARIES.iter().chain(&[FACADE]) {
+        let shown = surface::of(&surface::root_of(package))?;
+        for (line, of) in &shown.foreign {
+            if !ALLOWED
+                .iter()
+                .any(|(p, prefix)| p == package && prefix.starts_with(of.as_str()))
+            {
+                println!("foreign: {package}: {of}: {line}");
+                code = ExitCode::FAILURE;
+            }
+        }
+        let file = sh::root().join(format!("xtask/api/{package}.txt"));
+        let text = shown.lines.join("\n") + "\n";
+        if writes {
+            std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+            println!("{}: {} items", file.display(), shown.lines.len());
+            continue;
+        }
+        let before = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let (mut was, mut is): (BTreeSet<&str>, BTreeSet<&str>) =
+            (before.lines().collect(), text.lines().collect());
+        let both: BTreeSet<&str> = was.intersection(&is).copied().collect();
+        was.retain(|line| !both.contains(line));
+        is.retain(|line| !both.contains(line));
+        for (sign, line) in was
+            .iter()
+            .map(|l| ('-', l))
+            .chain(is.iter().map(|l| ('+', l)))
+        {
+            println!("{package}: {sign} {line}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    if code == ExitCode::FAILURE {
+        println!(
+            "what is gone or other breaks callers; if that is meant, it belongs into the \
+             changelog in the crate's README.md, and `cargo xtask api --write` records it"
+        );
     }
     Ok(code)
 }

@@ -9,7 +9,7 @@
 
 mod graph;
 mod modules;
-mod tokens;
+pub(crate) mod tokens;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -2,31 +2,6 @@
 //! can be interrupted at any point and gone on from, and that ends with a manifest to prove the
 //! copy by.
 //!
-//! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
-//! copy is to be gone on from; each of the `sources` is walked; `dirs` makes directories; workers
-//! copy small files in batches (`small`) and larger ones one by one (`single`); huge ones are copied
-//! by all of them block by block (`huge`). Of each of several `destinations` there is a job, and of
-//! each job a worker in every thread; a file is read once, for all that take it (`receiver`).
-//! `decide` says what becomes of a name that is taken; `queue` gives
-//! names to what is complete; `special` makes what is no regular file, `links` further names;
-//! directories get their times last; `finish` counts, and `manifest` writes down what was done.
-//!
-//! [`restore()`] heals a tree by its manifest from copies of it, with the same stages: what
-//! bc-integrity's `verify` finds damaged or gone is copied from whatever holds it, compared with the
-//! recorded digest on the way, and only then takes the place of what is there.
-//!
-//! Invariants:
-//! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
-//!   checked and has its metadata.
-//! - A destination decides, fails and goes on for itself, whatever becomes of the others.
-//! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
-//!   is not taken over.
-//! - Below the destination no link is followed.
-//! - A file's record is in the journal before the file gets its name, and counts only while the
-//!   name leads to the recorded inode.
-//! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
-//!   and left are all that were walked.
-//!
 //! ```
 //! use bc_copy::{CopyOptions, CopyProgress, copy};
 //! use bc_pool::Cancel;
@@ -41,6 +16,33 @@
 //! assert_eq!(std::fs::read(to.join("a"))?, b"content");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # How it works
+//!
+//! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
+//! copy is to be gone on from; each of the `sources` is walked; `dirs` makes directories; workers
+//! copy small files in batches (`small`) and larger ones one by one (`single`); huge ones are copied
+//! by all of them block by block (`huge`). Of each of several `destinations` there is a job, and of
+//! each job a worker in every thread; a file is read once, for all that take it (`receiver`).
+//! `decide` says what becomes of a name that is taken; `queue` gives
+//! names to what is complete; `special` makes what is no regular file, `links` further names;
+//! directories get their times last; `finish` counts, and `manifest` writes down what was done.
+//!
+//! [`restore()`] heals a tree by its manifest from copies of it, with the same stages: what
+//! bc-integrity's `verify` finds damaged or gone is copied from whatever holds it, compared with the
+//! recorded digest on the way, and only then takes the place of what is there.
+//!
+//! # Invariants
+//! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
+//!   checked and has its metadata.
+//! - A destination decides, fails and goes on for itself, whatever becomes of the others.
+//! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
+//!   is not taken over.
+//! - Below the destination no link is followed.
+//! - A file's record is in the journal before the file gets its name, and counts only while the
+//!   name leads to the recorded inode.
+//! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
+//!   and left are all that were walked.
 
 #![forbid(unsafe_code)]
 
@@ -94,3 +96,8 @@ pub use options::{
 pub use restore::{
     Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

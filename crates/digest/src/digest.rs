@@ -1,12 +1,24 @@
 //! The result of hashing: up to 64 bytes, compared and printed as one value.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::hex::{self, Case};
 
 /// A digest: 1 to 64 bytes. Ordered bytewise; prints as lower-case hexadecimal.
 ///
 /// The bytes are in the order in which they print: for xxHash and CRC, the canonical big-endian one.
+///
+/// ```
+/// use bc_digest::{Algorithm, Digest, hash};
+///
+/// let digest = hash(Algorithm::Sha256, b"abc");
+/// let bytes: [u8; 32] = digest.try_into()?; // as other crates have it
+/// assert_eq!(Digest::try_from(&bytes[..])?, digest);
+/// assert_eq!(digest.to_string().parse(), Ok(digest));
+/// assert!(Digest::try_from(&[][..]).is_err());
+/// # Ok::<(), bc_digest::InvalidDigest>(())
+/// ```
 #[derive(Copy, Clone, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct Digest {
     // Zero beyond `len`, so that the derived comparisons see what the bytes say.
@@ -18,7 +30,8 @@ impl Digest {
     /// Bytes of the longest one that an algorithm has.
     pub const MAX_LEN: usize = 64;
 
-    /// A digest of these bytes.
+    /// A digest of these bytes, for those who know how many there are; who does not asks
+    /// [`from_slice`](Digest::from_slice) or `Digest::try_from`.
     ///
     /// # Panics
     ///
@@ -92,6 +105,47 @@ impl Digest {
     }
 }
 
+/// These bytes or digits are no digest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InvalidDigest(&'static str);
+
+impl fmt::Display for InvalidDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for InvalidDigest {}
+
+impl TryFrom<&[u8]> for Digest {
+    type Error = InvalidDigest;
+
+    /// 1 to 64 bytes, as any other program has them.
+    fn try_from(bytes: &[u8]) -> Result<Digest, InvalidDigest> {
+        Digest::from_slice(bytes).ok_or(InvalidDigest("a digest has 1 to 64 bytes"))
+    }
+}
+
+impl<const LEN: usize> TryFrom<Digest> for [u8; LEN] {
+    type Error = InvalidDigest;
+
+    /// The bytes, if there are as many.
+    fn try_from(digest: Digest) -> Result<[u8; LEN], InvalidDigest> {
+        let bytes = <[u8; LEN]>::try_from(digest.as_bytes());
+        bytes.map_err(|_| InvalidDigest("the digest has another length"))
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidDigest;
+
+    /// As [`from_hex`](Digest::from_hex).
+    fn from_str(hex: &str) -> Result<Digest, InvalidDigest> {
+        let digest = Digest::from_hex(hex.as_bytes());
+        digest.ok_or(InvalidDigest("not 2 to 128 hexadecimal digits, in pairs"))
+    }
+}
+
 impl AsRef<[u8]> for Digest {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()
@@ -150,6 +204,20 @@ mod tests {
     #[should_panic(expected = "1 to 64 bytes")]
     fn no_empty_digest() {
         Digest::new(&[]);
+    }
+
+    #[test]
+    fn what_is_no_digest_is_an_error_that_says_so() {
+        let long = [7; 65];
+        for bytes in [&[][..], &long] {
+            let error = Digest::try_from(bytes).unwrap_err();
+            assert_eq!(error.to_string(), "a digest has 1 to 64 bytes");
+        }
+        let digest = Digest::new(&[1, 2, 3]);
+        assert_eq!(digest.try_into(), Ok([1_u8, 2, 3]));
+        assert!(<[u8; 4]>::try_from(digest).is_err());
+        assert_eq!("010203".parse(), Ok(digest));
+        assert!("01020".parse::<Digest>().is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::sums::Sum;
 use crate::xxh3::{self, Xxh3};
 use crate::{Algorithm, CpuFeatures};
 
-/// A message that arrives in pieces.
+/// A message that arrives in pieces: by [`update`](Hasher::update), or as an
+/// [`io::Write`](std::io::Write) that never fails.
 ///
 /// ```
 /// use bc_digest::{Algorithm, Hasher};
@@ -100,6 +101,11 @@ impl Hasher {
             len: algorithm.digest_len(),
             state,
         }
+    }
+
+    /// What it computes.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
     }
 
     /// Appends a piece, of any length.

@@ -4,7 +4,7 @@
 //! [`Batch`] hashes up to 16 messages per core at once with AVX-512, 8 with AVX2, two interleaved
 //! with SHA-NI, and keeps the lanes full: as one message ends another takes its lane, whatever
 //! their lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
-//! from their crates, and the CRCs of `cksum` are folded by carry-less multiplication. There is no I/O here.
+//! from their crates, and the CRCs of `cksum` are folded by carry-less multiplication.
 //!
 //! ```
 //! use bc_digest::{Algorithm, Hasher, hash, hash_many};
@@ -27,6 +27,9 @@
 //! assert_eq!(digests[49], hash(Algorithm::Sha512, &messages[49]));
 //! # Ok::<(), bc_digest::UnknownAlgorithm>(())
 //! ```
+//!
+//! A [`Hasher`] is an [`io::Write`](std::io::Write); [`hash_reader`] and [`hash_file`] read by
+//! themselves. Nothing else here does any I/O.
 //!
 //! # Invariants
 //!
@@ -54,6 +57,7 @@ mod digest;
 mod hasher;
 mod hex;
 mod lanes;
+mod reader;
 mod rustcrypto;
 mod streaming;
 mod sums;
@@ -65,8 +69,14 @@ pub use algorithm::{Algorithm, Plain, UnknownAlgorithm};
 pub use batch::{Batch, hash_many};
 pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
-pub use digest::Digest;
+pub use digest::{Digest, InvalidDigest};
 pub use hasher::{Hasher, hash};
 pub use hex::push_hex;
 #[doc(hidden)]
 pub use lanes::raw;
+pub use reader::{hash_file, hash_reader};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

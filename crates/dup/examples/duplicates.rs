@@ -21,16 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|path| Cache::open(path.as_ref(), bc_dup::Location::Named))
         .transpose()?;
     let started = Instant::now();
-    let options = bc_walk::WalkOptions {
-        metadata: Metadata::Basic,
-        ..Default::default()
-    };
+    let options = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
     let listing = walk(&roots, &options, workers, &cancel)?;
     let walked = started.elapsed();
-    let options = ScanOptions {
-        workers,
-        ..ScanOptions::default()
-    };
+    let options = ScanOptions::default().workers(workers);
     let found = scan(
         &listing,
         &options,

@@ -11,15 +11,9 @@ use bc_walk::{Metadata, walk};
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
     let (cancel, workers) = (Cancel::new(), available_cpus());
-    let walking = bc_walk::WalkOptions {
-        metadata: Metadata::Basic,
-        ..Default::default()
-    };
+    let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
     let listing = walk(&roots, &walking, workers, &cancel)?;
-    let options = ScanOptions {
-        workers,
-        ..ScanOptions::default()
-    };
+    let options = ScanOptions::default().workers(workers);
     let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
     let mut out = std::io::stdout().lock();
     for group in found.groups() {

@@ -3,32 +3,6 @@
 //! ([`unique`](mod@unique)); and disks in drawers, which answer by their manifests ([`manifests`]).
 //! Nothing here prints or asks; a front end gets data, events and words.
 //!
-//! # Invariants
-//! - Two files are duplicates only by digests of all their bytes. A file that
-//!   could not be read, changed, or was not reached has no digest, and no
-//!   digest equals nothing.
-//! - The result does not depend on threads, reader, sampling or cache: those
-//!   decide only how much is read.
-//! - A search never changes a file. A digest, computed or [cached](Cache),
-//!   finds duplicates but never authorises a change: [`prune`](prune::prune)
-//!   opens both files again, checks that they are the ones found, and compares
-//!   them byte for byte.
-//! - Whatever happens while prune runs, power cuts included, every content that
-//!   existed exists under at least one of its names; no name goes missing but
-//!   those that were to be deleted or moved. Changes by other processes are
-//!   put back, not lost. What remains possible: a process that has the file
-//!   open already and writes to it between prune's last look and the moment
-//!   its last name goes writes to a file without a name, as it would with `rm`.
-//! - What [references](Subtrees) name is never changed, nor anything below: by the identity of
-//!   the directories above a file, asked again right before it would be changed; and where a
-//!   mount gives them other identities, by what is seen on both sides.
-//! - Nothing is followed but the roots themselves: no symbolic link below a
-//!   root leads to a file that is changed.
-//! - Memory: some 45 bytes a file of shared size beside the listing, while the
-//!   search runs, and 250 and 32 an extent for each that shares extents with
-//!   other files; 12 bytes and 20 a group afterwards.
-//!
-//! # Example
 //! ```
 //! use bc_dup::prune::{Action, PruneEvent, PruneOptions, RunMode, StepOutcome, prune};
 //! use bc_dup::report::ScanReport;
@@ -42,7 +16,7 @@
 //! # }
 //! # let root = tree.path().as_os_str().to_owned();
 //! let cancel = Cancel::new();
-//! let walking = bc_walk::WalkOptions { metadata: Metadata::Basic, ..Default::default() };
+//! let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
 //! let listing = walk(&[root.clone()], &walking, 1, &cancel)?;
 //! let options = ScanOptions::default();
 //! let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
@@ -68,14 +42,56 @@
 //! plan.mode = RunMode::Execute;
 //! let totals = prune(report.groups(), &plan, None, &cancel, &mut |_| ());
 //! assert_eq!((totals.changed, totals.errors), (1, 0));
-//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Invariants
+//! - Two files are duplicates only by digests of all their bytes. A file that
+//!   could not be read, changed, or was not reached has no digest, and no
+//!   digest equals nothing.
+//! - The result does not depend on threads, reader, sampling or cache: those
+//!   decide only how much is read.
+//! - A search never changes a file. A digest, computed or [cached](Cache),
+//!   finds duplicates but never authorises a change: [`prune`](prune::prune)
+//!   opens both files again, checks that they are the ones found, and compares
+//!   them byte for byte.
+//! - Whatever happens while prune runs, power cuts included, every content that
+//!   existed exists under at least one of its names; no name goes missing but
+//!   those that were to be deleted or moved. Changes by other processes are
+//!   put back, not lost. What remains possible: a process that has the file
+//!   open already and writes to it between prune's last look and the moment
+//!   its last name goes writes to a file without a name, as it would with `rm`.
+//! - What [references](Subtrees) name is never changed, nor anything below: by the identity of
+//!   the directories above a file, asked again right before it would be changed; and where a
+//!   mount gives them other identities, by what is seen on both sides.
+//! - Nothing is followed but the roots themselves: no symbolic link below a
+//!   root leads to a file that is changed.
+//! - Memory: some 45 bytes a file of shared size beside the listing, while the
+//!   search runs, and 250 and 32 an extent for each that shares extents with
+//!   other files; 12 bytes and 20 a group afterwards.
 #![forbid(unsafe_code)]
+
+/// Gives options a method for each field, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $type {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> $type {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
 
 mod aliases;
 mod cache;
 mod clock;
 pub mod dirs;
+mod error;
 mod json;
 pub mod manifests;
 mod path;
@@ -88,4 +104,10 @@ mod traces;
 pub mod unique;
 
 pub use cache::{Cache, CacheRefused, Location, panic_is_expected};
+pub use error::{Error, ErrorKind};
 pub use subtrees::{Files, Subtrees};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -144,14 +144,12 @@ impl Subtrees {
         let roots: Vec<OsString> = tops
             .map(|top| OsString::from_vec(top.path.clone()))
             .collect();
-        let options = WalkOptions {
-            symlinks: self.symlinks,
-            metadata: match files {
+        let options = WalkOptions::default()
+            .symlinks(self.symlinks)
+            .metadata(match files {
                 Files::Named => Metadata::None,
                 Files::All => Metadata::Basic,
-            },
-            ..WalkOptions::default()
-        };
+            });
         walk(&roots, &options, workers, cancel)
     }
 
@@ -335,10 +333,7 @@ mod tests {
             .iter()
             .map(|path| OsString::from_vec(bytes(tree, path)))
             .collect();
-        let options = WalkOptions {
-            metadata: Metadata::Basic,
-            ..WalkOptions::default()
-        };
+        let options = WalkOptions::default().metadata(Metadata::Basic);
         let listing = walk(&roots, &options, 1, &cancel).unwrap();
         let marks = found.mark(&listing);
         let below = |path: Vec<u8>| path[tree.path().as_os_str().len() + 1..].to_vec();

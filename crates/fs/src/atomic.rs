@@ -6,6 +6,7 @@
 //! can tell a temporary name that a killed one left behind and removes it.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,6 +37,14 @@ pub struct Uncommitted {
     /// Why.
     pub error: io::Error,
 }
+
+impl fmt::Display for Uncommitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.operation, self.error)
+    }
+}
+
+impl std::error::Error for Uncommitted {}
 
 impl Uncommitted {
     fn at<E: Into<io::Error>>(operation: &'static str) -> impl Fn(E) -> Uncommitted {

@@ -1,5 +1,11 @@
 //! What every command needs of files, once.
 //!
+//! ```
+//! use bc_fs::{Size, escape};
+//! assert_eq!("1.5K".parse(), Ok(Size(1536)));
+//! assert_eq!(escape(b"a\x1b[2J"), r"a\x1b[2J");
+//! ```
+//!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
 //! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
@@ -15,16 +21,10 @@
 //!   when two devices show one.
 //! - [`Size`] reads sizes as people write them.
 //!
-//! Invariants:
+//! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
 //! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
 //!   where [`mount`] asks one file system alone.
-//!
-//! ```
-//! use bc_fs::{Size, escape};
-//! assert_eq!("1.5K".parse(), Ok(Size(1536)));
-//! assert_eq!(escape(b"a\x1b[2J"), r"a\x1b[2J");
-//! ```
 #![deny(unsafe_code)]
 
 pub mod atomic;
@@ -45,3 +45,8 @@ pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};
 pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -60,11 +60,9 @@ fn lanes(
     cpu: Option<CpuFeatures>,
     workers: usize,
 ) -> Result<Digests, Box<dyn Error>> {
-    let options = HashOptions {
-        cpu: cpu.ok_or("this CPU does not have them")?,
-        workers,
-        ..HashOptions::new(vec![algorithm])
-    };
+    let options = HashOptions::new(vec![algorithm])
+        .cpu(cpu.ok_or("this CPU does not have them")?)
+        .workers(workers);
     let hashes = hash_listing(listing, &options, &Cancel::new(), &Default::default())?;
     let digest = |entry: EntryId| {
         let digest = hashes.digests(entry).and_then(|mut all| all.next());
@@ -109,10 +107,7 @@ fn streams(
 ) -> Result<Digests, Box<dyn Error>> {
     let plan = Plan::all(listing, workers);
     // With one file at a time in flight: the hasher knows one file.
-    let read = bc_read::ReadOptions {
-        backend: bc_read::Choice::Sync,
-        ..Default::default()
-    };
+    let read = bc_read::ReadOptions::default().backend(bc_read::Choice::Sync);
     let done = bc_pool::run(workers, |_| {
         let mut stream = Stream {
             hasher: Hasher::new(algorithm),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bc_digest::{Algorithm, Digest};
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, Listing};
 
@@ -44,13 +44,17 @@ pub fn check_memory(wanted: &[FileDigests]) -> u64 {
 /// as the paths are named one by one.
 ///
 /// # Errors
-/// A worker that panicked.
+/// A line without any digest, which could prove nothing of its file; a worker that panicked.
 pub fn check(
     wanted: &[FileDigests],
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<(Vec<Verdict>, Totals), WorkerPanic> {
+) -> Result<(Vec<Verdict>, Totals), crate::Error> {
+    if let Some(line) = wanted.iter().find(|line| line.digests.is_empty()) {
+        let text = format!("{}: no digest to check it by", bc_fs::escape(&line.path));
+        return Err(crate::Error::new(crate::ErrorKind::NoAlgorithm, text));
+    }
     let mut algorithms: BTreeMap<&[u8], Vec<Algorithm>> = BTreeMap::new();
     for line in wanted {
         let set = algorithms.entry(&line.path).or_default();
@@ -62,10 +66,7 @@ pub fn check(
         set.sort_unstable();
     }
     let paths = algorithms.keys().map(|path| path.to_vec()).collect();
-    let each = bc_walk::WalkOptions {
-        spellings: bc_walk::Spellings::Each,
-        ..bc_walk::WalkOptions::default()
-    };
+    let each = bc_walk::WalkOptions::default().spellings(bc_walk::Spellings::Each);
     let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
     let entries = entries_by_path(&listing);
     let failed: HashMap<&[u8], &Error> = listing.errors().iter().map(|e| (e.path(), e)).collect();

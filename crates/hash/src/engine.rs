@@ -1,10 +1,11 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
+use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Recruiter, Team};
-use bc_pool::{Cancel, WorkerPanic};
 use bc_read::Plan;
 use bc_walk::{EntryId, Listing};
 
+use crate::error::{Error, ErrorKind};
 use crate::lanes::Lanes;
 use crate::large::Alone;
 use crate::links::Links;
@@ -16,7 +17,7 @@ use crate::results::{Collector, Hashes, Results};
 /// yet finished are missing from all sinks.
 ///
 /// # Errors
-/// A worker that panicked.
+/// No algorithm, an entry that is not of this listing, or a worker that panicked.
 pub fn hash_with<S: DigestSink>(
     listing: &Listing,
     plan: &Plan,
@@ -24,9 +25,18 @@ pub fn hash_with<S: DigestSink>(
     cancel: &Cancel,
     progress: &HashProgress,
     sink: impl Fn(usize) -> S + Sync,
-) -> Result<(Vec<S>, Totals), WorkerPanic> {
+) -> Result<(Vec<S>, Totals), Error> {
     if plan.is_empty() {
         return Ok((Vec::new(), Totals::default()));
+    }
+    options.check()?;
+    if let Some(entry) = plan.entries().iter().find(|e| !listing.contains(**e)) {
+        let text = format!(
+            "entry {} is not of this listing, which has {}",
+            entry.0,
+            listing.len()
+        );
+        return Err(Error::new(ErrorKind::ForeignEntry, text));
     }
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));
@@ -74,13 +84,14 @@ fn effort(listing: &Listing, plan: &Plan) -> Effort {
 /// Hashes every file of `listing`.
 ///
 /// # Errors
-/// A worker that panicked.
+/// No algorithm, or a worker that panicked.
 pub fn hash_listing(
     listing: &Listing,
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Hashes, WorkerPanic> {
+) -> Result<Hashes, Error> {
+    options.check()?;
     let mut entries: Vec<EntryId> = listing.ids().collect();
     bc_read::order::for_disk(listing, &mut entries);
     let plan = Plan::new(entries, options.workers);
@@ -90,14 +101,14 @@ pub fn hash_listing(
 /// Hashes the entries of `plan`.
 ///
 /// # Errors
-/// A worker that panicked.
+/// As of [`hash_with`].
 pub(crate) fn hash_plan(
     listing: &Listing,
     plan: &Plan,
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Hashes, WorkerPanic> {
+) -> Result<Hashes, Error> {
     let results = Results::new(listing.len(), &options.algorithms);
     let collector = |_| Collector::new(&results);
     let (collected, totals) = hash_with(listing, plan, options, cancel, progress, collector)?;

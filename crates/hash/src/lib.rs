@@ -2,19 +2,6 @@
 //! logic of checking and comparing manifests. Options in, results out; it
 //! never prints.
 //!
-//! One file's bytes travel down one path: [`hash_with`] starts the
-//! workers; each calls [`bc_read::pump`], which opens and reads files into
-//! slots; the pump hands filled slots to the worker's consumer, which feeds
-//! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
-//! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
-//!
-//! A run that is recorded can be gone on from: see [`resume`].
-//!
-//! Invariants:
-//! - a file has digests or an error, never neither and never an empty digest
-//!   (unless the run was cancelled);
-//! - results do not depend on threads, reader, kernels or order.
-//!
 //! ```
 //! use bc_digest::Algorithm;
 //! use bc_hash::{HashOptions, hash_listing};
@@ -32,23 +19,46 @@
 //! assert_eq!(digest.to_string(), "900150983cd24fb0d6963f7d28e17f72");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # How it works
+//!
+//! One file's bytes travel down one path: [`hash_with`] starts the
+//! workers; each calls [`bc_read::pump`], which opens and reads files into
+//! slots; the pump hands filled slots to the worker's consumer, which feeds
+//! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
+//! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
+//!
+//! A run that is recorded can be gone on from: see [`resume`].
+//!
+//! # Invariants
+//! - a file has digests or an error, never neither and never an empty digest
+//!   (unless the run was cancelled);
+//! - results do not depend on threads, reader, kernels or order.
 
 #![forbid(unsafe_code)]
 
 pub mod check;
 pub mod diff;
 mod engine;
+mod error;
 mod file_digests;
 mod lanes;
 mod large;
+pub mod lines;
 mod links;
 mod options;
 mod results;
 pub mod resume;
 
 pub use engine::{hash_listing, hash_with};
+pub use error::{Error, ErrorKind};
 pub use file_digests::FileDigests;
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;
 pub use options::{DigestSink, HashOptions, HashProgress, Totals};
 pub use results::{EntryOutcome, Hashes, hashing_memory};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,12 +6,30 @@ use std::sync::atomic::AtomicU64;
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_pool::dispatch::Start;
 use bc_read::ReadStats;
-use bc_walk::{EntryId, Error, FileStat};
+use bc_walk::{EntryId, FileStat};
 
+use crate::error::{Error, ErrorKind};
 use crate::resume::{Resume, Taken};
+
+/// Gives options a method for each field, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $type {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> $type {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
 
 /// What to compute and how.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HashOptions {
     /// Digests wanted of each file, in this order; each file is read once.
     pub algorithms: Vec<Algorithm>,
@@ -27,6 +45,16 @@ pub struct HashOptions {
     pub resume: Option<Arc<Resume>>,
 }
 
+setters! {
+    HashOptions:
+    algorithms: Vec<Algorithm>,
+    cpu: CpuFeatures,
+    read: bc_read::ReadOptions,
+    workers: usize,
+    start: Start,
+    resume: Option<Arc<Resume>>,
+}
+
 impl HashOptions {
     /// These algorithms on one thread with the best kernels and default reading.
     pub fn new(algorithms: Vec<Algorithm>) -> HashOptions {
@@ -37,6 +65,20 @@ impl HashOptions {
             workers: 1,
             start: Start::Together,
             resume: None,
+        }
+    }
+
+    /// Whether there is anything to compute.
+    ///
+    /// # Errors
+    /// If there is no algorithm.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.algorithms.is_empty() {
+            true => Err(Error::new(
+                ErrorKind::NoAlgorithm,
+                "no algorithm to hash with",
+            )),
+            false => Ok(()),
         }
     }
 }
@@ -53,7 +95,7 @@ pub struct HashProgress {
 /// Receives each file once, on the worker that read it.
 pub trait DigestSink: Send {
     /// `Ok`: what the read descriptor was and one digest per algorithm.
-    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>);
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>);
 }
 
 /// What the reading of a whole plan amounted to.

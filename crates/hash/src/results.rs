@@ -139,10 +139,23 @@ impl Hashes {
         }
     }
 
+    /// What is known about `entry`; `None` if it is not of the listing that was hashed, as far as its
+    /// number tells.
+    pub fn get(&self, entry: EntryId) -> Option<EntryOutcome<'_>> {
+        ((entry.0 as usize) < self.sizes.len()).then(|| self.outcome(entry))
+    }
+
+    /// Whether the run came to every file of the listing: none is [`NotDone`](EntryOutcome::NotDone)
+    /// because it was cancelled, or was not in the plan.
+    pub fn is_complete(&self) -> bool {
+        let without = self.sizes.iter().filter(|size| **size == NONE).count();
+        without == self.errors.len()
+    }
+
     /// What is known about `entry`.
     ///
     /// # Panics
-    /// If the entry is not of the listing that was hashed.
+    /// If the entry is not of the listing that was hashed; see [`get`](Hashes::get).
     pub fn outcome(&self, entry: EntryId) -> EntryOutcome<'_> {
         let at = entry.0 as usize;
         if self.sizes[at] != NONE {
@@ -158,6 +171,9 @@ impl Hashes {
     }
 
     /// The digests of `entry` in the order of the algorithms; None without any.
+    ///
+    /// # Panics
+    /// As [`outcome`](Hashes::outcome).
     pub fn digests(&self, entry: EntryId) -> Option<impl Iterator<Item = Digest>> {
         let EntryOutcome::Hashed { digests, .. } = self.outcome(entry) else {
             return None;

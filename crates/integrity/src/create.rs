@@ -216,14 +216,11 @@ fn hash_options_beside(
         memory: tree.listing.memory() + tree.listing.len() as u64 * STATE + more,
     };
     let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
-    Ok(bc_hash::HashOptions {
-        algorithms: vec![algorithm],
-        cpu: work.cpu,
-        read: reading.read,
-        workers: reading.workers.max(1),
-        start: reading.start,
-        resume: None,
-    })
+    Ok(bc_hash::HashOptions::new(vec![algorithm])
+        .cpu(work.cpu)
+        .read(reading.read)
+        .workers(reading.workers.max(1))
+        .start(reading.start))
 }
 
 /// A failure of the manifest that is written.

@@ -165,6 +165,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<bc_hash::Error> for Error {
+    fn from(error: bc_hash::Error) -> Error {
+        let kind = match error.kind() {
+            bc_hash::ErrorKind::Panic => ErrorKind::Panic,
+            _ => ErrorKind::Usage,
+        };
+        Error::new(kind, error.to_string())
+    }
+}
+
 impl From<bc_pool::WorkerPanic> for Error {
     fn from(panic: bc_pool::WorkerPanic) -> Error {
         Error::new(ErrorKind::Panic, panic.to_string())

@@ -394,14 +394,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_taking_side_ends_the_reading() {
         let (_tree, listing) = listing();
-        let options = bc_hash::HashOptions {
-            algorithms: vec![Algorithm::Sha256],
-            cpu: bc_digest::CpuFeatures::detect(),
-            read: bc_read::ReadOptions::default(),
-            workers: 2,
-            start: bc_pool::dispatch::Start::Together,
-            resume: None,
-        };
+        let options = bc_hash::HashOptions::new(vec![Algorithm::Sha256]).workers(2);
         let (cancel, progress) = (Cancel::new(), HashProgress::default());
         let taken = |_: Range<u32>, _: &Window| panic!("as a test");
         let job = || in_order(&listing, |_| true, &options, &cancel, &progress, taken).map(drop);

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Kind, Policy, Reader, check_seal, read_seal};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
 use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile};
@@ -236,24 +236,6 @@ impl ManifestFile {
             })
     }
 
-    /// Gives each entry to `each`, in path order. What they say may be acted upon once all of them
-    /// were read and the trailer was found right: once this returns `Ok`.
-    ///
-    /// # Errors
-    /// If the manifest is damaged in any way, or reading fails.
-    pub fn entries(&self, each: &mut dyn FnMut(&Entry)) -> Result<(), Error> {
-        let reader = Reader::new(self.lines()?, Policy::Strict);
-        let mut reader = reader.map_err(|error| self.refused(&error))?;
-        let mut entry = Entry::new(Vec::new(), Kind::File);
-        while reader
-            .read_into(&mut entry)
-            .map_err(|error| self.refused(&error))?
-        {
-            each(&entry);
-        }
-        Ok(())
-    }
-
     /// Is it compressed? Its first bytes tell, whatever its name says.
     pub(crate) fn is_compressed(&self) -> bool {
         let mut head = [0; 4];
@@ -401,6 +383,20 @@ impl ManifestFile {
             }
         }
         Ok(problems(&reader))
+    }
+
+    /// All entries, in order of their paths, once the manifest was found whole.
+    ///
+    /// # Errors
+    /// If it is cut short, altered or malformed, or reading fails.
+    pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, Error>> + '_, Error> {
+        self.check()?;
+        let mut reader = self.reader(Trust::Checked)?;
+        let next = move || {
+            let entry = reader.read().map_err(|error| self.refused(&error));
+            entry.transpose()
+        };
+        Ok(std::iter::from_fn(next))
     }
 
     /// Compares the trailer's SHA-256 with the lines before it: finds what was

@@ -2,40 +2,6 @@
 //! compare manifests, bring one up to date. Options in, results and events
 //! out; it never prints.
 //!
-//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
-//!   an earlier run was interrupted.
-//! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
-//!   [`update()`] refreshes a manifest in place. Each gives
-//!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
-//!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
-//!   text or JSON.
-//! - [`merge()`] puts together what several readers of parts of one tree have recorded.
-//! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
-//!   mtree.
-//!
-//! How it flows: `tree` walks; `hashing` reads all files through one plan and
-//! hands digests back in path order, window by window, while reading goes on;
-//! `entry_loader` joins stat, digest, link target and attributes of each entry;
-//! `input` and `manifest_stream` stream the old manifest beside it; where nothing is read,
-//! `runs` finds what of it is as the walk has found it, and `join` has only the rest looked
-//! at; `judge` judges two entries of one path; `compare` reports in order and finds moves.
-//!
-//! Invariants:
-//! - Every path of either side falls into exactly one [`Class`](change::Class);
-//!   [`ComparisonSummary::reconciles`] holds for every run.
-//! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
-//!   the listing, some 90 bytes an entry of the tree; digest and stat of each
-//!   file read ahead; and 36 bytes for each file that only one side has, for
-//!   moves to be found (what is to be said of them waits in a file).
-//! - Results do not depend on threads, readers or kernels.
-//! - Nothing is reported or written before the manifest's SHA-256 was found
-//!   right and its lines sound and in order, and nothing before a suspicious root
-//!   proved to be the right one.
-//! - A digest once known is only replaced by another one that was computed
-//!   from content that visibly changed, unless damage is accepted explicitly.
-//!   What cannot be read keeps its entry.
-//! - Field values that either side does not know are not compared.
-//!
 //! ```
 //! use bc_digest::{Algorithm, CpuFeatures};
 //! use bc_integrity::{Conclusion, CreateOptions, ManifestFile, Reading, VerifyOptions, Work};
@@ -92,6 +58,42 @@
 //! assert_eq!(done.summary.conclusion(), Conclusion::Different);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # How it works
+//!
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
+//!   an earlier run was interrupted.
+//! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
+//!   [`update()`] refreshes a manifest in place. Each gives
+//!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
+//!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
+//!   text or JSON.
+//! - [`merge()`] puts together what several readers of parts of one tree have recorded.
+//! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
+//!   mtree.
+//!
+//! How it flows: `tree` walks; `hashing` reads all files through one plan and
+//! hands digests back in path order, window by window, while reading goes on;
+//! `entry_loader` joins stat, digest, link target and attributes of each entry;
+//! `input` and `manifest_stream` stream the old manifest beside it; where nothing is read,
+//! `runs` finds what of it is as the walk has found it, and `join` has only the rest looked
+//! at; `judge` judges two entries of one path; `compare` reports in order and finds moves.
+//!
+//! # Invariants
+//! - Every path of either side falls into exactly one [`Class`](change::Class);
+//!   [`ComparisonSummary::reconciles`] holds for every run.
+//! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
+//!   the listing, some 90 bytes an entry of the tree; digest and stat of each
+//!   file read ahead; and 36 bytes for each file that only one side has, for
+//!   moves to be found (what is to be said of them waits in a file).
+//! - Results do not depend on threads, readers or kernels.
+//! - Nothing is reported or written before the manifest's SHA-256 was found
+//!   right and its lines sound and in order, and nothing before a suspicious root
+//!   proved to be the right one.
+//! - A digest once known is only replaced by another one that was computed
+//!   from content that visibly changed, unless damage is accepted explicitly.
+//!   What cannot be read keeps its entry.
+//! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]
 
@@ -150,3 +152,8 @@ pub use reread::{Reread, UnknownReread};
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};
 pub use verify::{Verified, VerifyOptions, verify};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

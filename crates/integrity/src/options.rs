@@ -3,9 +3,7 @@
 use bc_digest::CpuFeatures;
 use bc_pool::Cancel;
 use bc_pool::dispatch::Start;
-use bc_walk::{
-    Entries, FileStats, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers,
-};
+use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -86,25 +84,18 @@ impl TreeOptions {
         let globs = |patterns: &[Vec<u8>]| {
             Globs::new(patterns).map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
         };
-        Ok(bc_walk::WalkOptions {
-            hidden: self.hidden,
-            symlinks: self.symlinks,
-            file_systems: self.file_systems,
-            max_depth: self.max_depth,
-            include: globs(&self.include)?,
-            exclude: globs(&self.exclude)?,
-            min_size: self.min_size,
-            max_size: self.max_size,
-            ignore_files: self.ignore_files,
-            metadata: Metadata::Full,
-            file_stats: FileStats::Walked,
-            entries: self.entries,
-            leave_out: Vec::new(),
-            spellings: bc_walk::Spellings::Once,
-            repeats: bc_walk::Repeats::Skip,
-            skipped: bc_walk::SkippedDetail::Counts,
-            shard: None,
-        })
+        Ok(bc_walk::WalkOptions::default()
+            .hidden(self.hidden)
+            .symlinks(self.symlinks)
+            .file_systems(self.file_systems)
+            .max_depth(self.max_depth)
+            .include(globs(&self.include)?)
+            .exclude(globs(&self.exclude)?)
+            .min_size(self.min_size)
+            .max_size(self.max_size)
+            .ignore_files(self.ignore_files)
+            .metadata(Metadata::Full)
+            .entries(self.entries))
     }
 
     /// As the header keeps them; every option, so that a default that changes

@@ -19,6 +19,26 @@ pub struct Origin {
     pub machine: Option<String>,
 }
 
+impl Origin {
+    /// This host by its name, and this machine by its id (machine-id(5)), which tells apart hosts of
+    /// one name.
+    pub fn of_this_machine() -> Origin {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        let machine = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+            .iter()
+            .find_map(|path| std::fs::read_to_string(path).ok())
+            .map(|id| id.trim().to_owned())
+            .filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        Origin {
+            host: Some(host),
+            machine,
+        }
+    }
+}
+
 /// Records in `header` where `tree` lies and who says so; what is not known of the origin stays
 /// as it was.
 pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Origin) {

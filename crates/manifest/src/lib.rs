@@ -1,17 +1,5 @@
 //! Manifests: the files that say which path has which digest.
 //!
-//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`]
-//!   (tagged), our own [`jsonl`] and [`csv`]. [`Reader`] tells the format by itself and
-//!   streams records of all of them.
-//! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
-//!   proves nothing was lost or changed.
-//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`].
-//!
-//! Invariants:
-//! - Paths are raw bytes; writing and reading any path gives it back unchanged.
-//! - No input makes a reader panic or keep more than one line, of at most [`MAX_LINE`] bytes.
-//! - Nothing here opens files, prints, or computes the digests of files.
-//!
 //! ```
 //! use bc_manifest::{End, Item, Options, Reader, gnu};
 //!
@@ -22,6 +10,18 @@
 //! assert_eq!(record.path, b"odd\nname");
 //! # Ok::<(), bc_manifest::Error>(())
 //! ```
+//!
+//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`]
+//!   (tagged), our own [`jsonl`] and [`csv`]. [`Reader`] tells the format by itself and
+//!   streams records of all of them.
+//! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
+//!   proves nothing was lost or changed.
+//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`].
+//!
+//! # Invariants
+//! - Paths are raw bytes; writing and reading any path gives it back unchanged.
+//! - No input makes a reader panic or keep more than one line, of at most [`MAX_LINE`] bytes.
+//! - Nothing here opens files, prints, or computes the digests of files.
 #![forbid(unsafe_code)]
 
 mod algorithm;
@@ -55,3 +55,8 @@ pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.
 pub use serde_json::{Map, Value};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,6 +32,11 @@ impl Cancel {
             .compare_exchange(0, reason.max(1), Ordering::SeqCst, Ordering::SeqCst);
     }
 
+    /// Asks everybody to stop, for no particular reason.
+    pub fn stop(&self) {
+        self.cancel(1);
+    }
+
     /// Whether somebody asked to stop. One relaxed load: cheap enough for every file.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0

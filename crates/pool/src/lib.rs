@@ -1,17 +1,6 @@
 //! Workers, a work queue that knows when it is done, cancellation, and the decision
 //! how many workers a job deserves.
 //!
-//! # Invariants
-//!
-//! - [`run`] uses the caller's own thread as worker 0: one worker spawns nothing.
-//! - No thread outlives the call that started it, and no thread is ever pinned to a CPU.
-//! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
-//! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
-//!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
-//! - Nothing here knows about files or digests; results never depend on the number of workers.
-//!
-//! # Example
-//!
 //! Sum the nodes of a tree that is discovered while it is walked:
 //!
 //! ```
@@ -34,6 +23,15 @@
 //! assert_eq!(sums.iter().sum::<u64>(), 1023 * 1024 / 2);
 //! # Ok::<(), bc_pool::WorkerPanic>(())
 //! ```
+//!
+//! # Invariants
+//!
+//! - [`run`] uses the caller's own thread as worker 0: one worker spawns nothing.
+//! - No thread outlives the call that started it, and no thread is ever pinned to a CPU.
+//! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
+//! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
+//!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
+//! - Nothing here knows about files or digests; results never depend on the number of workers.
 
 #![forbid(unsafe_code)]
 
@@ -51,3 +49,8 @@ pub use cpus::available_cpus;
 pub use cursor::Cursor;
 pub use queue::{Local, WorkQueue};
 pub use run::{MAX_WORKERS, Spawner, WorkerPanic, run, run_growing};
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,46 +1,6 @@
 //! Reads many files and feeds them to a consumer: plain calls and `io_uring`
 //! behind one loop.
 //!
-//! [`pump`] is one worker's loop over slots (a buffer, a descriptor and a
-//! position each): fill free slots, let the consumer advance over the filled
-//! ones, refill or finish those it used up. Small files pass through while a
-//! large one keeps its slot, so a consumer that hashes many files in lockstep
-//! never waits for the longest of them.
-//!
-//! # Where the bytes come from
-//! With [`Choice::Auto`] each open and each read is first tried in a way that
-//! does not wait for the disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with
-//! `RWF_NOWAIT`; a sample of the files is enough once all have been resident for
-//! a while, and a smaller one while none are). What is resident arrives at the
-//! price of a plain call; what is not goes to an `io_uring` that is made when it
-//! is first needed, and [`ReadOptions::slots`] files deep. So nothing has to be
-//! decided beforehand, and a tree that is half resident is read both ways at
-//! once. File systems that cannot say what is resident, or whose server is asked
-//! at each open, are timed: while their plain calls wait, most are queued, and
-//! every sixteenth shows whether that is still so. Where the kernel decompresses
-//! what is read, or refuses a ring, plain calls do all of it.
-//!
-//! # Invariants
-//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
-//!   listing has metadata, the one that was walked; unless the consumer has put that off
-//!   ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was listed
-//!   ([`VerifyWhen::AtEnd`]).
-//! - Every open is relative to its directory's descriptor, follows no link
-//!   (unless the entry is a root or the walk followed links) and waits for no
-//!   FIFO.
-//! - A file is finished without error only after it was read to its end
-//!   unchanged: in one read call that returned less than was asked for, or with
-//!   a second `fstat` that equals the first, or what was listed.
-//! - Of a file that was written to within the last two seconds, or in the future, what is fed is
-//!   one state: it was read under a read lease (`F_SETLEASE`) that nobody broke, or twice with the
-//!   same result; unless changes are allowed or verification is put off.
-//! - Each entry taken from the plan is finished exactly once; after a
-//!   cancellation, none.
-//! - A ring owns descriptors and buffers until their completions are seen;
-//!   dropping it waits for them.
-//! - Nothing is allocated for a file but the text of its errors.
-//!
-//! # Example
 //! ```
 //! use bc_pool::Cancel;
 //! use bc_read::{Consumer, Feed, Opened, ReadOptions, Plan, pump};
@@ -84,6 +44,47 @@
 //! assert_eq!((stats.files, stats.bytes), (2, 4));
 //! # Ok::<(), bc_pool::WorkerPanic>(())
 //! ```
+//!
+//! # How it works
+//!
+//! [`pump`] is one worker's loop over slots (a buffer, a descriptor and a
+//! position each): fill free slots, let the consumer advance over the filled
+//! ones, refill or finish those it used up. Small files pass through while a
+//! large one keeps its slot, so a consumer that hashes many files in lockstep
+//! never waits for the longest of them.
+//!
+//! # Where the bytes come from
+//! With [`Choice::Auto`] each open and each read is first tried in a way that
+//! does not wait for the disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with
+//! `RWF_NOWAIT`; a sample of the files is enough once all have been resident for
+//! a while, and a smaller one while none are). What is resident arrives at the
+//! price of a plain call; what is not goes to an `io_uring` that is made when it
+//! is first needed, and [`ReadOptions::slots`] files deep. So nothing has to be
+//! decided beforehand, and a tree that is half resident is read both ways at
+//! once. File systems that cannot say what is resident, or whose server is asked
+//! at each open, are timed: while their plain calls wait, most are queued, and
+//! every sixteenth shows whether that is still so. Where the kernel decompresses
+//! what is read, or refuses a ring, plain calls do all of it.
+//!
+//! # Invariants
+//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
+//!   listing has metadata, the one that was walked; unless the consumer has put that off
+//!   ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was listed
+//!   ([`VerifyWhen::AtEnd`]).
+//! - Every open is relative to its directory's descriptor, follows no link
+//!   (unless the entry is a root or the walk followed links) and waits for no
+//!   FIFO.
+//! - A file is finished without error only after it was read to its end
+//!   unchanged: in one read call that returned less than was asked for, or with
+//!   a second `fstat` that equals the first, or what was listed.
+//! - Of a file that was written to within the last two seconds, or in the future, what is fed is
+//!   one state: it was read under a read lease (`F_SETLEASE`) that nobody broke, or twice with the
+//!   same result; unless changes are allowed or verification is put off.
+//! - Each entry taken from the plan is finished exactly once; after a
+//!   cancellation, none.
+//! - A ring owns descriptors and buffers until their completions are seen;
+//!   dropping it waits for them.
+//! - Nothing is allocated for a file but the text of its errors.
 #![deny(unsafe_code)]
 
 mod buffer;
@@ -123,3 +124,8 @@ pub use types::{
     VerifyWhen, Want,
 };
 pub use uring::uring_available;
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

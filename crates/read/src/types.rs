@@ -7,6 +7,22 @@ use bc_walk::{EntryId, Error, FileStat};
 
 use crate::residency::Residency;
 
+/// Gives options a method for each field, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $type {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> $type {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
+
 /// Which way the bytes come in.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
@@ -91,6 +107,7 @@ pub enum VerifyWhen {
 
 /// How to read.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// The backend.
     pub backend: Choice,
@@ -106,6 +123,16 @@ pub struct ReadOptions {
     pub sizes: SizeTrust,
     /// What has been learned about residency; clones of these options share it.
     pub residency: Residency,
+}
+
+setters! {
+    ReadOptions:
+    backend: Choice,
+    slot_size: usize,
+    slots: usize,
+    changed: Changed,
+    sizes: SizeTrust,
+    residency: Residency,
 }
 
 impl Default for ReadOptions {

@@ -1,13 +1,6 @@
 //! What the tests of this workspace share: trees to work on, references to compare with,
 //! and ways to make a system misbehave. Never published, never linked into the binary.
 //!
-//! Invariants:
-//! - Everything built from a seed is the same on every machine: same names, same bytes.
-//! - The references ([`mod@reference`]) are naive on purpose and share no code with the crates
-//!   under test; they may be slow.
-//! - What the machine at hand cannot do (no root, no reference tool, a file system that
-//!   refuses a name) is returned with its reason, so that a test can say what it left out.
-//!
 //! ```
 //! use bc_testkit::{TestTree, reference};
 //!
@@ -18,6 +11,15 @@
 //! let outcome = tree.run("cat").arg("a/one").go();
 //! outcome.code(0).stdout_is("same");
 //! ```
+//!
+//! # How it works
+//!
+//! # Invariants
+//! - Everything built from a seed is the same on every machine: same names, same bytes.
+//! - The references ([`mod@reference`]) are naive on purpose and share no code with the crates
+//!   under test; they may be slow.
+//! - What the machine at hand cannot do (no root, no reference tool, a file system that
+//!   refuses a name) is returned with its reason, so that a test can say what it left out.
 #![forbid(unsafe_code)]
 
 pub mod diff;
@@ -60,3 +62,8 @@ pub use tree::TestTree;
 pub fn left_out(reason: &str) {
     eprintln!("left out: {reason}");
 }
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,10 +9,7 @@ use bc_walk::{Metadata, WalkOptions, Workers, walk};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
-    let options = WalkOptions {
-        metadata: Metadata::Basic,
-        ..WalkOptions::default()
-    };
+    let options = WalkOptions::default().metadata(Metadata::Basic);
     let workers = Workers::adaptive(available_cpus());
     let listing = walk(&roots, &options, workers, &Cancel::new())?;
     let mut files: Vec<_> = listing

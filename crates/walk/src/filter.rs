@@ -99,6 +99,16 @@ impl Skipped {
         reason.is_some()
     }
 
+    /// All of them together, what was met again among them.
+    pub fn total(&self) -> u64 {
+        let not_asked_for = self.symlinks
+            + self.special
+            + self.other_file_system
+            + self.pseudo_file_system
+            + self.repeated;
+        self.filtered() + not_asked_for
+    }
+
     /// What filters left out that the user asked for.
     pub(crate) fn filtered(&self) -> u64 {
         self.hidden

@@ -17,6 +17,7 @@ impl Listing {
     /// If one has metadata and the other has none, or beyond 2^32 entries.
     pub fn append(&mut self, other: Listing, roots: usize) {
         let (entries, dirs) = (self.entries.len(), self.dirs.len() as u32);
+        let other_entries = other.entries.len();
         assert!(
             self.entries.is_empty()
                 || other.entries.is_empty()
@@ -63,6 +64,12 @@ impl Listing {
         self.gaps
             .extend(gaps.map(|(DirId(dir), gap)| (DirId(dir + dirs), gap)));
         self.directories += other.directories;
+        self.cancelled |= other.cancelled;
+        self.file_metadata = match (entries, other_entries) {
+            (0, _) => other.file_metadata,
+            (_, 0) => self.file_metadata,
+            _ => self.file_metadata.min(other.file_metadata),
+        };
     }
 }
 

@@ -1,6 +1,23 @@
 //! Lists the files below some roots: in parallel, in bytewise path order, with compact
 //! entries.
 //!
+//! ```
+//! use bc_pool::Cancel;
+//! use bc_walk::{Hidden, WalkOptions, walk};
+//!
+//! # let tree = tempfile::tempdir().unwrap();
+//! # std::fs::create_dir(tree.path().join("b")).unwrap();
+//! # for name in ["b/1", "b-2", ".c"] { std::fs::write(tree.path().join(name), name).unwrap(); }
+//! # let root = tree.path().as_os_str().to_owned();
+//! let options = WalkOptions::default().hidden(Hidden::Skip);
+//! let listing = walk(&[root], &options, 2, &Cancel::new())?;
+//! let names: Vec<_> = listing.ids().map(|id| listing.name(id)).collect();
+//! assert_eq!(names, [c"b-2", c"1"]); // as b-2 and b/1
+//! assert_eq!(listing.skipped().hidden, 1);
+//! assert!(listing.errors().is_empty());
+//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! ```
+//!
 //! # Invariants
 //!
 //! - The result does not depend on the number of workers: order, errors, counts and the
@@ -13,25 +30,6 @@
 //!   is counted in [`Listing::skipped`].
 //! - No recursion and no descriptor kept per directory: neither depth nor breadth of a tree
 //!   exhausts the stack or the descriptors.
-//!
-//! # Example
-//!
-//! ```
-//! use bc_pool::Cancel;
-//! use bc_walk::{Hidden, WalkOptions, walk};
-//!
-//! # let tree = tempfile::tempdir().unwrap();
-//! # std::fs::create_dir(tree.path().join("b")).unwrap();
-//! # for name in ["b/1", "b-2", ".c"] { std::fs::write(tree.path().join(name), name).unwrap(); }
-//! # let root = tree.path().as_os_str().to_owned();
-//! let options = WalkOptions { hidden: Hidden::Skip, ..WalkOptions::default() };
-//! let listing = walk(&[root], &options, 2, &Cancel::new())?;
-//! let names: Vec<_> = listing.ids().map(|id| listing.name(id)).collect();
-//! assert_eq!(names, [c"b-2", c"1"]); // as b-2 and b/1
-//! assert_eq!(listing.skipped().hidden, 1);
-//! assert!(listing.errors().is_empty());
-//! # Ok::<(), bc_pool::WorkerPanic>(())
-//! ```
 
 #![forbid(unsafe_code)]
 
@@ -73,3 +71,8 @@ pub use shard::{DirectorySet, Shard, UnknownShard};
 pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use walk::{list_files, walk, walk_with};
 pub use workers::Workers;
+
+/// The examples of the registry's page run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::{
-    BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Skipped,
-    SkippedPath, Symlinks,
+    BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
+    Skipped, SkippedPath, Symlinks,
 };
 
 /// A directory of a [`Listing`].
@@ -53,6 +53,9 @@ pub struct Listing {
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
+    /// What was asked about regular files.
+    pub(crate) file_metadata: Metadata,
+    pub(crate) cancelled: bool,
 }
 
 /// What is kept of a place where a walk began.
@@ -161,6 +164,23 @@ impl Listing {
     /// Whether there are no entries at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether an entry is of this listing, as far as its number tells: an id of a longer listing is
+    /// not. Methods that take an id panic for one that is not.
+    pub fn contains(&self, entry: EntryId) -> bool {
+        (entry.0 as usize) < self.entries.len()
+    }
+
+    /// Whether the walk was cancelled: then entries are missing, and no error tells which.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// What the walk was asked to find out about regular files:
+    /// [`None`](Metadata::None) also where that was [left](crate::FileStats::Left) to others.
+    pub fn file_metadata(&self) -> Metadata {
+        self.file_metadata
     }
 
     /// All entries, in bytewise order of their paths.

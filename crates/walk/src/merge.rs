@@ -18,6 +18,8 @@ use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, S
 pub(crate) struct Parts {
     pub(crate) entries: Entries,
     pub(crate) metadata: Metadata,
+    pub(crate) file_metadata: Metadata,
+    pub(crate) cancelled: bool,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
     pub(crate) prefixes: Vec<PathPrefix>,
@@ -195,6 +197,8 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         directories,
         symlinks: parts.symlinks,
         opener: parts.opener,
+        file_metadata: parts.file_metadata,
+        cancelled: parts.cancelled,
     };
     if let Some(order) = interleave(&listing, &pieces) {
         reorder(&mut listing, &order);

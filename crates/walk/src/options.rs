@@ -2,6 +2,22 @@
 
 use crate::{Globs, OwnFile, Shard};
 
+/// Gives options a method for each field, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $type {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> $type {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
+
 /// Names that start with a dot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Hidden {
@@ -117,14 +133,13 @@ pub enum SkippedDetail {
 /// ```
 /// use bc_walk::{Globs, Hidden, WalkOptions};
 ///
-/// let options = WalkOptions {
-///     hidden: Hidden::Skip,
-///     exclude: Globs::new(&[b"*.o".to_vec(), b"target".to_vec()])?,
-///     ..WalkOptions::default()
-/// };
+/// let options = WalkOptions::default()
+///     .hidden(Hidden::Skip)
+///     .exclude(Globs::new(&[b"*.o".to_vec(), b"target".to_vec()])?);
 /// # Ok::<(), bc_walk::GlobError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct WalkOptions {
     /// Names that start with a dot.
     pub hidden: Hidden,
@@ -163,4 +178,25 @@ pub struct WalkOptions {
     /// tell what is a directory. Roots that are directories and are [listed](Entries::All) are so
     /// in every part; roots that are files lie in the directory `.`.
     pub shard: Option<Shard>,
+}
+
+setters! {
+    WalkOptions:
+    hidden: Hidden,
+    symlinks: Symlinks,
+    file_systems: FileSystems,
+    max_depth: Option<u32>,
+    include: Globs,
+    exclude: Globs,
+    min_size: u64,
+    max_size: Option<u64>,
+    ignore_files: IgnoreFiles,
+    metadata: Metadata,
+    file_stats: FileStats,
+    entries: Entries,
+    leave_out: Vec<OwnFile>,
+    spellings: Spellings,
+    repeats: Repeats,
+    skipped: SkippedDetail,
+    shard: Option<Shard>,
 }

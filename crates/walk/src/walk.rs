@@ -23,8 +23,8 @@ use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
 use crate::worker_output::{Pending, WorkerOutput};
 use crate::{
-    DirectorySet, Entries, Error, FileStat, Identity, Listing, Repeats, SkipReason, Skipped,
-    SkippedDetail, SkippedPath, WalkOptions, Workers,
+    DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, Repeats,
+    SkipReason, Skipped, SkippedDetail, SkippedPath, WalkOptions, Workers,
 };
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
@@ -44,7 +44,7 @@ const QUEUE: usize = 64;
 /// `workers` is how many threads may be used, the caller's being one of them: a number that
 /// is never exceeded, or [`Workers::adaptive`]. Others start only when the tree turns out to
 /// be large enough. The result does not depend on it. When `cancel` is set the walk ends early
-/// and the listing is incomplete: the caller knows.
+/// and the listing is incomplete, and [says so](Listing::is_cancelled).
 ///
 /// # Errors
 ///
@@ -220,6 +220,11 @@ pub(crate) fn list_with(
     Ok(merge(Parts {
         entries: options.entries,
         metadata: options.metadata,
+        file_metadata: match options.file_stats {
+            FileStats::Walked => options.metadata,
+            FileStats::Left => Metadata::None,
+        },
+        cancelled: cancel.is_cancelled(),
         symlinks: options.symlinks,
         opener: walk.opener,
         prefixes: walk.prefixes,

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use bc_dup::Subtrees;
 use bc_dup::manifests::Manifest;
-use bc_dup::scan::{Equality, ScanOptions};
+use bc_dup::scan::Equality;
 use bc_dup::unique::UniqueOptions;
 use bc_walk::{Entries, Globs, Metadata, WalkOptions};
 
@@ -50,23 +50,21 @@ impl UniquePlan {
         references::compare_homes(session, &mut manifests, &args.paths)?;
         let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
         // What is asked about is chosen; a witness may lie as deep and be called as it likes.
-        let of_references = WalkOptions {
-            include: Globs::default(),
-            max_depth: None,
-            min_size: 0,
-            max_size: None,
-            ..of_paths.clone()
-        };
+        let of_references = of_paths
+            .clone()
+            .include(Globs::default())
+            .max_depth(None)
+            .min_size(0)
+            .max_size(None);
         of_paths.entries = Entries::All;
         let mut options = UniqueOptions::new();
-        options.scan = ScanOptions {
-            equality: match args.verify_bytes {
+        options.scan = options
+            .scan
+            .equality(match args.verify_bytes {
                 true => Equality::Bytes,
                 false => Equality::Digest,
-            },
-            start: session.common.threads.start(),
-            ..options.scan
-        };
+            })
+            .start(session.common.threads.start());
         Ok(UniquePlan {
             own,
             directories: named.directories,

@@ -8,7 +8,7 @@ use bc_dup::Files;
 use bc_dup::scan::ScanProgress;
 use bc_dup::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
-use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks, WalkOptions};
+use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks};
 
 use super::args::UniqueArgs;
 use super::output::{self, Asked};
@@ -132,10 +132,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let mut found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
     let workers = session.walk_workers();
     // What an answer rests on is asked for by itself.
-    let names = WalkOptions {
-        metadata: Metadata::None,
-        ..plan.walks[0].clone()
-    };
+    let names = plan.walks[0].clone().metadata(Metadata::None);
     let again = bc_walk::walk(&args.paths, &names, workers, &session.cancel);
     let again = again.map_err(|panic| session.defect(&panic))?;
     if !session.cancel.is_cancelled() {

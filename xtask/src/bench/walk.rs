@@ -50,10 +50,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         "stat" => Metadata::Basic,
         _ => bail!("walk: names, listing or stat, not {kind}"),
     };
-    let options = WalkOptions {
-        metadata,
-        ..WalkOptions::default()
-    };
+    let options = WalkOptions::default().metadata(metadata);
     let roots = [OsString::from(root)];
     let workers: usize = threads.parse()?;
     let listing = bc_walk::walk(&roots, &options, workers, &Cancel::new())?;

@@ -2,18 +2,18 @@
 
 /// A word or a sign, and the line it stands in, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) text: String,
+pub(crate) struct Token {
+    pub(crate) text: String,
     pub(super) line: usize,
 }
 
 impl Token {
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(crate) fn is(&self, text: &str) -> bool {
         self.text == text
     }
 
     /// Whether it is a name or a keyword.
-    pub(super) fn is_word(&self) -> bool {
+    pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(is_word_start)
     }
 }
@@ -31,7 +31,8 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
     without_tests(split(source))
 }
 
-fn split(source: &str) -> Vec<Token> {
+/// All tokens of a file, in tests too.
+pub(crate) fn split(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -164,13 +165,13 @@ fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
     kept
 }
 
-fn is_test_only(attribute: &[Token]) -> bool {
+pub(crate) fn is_test_only(attribute: &[Token]) -> bool {
     let has = |word: &str| attribute.iter().any(|t| t.is(word));
     has("cfg") && has("test") && !has("not") && !has("any")
 }
 
 /// Where the item that begins at `at`, perhaps with further attributes, ends.
-fn item_end(tokens: &[Token], mut at: usize) -> usize {
+pub(crate) fn item_end(tokens: &[Token], mut at: usize) -> usize {
     while at < tokens.len() {
         match tokens[at].text.as_str() {
             ";" => return at + 1,
@@ -187,7 +188,7 @@ fn item_end(tokens: &[Token], mut at: usize) -> usize {
 }
 
 /// Behind the bracket that closes the one at `at`.
-fn group_end(tokens: &[Token], at: usize) -> usize {
+pub(crate) fn group_end(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0;
     for (i, token) in tokens.iter().enumerate().skip(at) {
         match token.text.as_str() {

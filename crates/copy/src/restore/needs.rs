@@ -260,7 +260,8 @@ pub(super) fn describe(
         .collect();
     let mut good = HashSet::new();
     let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
-    manifest.entries(&mut |entry: &Entry| {
+    for entry in manifest.entries()? {
+        let entry = entry?;
         for nth in by_path.get(&entry.path[..]).into_iter().flatten() {
             entries[*nth] = Some(entry.clone());
         }
@@ -268,7 +269,7 @@ pub(super) fn describe(
             records.dirs.insert(entry.path.clone(), entry.clone());
         }
         good.extend(entry.digest.filter(|digest| doubted.contains(digest)));
-    })?;
+    }
     let mut came = came(&found, &good);
     let mut needs = Vec::with_capacity(found.len());
     for ((change, loss), entry) in found.iter().zip(entries) {
@@ -305,13 +306,14 @@ pub(super) fn describe(
     let inodes: HashSet<Inode> = needs.iter().filter_map(Need::recorded_inode).collect();
     if !inodes.is_empty() {
         let lost: HashSet<&[u8]> = needs.iter().map(|need| &need.recorded_at[..]).collect();
-        manifest.entries(&mut |entry: &Entry| {
-            let inode = inode_of(entry).filter(|inode| inodes.contains(inode));
+        for entry in manifest.entries()? {
+            let entry = entry?;
+            let inode = inode_of(&entry).filter(|inode| inodes.contains(inode));
             if let Some(inode) = inode.filter(|_| !lost.contains(&entry.path[..])) {
                 let names = records.siblings.entry(inode).or_default();
-                names.push(entry.path.clone());
+                names.push(entry.path);
             }
-        })?;
+        }
     }
     Ok((needs, records))
 }

@@ -191,6 +191,12 @@ impl From<Error> for RestoreError {
     }
 }
 
+impl From<bc_hash::Error> for RestoreError {
+    fn from(error: bc_hash::Error) -> RestoreError {
+        RestoreError::Verify(bc_integrity::Error::from(error))
+    }
+}
+
 impl From<WorkerPanic> for RestoreError {
     fn from(panic: WorkerPanic) -> RestoreError {
         RestoreError::Restore(Error::from(panic))

@@ -190,10 +190,7 @@ impl Index {
         begins: impl FnOnce(u64, u64),
     ) -> Result<(Index, Vec<bc_walk::Error>), RestoreError> {
         let roots: Vec<OsString> = from.iter().map(|from| from.path.clone()).collect();
-        let walk = WalkOptions {
-            metadata: Metadata::Basic,
-            ..WalkOptions::default()
-        };
+        let walk = WalkOptions::default().metadata(Metadata::Basic);
         let listing = bc_walk::walk(&roots, &walk, means.walk_workers, means.cancel)?;
         let has_size = |id: &EntryId| {
             wanted.any_size
@@ -206,14 +203,11 @@ impl Index {
         let bytes = entries.iter().filter_map(|id| listing.size(*id)).sum();
         begins(entries.len() as u64, bytes);
         bc_read::order::for_disk(&listing, &mut entries);
-        let options = HashOptions {
-            algorithms: vec![means.algorithm],
-            cpu: means.cpu,
-            read: means.reading.read,
-            workers: means.reading.workers.max(1),
-            start: means.reading.start,
-            resume: None,
-        };
+        let options = HashOptions::new(vec![means.algorithm])
+            .cpu(means.cpu)
+            .read(means.reading.read)
+            .workers(means.reading.workers.max(1))
+            .start(means.reading.start);
         let plan = Plan::new(entries, options.workers);
         let sink = |_| Sink {
             wanted: &wanted.digests,

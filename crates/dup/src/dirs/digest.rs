@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Listing};
 
@@ -61,7 +61,7 @@ impl Digests {
         dirs: &[DirId],
         options: &HashOptions,
         (cancel, progress): (&Cancel, &HashProgress),
-    ) -> Result<Vec<(EntryId, Error)>, WorkerPanic> {
+    ) -> Result<Vec<(EntryId, Error)>, bc_hash::Error> {
         let mut wanted: HashMap<EntryId, u32> = HashMap::new();
         let mut numbers = HashSet::new();
         for dir in dirs.iter().flat_map(|dir| tree.below(*dir)) {
@@ -77,10 +77,7 @@ impl Digests {
         let mut entries: Vec<EntryId> = wanted.keys().copied().collect();
         entries.sort_unstable();
         bc_read::order::for_disk(tree.listing, &mut entries);
-        let options = HashOptions {
-            algorithms: vec![self.algorithm],
-            ..options.clone()
-        };
+        let options = options.clone().algorithms(vec![self.algorithm]);
         let plan = Plan::new(entries, options.workers);
         let sink = |_| Sink {
             listing: tree.listing,

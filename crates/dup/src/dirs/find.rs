@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use bc_hash::HashProgress;
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::Cancel;
 use bc_walk::{DirId, Listing};
 
 use super::check::Check;
@@ -18,23 +18,34 @@ use super::space::Space;
 use super::sums::Sums;
 use super::tree::Tree;
 use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, repeated, similar};
+use crate::error::{Error, ErrorKind, require_metadata};
 use crate::scan::Scan;
 
 /// Finds equal, contained and similar directories.
 ///
 /// The listing has to be of all [`Entries`](bc_walk::Entries), with [`Metadata`](bc_walk::Metadata)
 /// and with what roots [repeat](bc_walk::Repeats::List); empty files count, so the search's smallest
-/// size should be 0, or what the listing's is. After a cancellation the result is incomplete.
+/// size should be 0, or what the listing's is. After a cancellation the result is incomplete, and
+/// [says so](Directories::cancelled).
 ///
 /// # Errors
-/// A worker that panicked. What cannot be read is in [`Directories::errors`].
+/// A listing without metadata, or not the one that was searched; a worker that panicked. What cannot be read is in [`Directories::errors`].
 pub fn find(
     listing: &Listing,
     scan: &Scan,
     options: &DirsOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Directories, WorkerPanic> {
+) -> Result<Directories, Error> {
+    require_metadata(listing)?;
+    if listing.len() != scan.entries {
+        let text = format!(
+            "a listing of {} entries was searched, and this one has {}",
+            scan.entries,
+            listing.len()
+        );
+        return Err(Error::new(ErrorKind::ForeignListing, text));
+    }
     let mut errors = Vec::new();
     let mut tree = Tree::new(listing);
     let contents = contents::number(&mut tree, scan, &mut errors);
@@ -72,6 +83,7 @@ pub fn find(
             );
         }
         found.errors = errors;
+        found.cancelled = cancel.is_cancelled() || scan.is_cancelled();
         return Ok(found);
     }
 }

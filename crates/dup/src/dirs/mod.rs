@@ -82,6 +82,7 @@ impl Default for Limits {
 
 /// What to look for.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DirsOptions {
     /// Whether names count.
     pub names: DirNames,
@@ -100,6 +101,18 @@ pub struct DirsOptions {
     pub limits: Limits,
     /// How to read the files of which directories' digests are made; `None`: there are none.
     pub digests: Option<HashOptions>,
+}
+
+setters! {
+    DirsOptions:
+    names: DirNames,
+    similar: Option<u8>,
+    contained: bool,
+    min_files: u64,
+    span: Span,
+    algorithm: Algorithm,
+    limits: Limits,
+    digests: Option<HashOptions>,
 }
 
 impl DirsOptions {
@@ -202,6 +215,8 @@ pub struct Directories {
     pub ended: u64,
     /// What failed here, and not in the walk or the search.
     pub errors: Vec<Error>,
+    /// Whether this or the search was cancelled: then something may be missing.
+    pub cancelled: bool,
 }
 
 /// Bytes of memory that the search and what is made of it take for the listing and the state of its

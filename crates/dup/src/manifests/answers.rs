@@ -11,6 +11,7 @@ use super::origin::Origin;
 use super::systems::{self, Device, Systems};
 use super::{Manifest, ManifestError, Tally, strength};
 use crate::aliases::Aliases;
+use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
 
 /// What is asked.
@@ -71,6 +72,42 @@ pub enum Unanswered {
     Manifest(ManifestError),
     /// A worker that panicked.
     Panic(WorkerPanic),
+    /// What was asked makes no sense.
+    Misuse(SearchError),
+}
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unanswered::Manifest(error) => error.fmt(f),
+            Unanswered::Panic(panic) => panic.fmt(f),
+            Unanswered::Misuse(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+impl From<SearchError> for Unanswered {
+    fn from(error: SearchError) -> Unanswered {
+        Unanswered::Misuse(error)
+    }
+}
+
+impl From<bc_hash::Error> for Unanswered {
+    fn from(error: bc_hash::Error) -> Unanswered {
+        Unanswered::Misuse(error.into())
+    }
+}
+
+impl From<Unanswered> for SearchError {
+    fn from(why: Unanswered) -> SearchError {
+        match why {
+            Unanswered::Misuse(error) => error,
+            Unanswered::Panic(panic) => panic.into(),
+            Unanswered::Manifest(error) => SearchError::new(ErrorKind::Manifest, error.to_string()),
+        }
+    }
 }
 
 impl From<ManifestError> for Unanswered {
@@ -128,10 +165,7 @@ pub fn ask(
         return Ok(answers);
     }
     algorithms.sort_unstable();
-    let options = HashOptions {
-        algorithms,
-        ..question.hash.clone()
-    };
+    let options = question.hash.clone().algorithms(algorithms);
     let files = (question.listing, question.entries);
     let hashed = digests::read(files, &sizes, &options, cancel, progress)?;
     answers.bytes_read = hashed.bytes_read;

@@ -2,7 +2,7 @@
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, FileKind, FileStat, Listing};
 
@@ -110,7 +110,7 @@ pub(super) fn read(
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Hashed, WorkerPanic> {
+) -> Result<Hashed, bc_hash::Error> {
     let wanted = entries.iter().copied();
     let mut wanted: Vec<EntryId> = wanted
         .filter(|entry| listing.kind(*entry) == FileKind::File)

@@ -40,6 +40,7 @@ pub enum Force {
 
 /// What to do, and how far to go.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PruneOptions {
     /// What becomes of duplicates.
     pub action: Action,
@@ -64,6 +65,19 @@ pub struct PruneOptions {
     /// What is never changed, whatever the groups say of it. Groups need not
     /// know: files in there are marked as the run comes to them.
     pub references: Arc<Subtrees>,
+}
+
+setters! {
+    PruneOptions:
+    action: Action,
+    rules: KeepRules,
+    mode: RunMode,
+    on_metadata_diff: OnMetadataDiff,
+    force: Force,
+    max_links: Option<u64>,
+    earlier: Vec<PathBuf>,
+    journal: Option<PathBuf>,
+    references: Arc<Subtrees>,
 }
 
 impl PruneOptions {

@@ -178,6 +178,9 @@ pub struct Scan {
     /// Figures.
     pub stats: ScanStats,
     hard_links: HardLinks,
+    cancelled: bool,
+    /// Entries of the listing that was searched.
+    pub(crate) entries: usize,
     groups: Vec<Summary>,
     /// Of each group, one after the other.
     digests: Vec<u8>,
@@ -246,8 +249,13 @@ impl Scan {
         })
     }
 
+    /// Whether the search was cancelled: then files may be missing in groups, and whole groups too.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
     /// Whether an entry of the listing that was searched is a reference's.
-    pub(crate) fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
+    pub fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
         self.references.contains(listing, entry)
     }
 
@@ -340,6 +348,8 @@ pub(crate) fn finish(
         })
         .collect();
     let hard_links = context.options.hard_links;
+    let cancelled = context.cancel.is_cancelled();
+    let entries = listing.len();
     let mut failed = Vec::new();
     for (entry, _) in &failures {
         let candidate = context.table.candidate(context.table.opened_by(*entry));
@@ -352,6 +362,8 @@ pub(crate) fn finish(
         errors,
         stats,
         hard_links,
+        cancelled,
+        entries,
         groups,
         digests,
         members,

@@ -28,6 +28,7 @@ use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::Listing;
 
 use crate::cache::Cache;
+use crate::error::{Error, ErrorKind, require_metadata};
 use crate::subtrees::{Marks, Subtrees};
 use candidates::Candidates;
 use context::Context;
@@ -70,6 +71,7 @@ pub enum Span {
 
 /// What to search for and how.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ScanOptions {
     /// The digest: `Xxh128`, `Xxh3`, `Blake3` or `Sha256`.
     pub algorithm: Algorithm,
@@ -92,6 +94,20 @@ pub struct ScanOptions {
     pub workers: usize,
     /// Whether each part of the search takes all of them, or as many as it is worth.
     pub start: Start,
+}
+
+setters! {
+    ScanOptions:
+    algorithm: Algorithm,
+    min_size: u64,
+    hard_links: HardLinks,
+    references: Arc<Subtrees>,
+    span: Span,
+    equality: Equality,
+    read: bc_read::ReadOptions,
+    cpu: CpuFeatures,
+    workers: usize,
+    start: Start,
 }
 
 /// The digests that a search can use.
@@ -170,20 +186,29 @@ pub fn scan_memory(listing: &Listing) -> u64 {
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
 /// With a cache, files that it knows in their present state are not opened.
-/// After a cancellation the result is incomplete: what was not read to its end
-/// is in no group.
+/// After a cancellation the result is incomplete, and [says so](Scan::is_cancelled): what was not
+/// read to its end is in no group.
 ///
 /// # Errors
-/// A worker that panicked. Files that cannot be read are in [`Scan::errors`].
+/// A listing without metadata, an algorithm that is none of [`ALGORITHMS`], a worker that panicked.
+/// Files that cannot be read are in [`Scan::errors`].
 pub fn scan(
     listing: &Listing,
     options: &ScanOptions,
     cache: Option<&mut Cache>,
     cancel: &Cancel,
     progress: &ScanProgress,
-) -> Result<Scan, WorkerPanic> {
+) -> Result<Scan, Error> {
+    require_metadata(listing)?;
+    if !ALGORITHMS.contains(&options.algorithm) {
+        let names = ALGORITHMS.map(Algorithm::name).join(", ");
+        let text = format!("{} is none of {names}", options.algorithm);
+        return Err(Error::new(ErrorKind::Algorithm, text));
+    }
     let references = options.references.mark(listing);
-    scan_beside(listing, references, options, cache, cancel, progress)
+    Ok(scan_beside(
+        listing, references, options, cache, cancel, progress,
+    )?)
 }
 
 /// The same where it is known which entries are references', whatever the options say of that.

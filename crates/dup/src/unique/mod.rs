@@ -25,6 +25,7 @@ use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Error, Listing, Skipped};
 
+use crate::error::{self, require_metadata};
 use crate::manifests::{Manifest, Question, Unanswered, ask};
 use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
 use crate::subtrees::{Files, Marks, Subtrees};
@@ -85,6 +86,8 @@ pub struct Unique {
     pub errors: Vec<Error>,
     /// Figures of the search.
     pub stats: ScanStats,
+    /// Whether the search, or a walk before it, was cancelled: what was not read is nowhere then.
+    pub cancelled: bool,
 }
 
 impl Unique {
@@ -102,10 +105,16 @@ impl Unique {
 
 /// How to search.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UniqueOptions {
     /// The algorithm has to have 256 bits; what it says of references, hard links and roots is not
     /// asked.
     pub scan: ScanOptions,
+}
+
+setters! {
+    UniqueOptions:
+    scan: ScanOptions,
 }
 
 impl UniqueOptions {
@@ -128,14 +137,12 @@ impl Default for UniqueOptions {
 
 /// Finds the contents of the trees that are nowhere else.
 ///
-/// After a cancellation the result is incomplete: what was not read is nowhere.
+/// After a cancellation the result is incomplete, and [says so](Unique::cancelled): what was not read
+/// is nowhere.
 ///
 /// # Errors
-/// A manifest that cannot be believed, or a worker that panicked. Files that cannot be read are in
-/// [`Unique::errors`].
-///
-/// # Panics
-/// If the algorithm's digests are shorter than 256 bits.
+/// Listings without metadata, an algorithm of less than 256 bits, a manifest that cannot be believed,
+/// or a worker that panicked. Files that cannot be read are in [`Unique::errors`].
 pub fn unique(
     sides: Sides<'_>,
     options: &UniqueOptions,
@@ -143,7 +150,13 @@ pub fn unique(
     progress: &ScanProgress,
     hashed: &HashProgress,
 ) -> Result<Unique, Unanswered> {
-    assert!(options.scan.algorithm.digest_len() >= 32);
+    require_metadata(&sides.paths)?;
+    require_metadata(&sides.references)?;
+    let algorithm = options.scan.algorithm;
+    if algorithm.digest_len() < 32 {
+        let text = format!("{algorithm} has less than 256 bits, and may take files for equal");
+        return Err(error::Error::new(error::ErrorKind::Algorithm, text).into());
+    }
     let Sides {
         paths: mut listing,
         path_roots,
@@ -198,14 +211,11 @@ pub fn unique(
             listing: &listing,
             entries: &entries,
             own: &own,
-            hash: HashOptions {
-                algorithms: Vec::new(),
-                cpu: options.scan.cpu,
-                read: options.scan.read.clone(),
-                workers: options.scan.workers,
-                start: options.scan.start,
-                resume: None,
-            },
+            hash: HashOptions::new(Vec::new())
+                .cpu(options.scan.cpu)
+                .read(options.scan.read.clone())
+                .workers(options.scan.workers)
+                .start(options.scan.start),
             details: false,
         };
         let answers = ask(&question, manifests, cancel, hashed)?;
@@ -228,6 +238,7 @@ pub fn unique(
         no_witnesses,
         errors,
         stats: scan.stats,
+        cancelled: cancel.is_cancelled() || listing.is_cancelled(),
         listing,
     })
 }

@@ -136,10 +136,7 @@ mod tests {
     use std::fs::OpenOptions;
 
     fn listing(t: &TestTree) -> Listing {
-        let options = WalkOptions {
-            metadata: Metadata::Basic,
-            ..WalkOptions::default()
-        };
+        let options = WalkOptions::default().metadata(Metadata::Basic);
         let root = t.path().as_os_str().to_owned();
         walk(&[root], &options, 1, &Cancel::new()).unwrap()
     }

@@ -127,10 +127,7 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
         .iter()
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .collect();
-    let options = bc_walk::WalkOptions {
-        metadata,
-        ..bc_walk::WalkOptions::default()
-    };
+    let options = bc_walk::WalkOptions::default().metadata(metadata);
     let listing = bc_walk::list_files(paths, &options, 1, &Cancel::new()).unwrap();
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());
     listing
@@ -138,10 +135,7 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
 
 /// A walk of `root`.
 fn walk(root: &Path, metadata: Metadata) -> Listing {
-    let options = bc_walk::WalkOptions {
-        metadata,
-        ..bc_walk::WalkOptions::default()
-    };
+    let options = bc_walk::WalkOptions::default().metadata(metadata);
     let root = root.as_os_str().to_owned();
     let listing = bc_walk::walk(&[root], &options, 1, &Cancel::new()).unwrap();
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());

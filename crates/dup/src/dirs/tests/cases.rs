@@ -237,10 +237,7 @@ fn what_filters_leave_out_is_counted_and_not_compared() {
         .write("one/d/x", "1")
         .write("two/f", "same")
         .dir("two/d");
-    let walking = WalkOptions {
-        max_depth: Some(2),
-        ..super::walking()
-    };
+    let walking = super::walking().max_depth(Some(2));
     let listing = list(tree.path(), &[""], &walking);
     let scan = search(&listing, Algorithm::Xxh128);
     let found = made_of(tree.path(), listing, scan, &options());

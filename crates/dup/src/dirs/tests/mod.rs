@@ -30,12 +30,10 @@ pub(super) struct Answer {
 }
 
 pub(super) fn walking() -> WalkOptions {
-    WalkOptions {
-        metadata: Metadata::Basic,
-        entries: Entries::All,
-        repeats: Repeats::List,
-        ..WalkOptions::default()
-    }
+    WalkOptions::default()
+        .metadata(Metadata::Basic)
+        .entries(Entries::All)
+        .repeats(Repeats::List)
 }
 
 pub(super) fn list(base: &Path, roots: &[&str], walking: &WalkOptions) -> Listing {

@@ -119,10 +119,7 @@ fn followed_links_to_what_is_listed_elsewhere_are_not_followed_twice() {
     let tree = pair();
     tree.symlink("../two/d", "top/one/link")
         .symlink("..", "top/one/up");
-    let walking = WalkOptions {
-        symlinks: bc_walk::Symlinks::Follow,
-        ..walking()
-    };
+    let walking = walking().symlinks(bc_walk::Symlinks::Follow);
     let listing = list(tree.path(), &[""], &walking);
     let scan = search(&listing, Algorithm::Xxh128);
     let found = made_of(tree.path(), listing, scan, &options());

@@ -32,10 +32,7 @@ pub(super) fn list_roots(roots: &[&Path]) -> Listing {
         .iter()
         .map(|root| root.as_os_str().to_owned())
         .collect();
-    let options = bc_walk::WalkOptions {
-        metadata: Metadata::Basic,
-        ..bc_walk::WalkOptions::default()
-    };
+    let options = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
     walk(&roots, &options, 1, &Cancel::new()).unwrap()
 }
 

@@ -107,7 +107,8 @@ proptest! {
             workers,
             hard_links: if apart { HardLinks::Duplicates } else { HardLinks::OneFile },
             equality: if verify { Equality::Bytes } else { Equality::Digest },
-            read: bc_read::ReadOptions { backend, ..bc_read::ReadOptions::default() },
+            read: bc_read::ReadOptions::default()
+.backend(backend),
             ..ScanOptions::default()
         };
         let listing = list(tree.path());

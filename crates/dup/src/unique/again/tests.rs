@@ -9,12 +9,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 fn listing(t: &TestTree, names: &[&str]) -> Listing {
-    let options = WalkOptions {
-        metadata: Metadata::Basic,
-        entries: Entries::All,
-        symlinks: Symlinks::Follow,
-        ..WalkOptions::default()
-    };
+    let options = WalkOptions::default()
+        .metadata(Metadata::Basic)
+        .entries(Entries::All)
+        .symlinks(Symlinks::Follow);
     let roots: Vec<_> = names
         .iter()
         .map(|name| t.join(name).into_os_string())

@@ -1,13 +1,28 @@
-//! Which algorithm a manifest line without a tag was made with.
+//! What a line of a checksum file asks for, and which algorithm made its digest: the line's own tag
+//! says it, or somebody who knows, or the file's name, or the digest's length.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use bc_digest::Algorithm;
+//! use bc_hash::lines::Hint;
+//!
+//! let hint = Hint::new(None, Path::new("disk.b3"));
+//! assert_eq!(hint.resolve(32), Some(Algorithm::Blake3));
+//! assert!(Hint::new(None, Path::new("list")).is_guess(32));
+//! ```
 
 use std::path::Path;
 
 use bc_digest::{Algorithm, Plain};
+use bc_manifest::{Failure, Record};
+
+use crate::FileDigests;
 
 /// What a manifest says about its algorithm by other means than tags.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-    /// From `--type`: decides, whatever the name or the length.
+    /// From whoever knows: decides, whatever the name or the length.
     pub explicit: Option<Algorithm>,
     /// From the manifest's name.
     pub name: Option<Algorithm>,
@@ -54,6 +69,52 @@ fn by_name(path: &Path) -> Option<Algorithm> {
     }
     let start = &stem[..stem.find("sum")?];
     start.trim_end_matches(['-', '_']).parse().ok()
+}
+
+/// What a line asks for.
+#[derive(Clone, Debug)]
+pub enum Line {
+    /// A path and its digests.
+    Wanted(FileDigests),
+    /// A path and one digest, of which nothing but its length tells the algorithm.
+    Guessed(FileDigests),
+    /// A file that had no digest, and why: nothing is known of its content.
+    Unread(Vec<u8>, Failure),
+    /// An improperly formatted line, by number.
+    Improper(u64),
+}
+
+/// Gives each digest of a record its algorithm.
+pub fn resolve(record: Record, hint: Hint) -> Line {
+    if record.digests.is_empty() {
+        return match record.error {
+            Some(failure) => Line::Unread(record.path, failure),
+            None => Line::Improper(record.line),
+        };
+    }
+    let mut digests = Vec::with_capacity(record.digests.len());
+    for (name, digest) in &record.digests {
+        let len = digest.as_bytes().len();
+        let algorithm: Option<Algorithm> = match name {
+            Some(name) => name
+                .parse()
+                .ok()
+                .filter(|a: &Algorithm| a.digest_len() == len),
+            None => hint.resolve(len),
+        };
+        match algorithm {
+            Some(algorithm) => digests.push((algorithm, *digest)),
+            None => return Line::Improper(record.line),
+        }
+    }
+    let wanted = FileDigests {
+        path: record.path,
+        digests,
+    };
+    match record.digests.as_slice() {
+        [(None, digest)] if hint.is_guess(digest.as_bytes().len()) => Line::Guessed(wanted),
+        _ => Line::Wanted(wanted),
+    }
 }
 
 /// The algorithm that digests of this length usually are.

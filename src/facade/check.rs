@@ -1,0 +1,265 @@
+//! `check`: files against a checksum file.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bc_digest::Algorithm;
+use bc_hash::check::{Verdict, check as check_all};
+use bc_hash::lines::{Hint, Line, resolve};
+use bc_hash::{FileDigests, HashOptions, HashProgress};
+use bc_manifest::{Item, Options, Reader};
+
+use super::error::{Error, ErrorKind, PathError, path_of};
+use super::outcome::missing;
+use super::references::bytes;
+use super::rivals::settle;
+use super::run::{Progress, Run, runs};
+
+/// Verifies files against a checksum file: what `sha256sum`, `md5sum`, `b3sum`, `xxhsum` and the like
+/// write, with tags or without, or JSON lines and CSV of `bc hash`. Which algorithm made it is told by
+/// its lines, by [`algorithm`](CheckJob::algorithm), by its name, or found by trying.
+///
+/// Relative paths count from the checksum file's directory.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # std::fs::write(dir.path().join("abc"), "abc")?;
+/// # let sums = dir.path().join("MD5SUMS");
+/// std::fs::write(&sums, "900150983cd24fb0d6963f7d28e17f72  abc\n")?;
+/// let checked = bit_crafts::check(&sums).run()?;
+/// for file in checked.failed() {
+///     println!("{}: {:?}", file.path.display(), file.verdict);
+/// }
+/// assert!(checked.is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn check<'a>(checksums: impl AsRef<Path>) -> CheckJob<'a> {
+    CheckJob {
+        file: checksums.as_ref().to_owned(),
+        base: None,
+        algorithm: None,
+        run: Run::default(),
+    }
+}
+
+/// What [`check`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct CheckJob<'a> {
+    file: PathBuf,
+    base: Option<PathBuf>,
+    algorithm: Option<Algorithm>,
+    run: Run<'a>,
+}
+
+runs!(CheckJob);
+
+impl CheckJob<'_> {
+    /// Says which algorithm lines without a tag are of.
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = Some(algorithm);
+        self
+    }
+
+    /// Takes relative paths from this directory.
+    pub fn base(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.base = Some(directory.into());
+        self
+    }
+
+    /// Does it. After a cancellation the files that were not done have no verdict.
+    ///
+    /// # Errors
+    /// If the checksum file cannot be read, or has not one line that is a checksum; if a worker
+    /// panicked.
+    pub fn run(mut self) -> Result<Checked, Error> {
+        let mut read = self.read()?;
+        let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
+        total.store(read.wanted.len() as u64, Relaxed);
+        let now = || Progress {
+            files: progress.files.load(Relaxed),
+            bytes: progress.bytes.load(Relaxed),
+            files_total: Some(total.load(Relaxed)),
+            bytes_total: None,
+        };
+        let mut tell = self.run.tell.take();
+        // Which algorithms are asked for is in the lines.
+        let mut options = HashOptions::new(vec![Algorithm::Blake3]);
+        options.workers = self.run.workers();
+        options.start = self.run.start();
+        let cancel = &self.run.cancel;
+        let verdicts = Run::watched(&mut tell, now, || -> Result<_, Error> {
+            settle(&mut read.wanted, &read.guessed, |tries| {
+                let uncounted = HashProgress::default();
+                Ok(check_all(tries, &options, cancel, &uncounted)?.0)
+            })?;
+            Ok(check_all(&read.wanted, &options, cancel, &progress)?.0)
+        })?;
+        let cancelled = verdicts
+            .iter()
+            .any(|verdict| matches!(verdict, Verdict::NotDone));
+        let files = read.wanted.into_iter().zip(verdicts);
+        Ok(Checked {
+            files: files.filter_map(CheckedFile::new).collect(),
+            errors: read.errors,
+            improper_lines: read.improper,
+            is_cut_short: read.is_cut_short,
+            cancelled,
+        })
+    }
+
+    fn read(&self) -> Result<Read, Error> {
+        let failed = |error: bc_manifest::Error| match error.io_error() {
+            Some(error) => Error::io(&self.file, "read", error),
+            None => Error::at(ErrorKind::Manifest, &self.file, error.to_string()),
+        };
+        let input = File::open(&self.file).map_err(|e| Error::io(&self.file, "open", &e))?;
+        let input = BufReader::with_capacity(256 << 10, input);
+        let mut reader = Reader::new(input, Options::default()).map_err(failed)?;
+        let hint = Hint::new(self.algorithm, &self.file);
+        let beside = self.file.parent().unwrap_or(Path::new(""));
+        let base = self.base.as_deref().unwrap_or(beside);
+        let mut read = Read::default();
+        // Whether a list that says how it ends has begun.
+        let mut is_open = false;
+        while let Some(item) = reader.read().map_err(failed)? {
+            match item {
+                Item::Record(record) => read.add(resolve(record, hint), base),
+                Item::Malformed { .. } => read.improper += 1,
+                Item::Header(_) => read.is_cut_short |= std::mem::replace(&mut is_open, true),
+                Item::Summary(_) => is_open = false,
+                _ => {}
+            }
+        }
+        read.is_cut_short |= is_open;
+        if read.wanted.is_empty() && read.errors.is_empty() {
+            let text = "holds no line that is a checksum";
+            return Err(Error::at(ErrorKind::Manifest, &self.file, text));
+        }
+        Ok(read)
+    }
+}
+
+/// What a checksum file holds.
+#[derive(Default)]
+struct Read {
+    wanted: Vec<FileDigests>,
+    /// Lines of which nothing but their length tells the algorithm.
+    guessed: Vec<usize>,
+    errors: Vec<PathError>,
+    improper: u64,
+    is_cut_short: bool,
+}
+
+impl Read {
+    fn add(&mut self, line: Line, base: &Path) {
+        let mut want = |mut wanted: FileDigests| {
+            wanted.path = bytes(&base.join(path_of(&wanted.path)));
+            self.wanted.push(wanted);
+        };
+        match line {
+            Line::Wanted(wanted) => want(wanted),
+            Line::Guessed(wanted) => {
+                want(wanted);
+                self.guessed.push(self.wanted.len() - 1);
+            }
+            Line::Unread(path, failure) => {
+                let path = base.join(path_of(&path));
+                self.errors.push(PathError::of_failure(path, &failure));
+            }
+            Line::Improper(_) => self.improper += 1,
+        }
+    }
+}
+
+/// What became of a checksum file's lines.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The files, in order of the lines; those that were not reached before a cancellation are
+    /// missing.
+    pub files: Vec<CheckedFile>,
+    /// Files of which the list says that they could not be read when it was made.
+    pub errors: Vec<PathError>,
+    /// Lines that are no checksums.
+    pub improper_lines: u64,
+    /// Whether the end of the list is missing, where lists of its format have one.
+    pub is_cut_short: bool,
+    /// Whether the job was cancelled before all was done.
+    pub cancelled: bool,
+}
+
+impl Checked {
+    /// Whether every line is a checksum, and every file has it.
+    pub fn is_ok(&self) -> bool {
+        self.is_complete() && self.failed().next().is_none()
+    }
+
+    /// The files that have another checksum or could not be read.
+    pub fn failed(&self) -> impl Iterator<Item = &CheckedFile> {
+        let files = self.files.iter();
+        files.filter(|file| file.verdict != FileVerdict::Ok)
+    }
+
+    /// Whether every line was understood and looked at. Files that could not be read have a verdict
+    /// that says so.
+    pub fn is_complete(&self) -> bool {
+        let is_whole = self.improper_lines == 0 && !self.is_cut_short;
+        is_whole && self.errors.is_empty() && !self.cancelled
+    }
+
+    /// The result, if nothing is missing.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what is missing.
+    pub fn complete(self) -> Result<Checked, Error> {
+        if let Some(error) = missing(&self.errors, self.cancelled) {
+            return Err(error);
+        }
+        let text = match (self.is_cut_short, self.improper_lines) {
+            (false, 0) => return Ok(self),
+            (true, _) => "the list is cut short".to_owned(),
+            (_, count) => format!("{count} lines are no checksums"),
+        };
+        Err(Error::incomplete(text, None))
+    }
+}
+
+/// A file with its verdict.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct CheckedFile {
+    /// The path that was looked at.
+    pub path: PathBuf,
+    /// What became of it.
+    pub verdict: FileVerdict,
+}
+
+impl CheckedFile {
+    fn new((wanted, verdict): (FileDigests, Verdict)) -> Option<CheckedFile> {
+        let verdict = match verdict {
+            Verdict::Ok => FileVerdict::Ok,
+            Verdict::Mismatch => FileVerdict::Mismatch,
+            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&error)),
+            Verdict::NotDone => return None,
+        };
+        Some(CheckedFile {
+            path: path_of(&wanted.path),
+            verdict,
+        })
+    }
+}
+
+/// Whether a file has its checksum.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FileVerdict {
+    /// It has.
+    Ok,
+    /// It has another one.
+    Mismatch,
+    /// It could not be read.
+    Unread(PathError),
+}

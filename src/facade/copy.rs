@@ -1,0 +1,237 @@
+//! `copy`: a tree copied, with its proof.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bc_copy::{
+    CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, ReadBack, Target,
+};
+use bc_digest::Algorithm;
+use bc_integrity::Origin;
+use bc_walk::{Metadata, Symlinks};
+
+use super::error::{Error, PathError, path_of};
+use super::filter::{Filter, filters};
+use super::manifest::since_1970;
+use super::outcome::missing;
+use super::run::{Progress, Run, runs};
+
+/// Copies a file or a tree: as `cp -a`, into `destination` if that is a directory.
+///
+/// Each file is a temporary one until it is complete and has its metadata, and no name that is taken
+/// is ever lost unasked. At the end there is a manifest of the copy.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let photos = dir.path().join("photos");
+/// # std::fs::create_dir(&photos)?;
+/// # std::fs::write(photos.join("a.jpg"), "picture")?;
+/// # let backup = dir.path().join("backup");
+/// use bit_crafts::{OnConflict, ReadBack};
+///
+/// let copied = bit_crafts::copy(&photos, &backup)
+///     .on_conflict(OnConflict::Update)
+///     .read_back(ReadBack::Read)
+///     .run()?
+///     .complete()?;
+/// assert_eq!(copied.copied, 2); // the directory and the file
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> CopyJob<'a> {
+    let (source, destination) = (source.as_ref().into(), destination.as_ref().into());
+    CopyJob {
+        options: CopyOptions::new(vec![source], destination),
+        filter: Filter::default(),
+        run: Run::default(),
+    }
+}
+
+/// What [`copy`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct CopyJob<'a> {
+    options: CopyOptions,
+    filter: Filter,
+    run: Run<'a>,
+}
+
+runs!(CopyJob);
+filters!(CopyJob);
+
+impl CopyJob<'_> {
+    /// Takes the destination for the copy itself, whether or not there is a directory.
+    pub fn exactly(mut self) -> Self {
+        self.options.target = Target::Exactly;
+        self
+    }
+
+    /// What becomes of a file whose name is taken; without this it fails.
+    pub fn on_conflict(mut self, what: OnConflict) -> Self {
+        self.options.on_conflict = what;
+        self
+    }
+
+    /// Reads back what was written before it gets its name.
+    pub fn read_back(mut self, how: ReadBack) -> Self {
+        self.options.read_back = how;
+        self
+    }
+
+    /// What is forced to the disk, and when; without this nothing is.
+    pub fn durability(mut self, when: Durability) -> Self {
+        self.options.durability = when;
+        self
+    }
+
+    /// Takes digests by this algorithm; BLAKE3 is the default.
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.options.algorithm = Some(algorithm);
+        self
+    }
+
+    /// Where the manifest goes; without this into the destination.
+    pub fn manifest(mut self, place: ManifestPlace) -> Self {
+        self.options.manifest = place;
+        self
+    }
+
+    /// Keeps a journal in this directory while it runs, by which the same copy goes on where it was
+    /// interrupted.
+    pub fn journal_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.options.state = Some(directory.into());
+        self
+    }
+
+    /// Writes nothing, and tells what would be done.
+    pub fn dry_run(mut self) -> Self {
+        self.options.dry_run = true;
+        self
+    }
+
+    /// Does it. What fails is in the result; what is not begun when it is cancelled is left.
+    ///
+    /// # Errors
+    /// If source and destination make no sense together; if the destination cannot be written to at
+    /// all; if another run of the same copy is at work; if a worker panicked.
+    pub fn run(mut self) -> Result<CopyReport, Error> {
+        if self.filter.options.symlinks == Symlinks::Follow {
+            return Err(Error::usage("links are copied as links, and not followed"));
+        }
+        let origin = Origin::of_this_machine();
+        let options = &mut self.options;
+        options.walk = self.filter.to_walk(Metadata::Full)?;
+        options.workers = self.run.workers();
+        options.walk_workers = self.run.walkers();
+        options.now = since_1970();
+        (options.host, options.machine) = (origin.host, origin.machine);
+        let told = Mutex::new(Told::default());
+        let hear = |event: Event<'_>| {
+            let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            told.hear(event);
+        };
+        let progress = CopyProgress::default();
+        let known = |of: &AtomicU64| Some(of.load(Relaxed)).filter(|total| *total > 0);
+        let now = || Progress {
+            files: progress.files.load(Relaxed),
+            bytes: progress.bytes.load(Relaxed),
+            files_total: known(&progress.files_total),
+            bytes_total: known(&progress.bytes_total),
+        };
+        let mut tell = self.run.tell.take();
+        let (options, cancel) = (&self.options, &self.run.cancel);
+        let copied = Run::watched(&mut tell, now, || {
+            bc_copy::copy(options, cancel, &progress, &hear)
+        })?;
+        let told = told.into_inner();
+        let told = told.unwrap_or_else(|poisoned| poisoned.into_inner());
+        Ok(CopyReport {
+            copied: copied.copied,
+            skipped: copied.skipped,
+            failed: copied.failed,
+            left: copied.left,
+            bytes: copied.bytes,
+            manifest: copied.manifest.as_deref().map(path_of),
+            errors: told.errors,
+            lacking: told.lacking,
+            warnings: told.warnings,
+            // While it walked there was nothing to be left yet.
+            cancelled: cancel.is_cancelled()
+                && (copied.left > 0 || copied.copied + copied.skipped == 0),
+            stopped: copied.stopped,
+            resumable: copied.resumable,
+        })
+    }
+}
+
+/// What is heard while a copy is under way.
+#[derive(Default)]
+struct Told {
+    errors: Vec<PathError>,
+    lacking: Vec<PathError>,
+    warnings: Vec<String>,
+}
+
+impl Told {
+    fn hear(&mut self, event: Event<'_>) {
+        match event {
+            Event::Failed(error) => self.errors.push(PathError::from(error)),
+            Event::Incomplete(error) => self.lacking.push(PathError::from(error)),
+            Event::Warning(text) => self.warnings.push(text.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+/// What a copy came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CopyReport {
+    /// Entries copied, by this run or an interrupted one before it.
+    pub copied: u64,
+    /// Left out because of what is there.
+    pub skipped: u64,
+    /// Failed: [`errors`](CopyReport::errors) has the reasons.
+    pub failed: u64,
+    /// Not begun.
+    pub left: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Where the manifest is.
+    pub manifest: Option<PathBuf>,
+    /// What failed.
+    pub errors: Vec<PathError>,
+    /// What was copied, but could not be given something of its source, such as its owner.
+    pub lacking: Vec<PathError>,
+    /// What else one should know.
+    pub warnings: Vec<String>,
+    /// Whether the copy was cancelled before all was done.
+    pub cancelled: bool,
+    /// Why the rest was not begun, where the destination takes no more.
+    pub stopped: Option<String>,
+    /// Whether there is a journal by which the same copy goes on.
+    pub resumable: bool,
+}
+
+impl CopyReport {
+    /// Whether every entry was copied, or left out because of what is there.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && !self.cancelled && self.failed == 0 && self.left == 0
+    }
+
+    /// The report, if nothing is missing.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what is missing.
+    pub fn complete(self) -> Result<CopyReport, Error> {
+        if let Some(error) = missing(&self.errors, self.cancelled) {
+            return Err(error);
+        }
+        if self.is_complete() {
+            return Ok(self);
+        }
+        let why = self.stopped.as_deref().unwrap_or("the copy ended early");
+        let text = format!("{why}: {} entries are missing", self.left + self.failed);
+        Err(Error::incomplete(text, None))
+    }
+}

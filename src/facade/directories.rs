@@ -1,0 +1,186 @@
+//! `directories`: whole directories that are copies of others.
+
+use std::path::{Path, PathBuf};
+
+use bc_dup::dirs::{DirNames, Directories, DirsOptions, find};
+use bc_dup::scan::{ScanOptions, ScanProgress, scan};
+use bc_hash::HashProgress;
+use bc_walk::{DirId, Entries, Listing, Metadata, Repeats};
+
+use super::duplicates::now;
+use super::error::{Error, PathError, path_of};
+use super::filter::{Filter, filters};
+use super::outcome::says_what_is_missing;
+use super::run::{Run, runs};
+use super::walk::{list, roots};
+
+/// Finds directories below these that have the same files at the same paths as others, and those all
+/// of whose contents are in another one.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # for name in ["a", "b"] {
+/// #     std::fs::create_dir(dir.path().join(name))?;
+/// #     std::fs::write(dir.path().join(name).join("x"), "same")?;
+/// # }
+/// # let disk = dir.path();
+/// let found = bit_crafts::directories([disk]).run()?;
+/// assert_eq!(found.groups[0].paths, [disk.join("a"), disk.join("b")]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn directories<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> DirectoriesJob<'a> {
+    DirectoriesJob {
+        paths: roots(paths),
+        names: DirNames::Compare,
+        min_files: 1,
+        filter: Filter::default(),
+        run: Run::default(),
+    }
+}
+
+/// What [`directories`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct DirectoriesJob<'a> {
+    paths: Vec<PathBuf>,
+    names: DirNames,
+    min_files: u64,
+    filter: Filter,
+    run: Run<'a>,
+}
+
+runs!(DirectoriesJob);
+filters!(DirectoriesJob);
+
+impl DirectoriesJob<'_> {
+    /// Compares contents alone, whatever the files are called.
+    pub fn ignore_names(mut self) -> Self {
+        self.names = DirNames::Ignore;
+        self
+    }
+
+    /// Leaves out directories with fewer files below them.
+    pub fn min_files(mut self, count: u64) -> Self {
+        self.min_files = count;
+        self
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// If a pattern is wrong; if a worker panicked.
+    pub fn run(mut self) -> Result<FoundDirectories, Error> {
+        let progress = ScanProgress::default();
+        let mut tell = self.run.tell.take();
+        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+    }
+
+    fn search(self, progress: &ScanProgress) -> Result<FoundDirectories, Error> {
+        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+        walk.entries = Entries::All;
+        walk.repeats = Repeats::List;
+        let listing = list(&self.paths, &walk, &self.run)?;
+        // An empty file is a part of its directory.
+        let options = ScanOptions::default()
+            .min_size(walk.min_size)
+            .workers(self.run.workers())
+            .start(self.run.start());
+        let cancel = &self.run.cancel;
+        let scan = scan(&listing, &options, None, cancel, progress)?;
+        let mut wanted = DirsOptions::new();
+        wanted.names = self.names;
+        wanted.min_files = self.min_files;
+        wanted.algorithm = options.algorithm;
+        let found = find(&listing, &scan, &wanted, cancel, &HashProgress::default())?;
+        let errors = listing.errors().iter().chain(&scan.errors);
+        let errors = errors.chain(&found.errors).map(PathError::from).collect();
+        let cancelled = listing.is_cancelled() || scan.is_cancelled() || cancel.is_cancelled();
+        Ok(FoundDirectories::new(&listing, &found, errors, cancelled))
+    }
+}
+
+/// Directories that are in more than one place.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FoundDirectories {
+    /// Equal directories, what wastes most first. What follows from the equality of larger ones is
+    /// left out.
+    pub groups: Vec<EqualDirectories>,
+    /// Directories all of whose contents are in another one, largest first.
+    pub contained: Vec<Within>,
+    /// Directories that cannot be compared, nor can those above them, and why.
+    pub obstacles: Vec<(PathBuf, &'static str)>,
+    /// What could not be read.
+    pub errors: Vec<PathError>,
+    /// Whether the search was cancelled before all was done.
+    pub cancelled: bool,
+}
+
+says_what_is_missing!(FoundDirectories);
+
+impl FoundDirectories {
+    fn new(
+        listing: &Listing,
+        found: &Directories,
+        errors: Vec<PathError>,
+        cancelled: bool,
+    ) -> FoundDirectories {
+        let path = |dir: DirId| path_of(&listing.dir_path(dir));
+        let groups = found.groups.iter().map(|group| EqualDirectories {
+            paths: group.dirs.iter().map(|dir| path(*dir)).collect(),
+            files: group.files,
+            bytes: group.bytes,
+            filtered: group.filtered,
+            wasted: group.wasted,
+        });
+        let contained = found.contained.iter().map(|one| Within {
+            path: path(one.dir),
+            within: path(one.within),
+            files: one.files,
+            bytes: one.bytes,
+            filtered: one.filtered,
+        });
+        let obstacles = found.obstacles.iter();
+        FoundDirectories {
+            groups: groups.collect(),
+            contained: contained.collect(),
+            obstacles: obstacles
+                .map(|(dir, why)| (path(*dir), why.text()))
+                .collect(),
+            errors,
+            cancelled,
+        }
+    }
+}
+
+/// Directories with equal contents; at least two.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EqualDirectories {
+    /// In order.
+    pub paths: Vec<PathBuf>,
+    /// Files below each.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Entries below all of them that the filter left out: they were not compared.
+    pub filtered: u64,
+    /// Bytes of disk that are freed if all but the first go.
+    pub wasted: u64,
+}
+
+/// A directory all of whose contents are in another one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Within {
+    /// The directory.
+    pub path: PathBuf,
+    /// The smallest one that has all of it, under whichever names.
+    pub within: PathBuf,
+    /// Files below the directory.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Entries below it that the filter left out: they were not looked for.
+    pub filtered: u64,
+}

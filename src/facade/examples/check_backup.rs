@@ -1,0 +1,40 @@
+//! Records a tree the first time, and says the next times what changed and what is damaged:
+//! `check_backup DIR MANIFEST`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use bit_crafts::Progress;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [root, manifest] = args.as_slice() else {
+        return Err("usage: check_backup DIR MANIFEST".into());
+    };
+    if !manifest.exists() {
+        let written = bit_crafts::manifest(root).progress(bar).write(manifest)?;
+        println!("{} files recorded", written.files);
+        return Ok(written.complete().map(drop)?);
+    }
+    let verified = bit_crafts::verify(root, manifest).progress(bar).run()?;
+    for change in &verified.changes {
+        println!("{}: {}", change.class.name(), change.path.display());
+    }
+    match verified.is_damaged() {
+        true => Err("damaged".into()),
+        false => Ok(()),
+    }
+}
+
+/// A bar of forty characters, where the total is known and somebody sees it.
+fn bar(now: Progress) {
+    let mut screen = std::io::stderr();
+    let Some(total) = now.files_total.filter(|_| screen.is_terminal()) else {
+        return;
+    };
+    let done = (now.files * 40 / total.max(1)).min(40) as usize;
+    let _ = write!(screen, "\r[{:<40}] {}/{total}", "#".repeat(done), now.files);
+}

@@ -1,0 +1,15 @@
+//! Prints groups of equal files below some directories: `equal_files DIR...`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
+#![forbid(unsafe_code)]
+
+fn main() -> Result<(), bit_crafts::Error> {
+    let roots = std::env::args_os().skip(1);
+    let found = bit_crafts::duplicates(roots).run()?;
+    for group in &found.groups {
+        for path in group.paths() {
+            println!("{}", path.display());
+        }
+        println!();
+    }
+    found.complete().map(drop) // what could not be read is an error
+}

@@ -1,0 +1,58 @@
+//! Copies from a card what the archive does not have, under any name: `import_photos CARD ARCHIVE`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use bit_crafts::{Filter, Place};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [card, archive] = args.as_slice() else {
+        return Err("usage: import_photos CARD ARCHIVE".into());
+    };
+    let pictures = Filter::new().include("*.jpg").include("*.raw").max_depth(8);
+    let found = bit_crafts::unique([card])
+        .archives([archive])
+        .filter(pictures)
+        .progress(|now| eprint!("\r{} files compared", now.files))
+        .run()?;
+    eprintln!();
+    let (mut new, mut known) = (0, 0);
+    for content in &found.contents {
+        match &content.place {
+            Place::Archive(_) => known += 1,
+            // It is among the errors below.
+            Place::Unknown => {}
+            _ => {
+                import(&content.paths[0], archive)?;
+                new += 1;
+            }
+        }
+    }
+    println!("{new} imported, {known} known");
+    match found.errors.first() {
+        Some(error) => Err(error.clone().into()),
+        None => Ok(()),
+    }
+}
+
+/// Copies one picture; a name that is taken gets a number.
+fn import(picture: &Path, archive: &Path) -> Result<(), Box<dyn Error>> {
+    let name = picture.file_name().ok_or("a picture without a name")?;
+    let mut target = archive.join(name);
+    for number in 2.. {
+        if !target.exists() {
+            break;
+        }
+        let stem = picture.file_stem().unwrap_or(name).to_string_lossy();
+        let end = picture.extension().unwrap_or_default().to_string_lossy();
+        target = archive.join(format!("{stem}-{number}.{end}"));
+    }
+    let copied = bit_crafts::copy(picture, &target)
+        .exactly()
+        .manifest(bit_crafts::ManifestPlace::None)
+        .run()?;
+    Ok(copied.complete().map(drop)?)
+}

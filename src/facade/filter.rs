@@ -1,0 +1,162 @@
+//! Which files belong to a job.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_walk::{FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, WalkOptions};
+
+use super::error::Error;
+
+/// Which files belong to a job. By default all regular files do, hidden ones too, and no symbolic
+/// link below what is named is followed.
+///
+/// Patterns are those of a shell. Without `/` they match names: `*.jpg`. With `/` they match the
+/// path below the root, where `*` stops at a slash and `**` does not: `/build`, `src/**/*.rs`. With a
+/// slash at the end they match directories only: `target/`.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # for name in ["a.jpg", "b.txt", ".c.jpg"] { std::fs::write(dir.path().join(name), name)?; }
+/// # let dir = dir.path();
+/// use bit_crafts::Filter;
+///
+/// let pictures = Filter::new().include("*.jpg").hidden(false).min_size(1);
+/// let walked = bit_crafts::walk([dir]).filter(pictures).run()?;
+/// assert_eq!(walked.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub(crate) include: Vec<Vec<u8>>,
+    pub(crate) exclude: Vec<Vec<u8>>,
+    pub(crate) options: WalkOptions,
+}
+
+impl Filter {
+    /// Everything.
+    pub fn new() -> Filter {
+        Filter::default()
+    }
+
+    /// Only files that match this pattern, or another one that is included.
+    #[must_use]
+    pub fn include(mut self, pattern: impl AsRef<OsStr>) -> Filter {
+        self.include.push(pattern.as_ref().as_bytes().to_vec());
+        self
+    }
+
+    /// Nothing that matches this pattern; of a directory nothing that is in it.
+    #[must_use]
+    pub fn exclude(mut self, pattern: impl AsRef<OsStr>) -> Filter {
+        self.exclude.push(pattern.as_ref().as_bytes().to_vec());
+        self
+    }
+
+    /// Whether names that start with a dot belong.
+    #[must_use]
+    pub fn hidden(mut self, belong: bool) -> Filter {
+        self.options.hidden = match belong {
+            true => Hidden::Include,
+            false => Hidden::Skip,
+        };
+        self
+    }
+
+    /// Only files of at least so many bytes.
+    #[must_use]
+    pub fn min_size(mut self, bytes: u64) -> Filter {
+        self.options.min_size = bytes;
+        self
+    }
+
+    /// Only files of at most so many bytes.
+    #[must_use]
+    pub fn max_size(mut self, bytes: u64) -> Filter {
+        self.options.max_size = Some(bytes);
+        self
+    }
+
+    /// So many levels below what is named: 1 is what lies directly in it.
+    #[must_use]
+    pub fn max_depth(mut self, levels: u32) -> Filter {
+        self.options.max_depth = Some(levels);
+        self
+    }
+
+    /// Whether symbolic links below what is named are followed.
+    #[must_use]
+    pub fn follow_symlinks(mut self, follow: bool) -> Filter {
+        self.options.symlinks = match follow {
+            true => Symlinks::Follow,
+            false => Symlinks::Skip,
+        };
+        self
+    }
+
+    /// Whether it stays on the file system of what is named.
+    #[must_use]
+    pub fn one_file_system(mut self, stay: bool) -> Filter {
+        self.options.file_systems = match stay {
+            true => FileSystems::One,
+            false => FileSystems::Cross,
+        };
+        self
+    }
+
+    /// Whether what `.gitignore` and `.ignore` files name is left out.
+    #[must_use]
+    pub fn ignore_files(mut self, honour: bool) -> Filter {
+        self.options.ignore_files = match honour {
+            true => IgnoreFiles::Honour,
+            false => IgnoreFiles::Off,
+        };
+        self
+    }
+
+    /// Whether any of it may leave something out.
+    pub(crate) fn leaves_out(&self) -> bool {
+        let options = &self.options;
+        !self.include.is_empty()
+            || !self.exclude.is_empty()
+            || options.hidden == Hidden::Skip
+            || options.file_systems == FileSystems::One
+            || options.ignore_files == IgnoreFiles::Honour
+            || options.max_depth.is_some()
+            || options.min_size > 0
+            || options.max_size.is_some()
+    }
+
+    /// As the walk takes it.
+    pub(crate) fn to_walk(&self, metadata: Metadata) -> Result<WalkOptions, Error> {
+        let options = &self.options;
+        if let Some(most) = options.max_size.filter(|most| *most < options.min_size) {
+            return Err(Error::usage(format!(
+                "files of at least {} and at most {most} bytes: none can be both",
+                options.min_size
+            )));
+        }
+        let globs = |patterns: &[Vec<u8>]| {
+            Globs::new(patterns).map_err(|error| Error::usage(error.to_string()))
+        };
+        let mut walk = options.clone();
+        walk.include = globs(&self.include)?;
+        walk.exclude = globs(&self.exclude)?;
+        walk.metadata = metadata;
+        Ok(walk)
+    }
+}
+
+/// Gives a job with a field `filter` the method that sets it.
+macro_rules! filters {
+    ($job:ident) => {
+        impl<'a> $job<'a> {
+            /// Looks only at files that belong.
+            pub fn filter(mut self, filter: crate::facade::filter::Filter) -> Self {
+                self.filter = filter;
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use filters;

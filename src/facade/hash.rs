@@ -1,0 +1,149 @@
+//! `hash`: digests of files.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bc_digest::{Algorithm, Digest};
+use bc_hash::{EntryOutcome, HashOptions, HashProgress, hash_listing};
+use bc_walk::{Metadata, Spellings};
+
+use super::error::{Error, PathError, path_of};
+use super::filter::{Filter, filters};
+use super::outcome::says_what_is_missing;
+use super::run::{Progress, Run, runs};
+use super::walk::{list, roots};
+
+/// Hashes these files, and all files below those that are directories: with BLAKE3, unless the job
+/// is told otherwise.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let letter = dir.path().join("letter");
+/// # std::fs::write(&letter, "abc")?;
+/// use bit_crafts::Algorithm;
+///
+/// let hashed = bit_crafts::hash([&letter]).algorithm(Algorithm::Md5).run()?.complete()?;
+/// let digest = hashed.files[0].digest();
+/// assert_eq!(digest.to_string(), "900150983cd24fb0d6963f7d28e17f72");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn hash<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> HashJob<'a> {
+    HashJob {
+        paths: roots(paths),
+        algorithms: vec![Algorithm::Blake3],
+        filter: Filter::default(),
+        run: Run::default(),
+    }
+}
+
+/// What [`hash`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct HashJob<'a> {
+    paths: Vec<PathBuf>,
+    algorithms: Vec<Algorithm>,
+    filter: Filter,
+    run: Run<'a>,
+}
+
+runs!(HashJob);
+filters!(HashJob);
+
+impl HashJob<'_> {
+    /// Hashes with this algorithm.
+    pub fn algorithm(self, algorithm: Algorithm) -> Self {
+        self.algorithms([algorithm])
+    }
+
+    /// Hashes with all of these, reading each file once.
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// Does it.
+    ///
+    /// A file that is named in two ways is listed under both; a name that is given twice once.
+    /// After a cancellation the files that were not done are missing.
+    ///
+    /// # Errors
+    /// If there is no algorithm or a pattern is wrong; if a worker panicked.
+    pub fn run(mut self) -> Result<Hashed, Error> {
+        let mut walk = self.filter.to_walk(Metadata::None)?;
+        walk.spellings = Spellings::Each;
+        let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
+        let now = || Progress {
+            files: progress.files.load(Relaxed),
+            bytes: progress.bytes.load(Relaxed),
+            files_total: Some(total.load(Relaxed)).filter(|total| *total > 0),
+            bytes_total: None,
+        };
+        let mut tell = self.run.tell.take();
+        let mut options = HashOptions::new(self.algorithms);
+        options.check()?;
+        options.workers = self.run.workers();
+        options.start = self.run.start();
+        Run::watched(&mut tell, now, || {
+            let cancel = &self.run.cancel;
+            let listing = list(&self.paths, &walk, &self.run)?;
+            total.store(listing.len() as u64, Relaxed);
+            let hashes = hash_listing(&listing, &options, cancel, &progress)?;
+            let mut files = Vec::with_capacity(listing.len());
+            let mut missing = 0;
+            for entry in listing.ids() {
+                match hashes.outcome(entry) {
+                    EntryOutcome::Hashed { size, .. } => files.push(HashedFile {
+                        path: path_of(&listing.path(entry)),
+                        size,
+                        digests: hashes.digests(entry).into_iter().flatten().collect(),
+                    }),
+                    EntryOutcome::Failed(_) => {}
+                    EntryOutcome::NotDone => missing += 1,
+                }
+            }
+            let of_files = hashes.errors().map(|(_, error)| error);
+            let errors = listing.errors().iter().chain(of_files);
+            Ok(Hashed {
+                files,
+                errors: errors.map(PathError::from).collect(),
+                cancelled: missing > 0 || listing.is_cancelled(),
+                bytes: hashes.totals().read.bytes,
+            })
+        })
+    }
+}
+
+/// Files with their digests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Hashed {
+    /// In bytewise order of their paths.
+    pub files: Vec<HashedFile>,
+    /// What could not be read.
+    pub errors: Vec<PathError>,
+    /// Whether the job was cancelled before all was done.
+    pub cancelled: bool,
+    /// Bytes read. Of a file with several names all but one may have been spared.
+    pub bytes: u64,
+}
+
+says_what_is_missing!(Hashed);
+
+/// A file with its digests.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct HashedFile {
+    /// The path: as it was named, or below a directory as that was named.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// One for each algorithm, in their order; at least one.
+    pub digests: Vec<Digest>,
+}
+
+impl HashedFile {
+    /// The digest by the first algorithm.
+    pub fn digest(&self) -> Digest {
+        self.digests[0]
+    }
+}

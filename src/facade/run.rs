@@ -1,0 +1,157 @@
+//! How a job runs: its threads, its cancellation, and who is told how far it is.
+
+use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use bc_pool::Cancel;
+use bc_pool::dispatch::{Start, Threads};
+use bc_walk::Workers;
+
+/// How often a callback hears of progress.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Files that are done. A search for duplicates may count a file twice, as it reads it twice.
+    pub files: u64,
+    /// Bytes that are done.
+    pub bytes: u64,
+    /// How many files there are in all, once that is known. It may change while a search learns what
+    /// it has to read.
+    pub files_total: Option<u64>,
+    /// How many bytes there are in all, where that is known.
+    pub bytes_total: Option<u64>,
+}
+
+/// Who is told.
+type Tell<'a> = Box<dyn FnMut(Progress) + Send + 'a>;
+
+/// What all jobs have.
+#[derive(Default)]
+pub(crate) struct Run<'a> {
+    pub(crate) threads: Threads,
+    pub(crate) cancel: Cancel,
+    pub(crate) tell: Option<Tell<'a>>,
+}
+
+impl Run<'_> {
+    /// The most threads that there may be.
+    pub(crate) fn workers(&self) -> usize {
+        self.threads.most()
+    }
+
+    /// Whether they all start at once.
+    pub(crate) fn start(&self) -> Start {
+        self.threads.start()
+    }
+
+    /// Threads of a walk.
+    pub(crate) fn walkers(&self) -> Workers {
+        match self.threads {
+            Threads::Auto => Workers::adaptive(self.workers()),
+            _ => Workers::from(self.workers()),
+        }
+    }
+
+    /// Does `work`. Meanwhile the callback, if there is one, hears of `now` ten times a second, from a
+    /// thread of its own, and once more when all is over.
+    pub(crate) fn watched<T>(
+        tell: &mut Option<Tell<'_>>,
+        now: impl Fn() -> Progress + Sync,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let Some(tell) = tell else {
+            return work();
+        };
+        let (heard, look) = (&mut *tell, &now);
+        let done = std::thread::scope(|scope| {
+            let (over, is_over) = channel::<()>();
+            let teller = move || {
+                while is_over.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                    heard(look());
+                }
+            };
+            // Where the system refuses a thread the callback hears of the end alone.
+            let _refused = Builder::new().spawn_scoped(scope, teller).is_err();
+            let done = work();
+            drop(over);
+            done
+        });
+        tell(now());
+        done
+    }
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("threads", &self.threads)
+            .field("cancel", &self.cancel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gives a job with a field `run` the methods that say how it runs.
+macro_rules! runs {
+    ($job:ident) => {
+        impl<'a> $job<'a> {
+            /// Uses so many threads, the caller's own being one of them; 0 counts as 1. Without this
+            /// there are as many as pay, at most one for each CPU.
+            pub fn threads(mut self, count: usize) -> Self {
+                self.run.threads = bc_pool::dispatch::Threads::Exactly(count.max(1));
+                self
+            }
+
+            /// Ends early once `cancel` is asked to: within the time of a piece of a file.
+            pub fn cancel(mut self, cancel: &bc_pool::Cancel) -> Self {
+                self.run.cancel = cancel.clone();
+                self
+            }
+
+            /// Tells `callback` how far it is: ten times a second, from another thread, and once when
+            /// all is over. The job does not wait for it, but its end does.
+            pub fn progress(
+                mut self,
+                callback: impl FnMut(crate::facade::run::Progress) + Send + 'a,
+            ) -> Self {
+                self.run.tell = Some(Box::new(callback));
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use runs;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_callback_hears_of_the_end() {
+        let heard = Mutex::new(Vec::new());
+        let mut tell: Option<Tell<'_>> = Some(Box::new(|now| heard.lock().unwrap().push(now)));
+        let progress = Progress {
+            files: 3,
+            ..Progress::default()
+        };
+        let done = Run::watched(&mut tell, || progress, || 7);
+        drop(tell);
+        assert_eq!(done, 7);
+        assert_eq!(heard.lock().unwrap().last(), Some(&progress));
+    }
+
+    #[test]
+    fn a_panic_comes_out_with_a_callback_too() {
+        let mut tell: Option<Tell<'_>> = Some(Box::new(|_| ()));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            Run::watched(&mut tell, Progress::default, || panic!("of a test"))
+        }));
+        assert!(caught.is_err());
+    }
+}

@@ -1,0 +1,296 @@
+//! `unique`: what some trees have that nothing else has.
+
+use std::path::{Path, PathBuf};
+
+use bc_dup::scan::{Equality, ScanProgress};
+use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
+use bc_dup::{Files, Subtrees};
+use bc_hash::HashProgress;
+use bc_walk::{Entries, FileKind, Globs, Listing, Metadata};
+
+use super::duplicates::now;
+use super::error::{Error, ErrorKind, PathError, path_of};
+use super::filter::{Filter, filters};
+use super::outcome::missing;
+use super::references::{References, bytes, paths_of};
+use super::run::{Run, runs};
+use super::walk::{list, roots};
+
+/// Finds out which contents of these trees are nowhere else: in none of the
+/// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
+///
+/// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
+/// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # for (name, text) in [("card/1.jpg", "old"), ("card/2.jpg", "new"), ("archive/x", "old")] {
+/// #     let path = dir.path().join(name);
+/// #     std::fs::create_dir_all(path.parent().unwrap())?;
+/// #     std::fs::write(path, text)?;
+/// # }
+/// # let (card, archive) = (dir.path().join("card"), dir.path().join("archive"));
+/// let found = bit_crafts::unique([&card]).archives([&archive]).run()?;
+/// for content in found.nowhere() {
+///     println!("only here: {}", content.paths[0].display());
+/// }
+/// assert_eq!(found.nowhere().count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn unique<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> UniqueJob<'a> {
+    UniqueJob {
+        paths: roots(paths),
+        archives: Vec::new(),
+        equality: Equality::Digest,
+        filter: Filter::default(),
+        run: Run::default(),
+    }
+}
+
+/// What [`unique`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct UniqueJob<'a> {
+    paths: Vec<PathBuf>,
+    archives: Vec<PathBuf>,
+    equality: Equality,
+    filter: Filter,
+    run: Run<'a>,
+}
+
+runs!(UniqueJob);
+filters!(UniqueJob);
+
+impl UniqueJob<'_> {
+    /// Where else a content may be: directories, or manifests of disks that are not here.
+    pub fn archives<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.archives.extend(roots(paths));
+        self
+    }
+
+    /// Compares files byte for byte, and not only by BLAKE3.
+    pub fn verify_bytes(mut self) -> Self {
+        self.equality = Equality::Bytes;
+        self
+    }
+
+    /// Does it. The filter is for the trees that are asked about; of archives everything counts that
+    /// is no hidden file where these are left out, or named by ignore files where these are honoured.
+    ///
+    /// # Errors
+    /// If no path is given, one holds no file at all (a disk that is not mounted) or a pattern is
+    /// wrong; if an archive cannot be opened; if a worker panicked.
+    pub fn run(mut self) -> Result<FoundUnique, Error> {
+        let progress = ScanProgress::default();
+        let mut tell = self.run.tell.take();
+        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+    }
+
+    fn search(self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
+        if self.paths.is_empty() {
+            return Err(Error::usage("no path to look through"));
+        }
+        let (cancel, run) = (&self.run.cancel, &self.run);
+        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
+        let of_archives = walk
+            .clone()
+            .include(Globs::default())
+            .max_depth(None)
+            .min_size(0)
+            .max_size(None);
+        walk.entries = Entries::All;
+        let hidden = || {
+            let paths = self
+                .paths
+                .iter()
+                .map(|path| path.as_os_str().as_encoded_bytes());
+            covered(paths, &walk.exclude)
+        };
+        let before = hidden();
+        let mut archives = References::open(&self.archives, &self.paths, cancel)?;
+        let own = self.own()?;
+        let paths = list(&self.paths, &walk, run)?;
+        self.refuse_nothing(&paths)?;
+        let references = list(&archives.directories, &of_archives, run)?;
+        archives.opened.check()?;
+        own.check()?;
+        let mut errors: Vec<_> = paths.errors().iter().map(PathError::from).collect();
+        errors.extend(references.errors().iter().map(PathError::from));
+        let sides = Sides {
+            paths,
+            path_roots: self.paths.len(),
+            own,
+            references,
+            reference_roots: &archives.directory_numbers,
+            manifests: &mut archives.manifests,
+            manifest_numbers: &archives.manifest_numbers,
+        };
+        let mut options = UniqueOptions::new();
+        options.scan.equality = self.equality;
+        options.scan.workers = run.workers();
+        options.scan.start = run.start();
+        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())
+            .map_err(bc_dup::Error::from)?;
+        if !cancel.is_cancelled() {
+            let names = walk.clone().metadata(Metadata::None);
+            found.look_again(&list(&self.paths, &names, run)?, run.workers())?;
+        }
+        errors.extend(found.errors.iter().map(PathError::from));
+        let mut covered = Vec::new();
+        for look in [before, hidden()] {
+            match look {
+                Ok(points) => covered.extend(points),
+                Err(error) => errors.push(PathError::from(&error)),
+            }
+        }
+        covered.sort();
+        covered.dedup();
+        Ok(FoundUnique {
+            contents: contents(&found, &self.archives),
+            errors,
+            cancelled: found.cancelled || cancel.is_cancelled(),
+            unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
+            covered: paths_of(covered),
+        })
+    }
+
+    /// What the paths lead to, by identity; also what the filter keeps from the walk, as that is the
+    /// trees' own whichever way an archive leads there.
+    fn own(&self) -> Result<Subtrees, Error> {
+        let paths = self.paths.iter().map(|path| bytes(path));
+        let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
+        let mut own = Subtrees::open(paths.filter(opens))?;
+        if self.filter.leaves_out() || self.filter.options.symlinks != bc_walk::Symlinks::Skip {
+            own.keep_traces();
+            let symlinks = self.filter.options.symlinks;
+            own.survey(symlinks, Files::All, self.run.walkers(), &self.run.cancel)?;
+        }
+        Ok(own)
+    }
+
+    /// A path without any file is where a disk would be mounted that is not: of that it would be said
+    /// that all is elsewhere.
+    fn refuse_nothing(&self, paths: &Listing) -> Result<(), Error> {
+        let skipped = paths.skipped();
+        let is_cut = paths.is_cancelled() || skipped.total() > 0 || !paths.errors().is_empty();
+        if is_cut || self.archives.is_empty() {
+            return Ok(());
+        }
+        let mut filled = vec![false; self.paths.len()];
+        for entry in paths.ids() {
+            filled[paths.root(entry)] |= paths.kind(entry) == FileKind::File;
+        }
+        match self.paths.iter().zip(filled).find(|(_, filled)| !filled) {
+            None => Ok(()),
+            Some((path, _)) => Err(Error::at(
+                ErrorKind::Refused,
+                path,
+                "no files at all: is it mounted?",
+            )),
+        }
+    }
+}
+
+fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
+    let archive = |at: usize| archives.get(at).cloned().unwrap_or_default();
+    let path = |entry: &bc_walk::EntryId| path_of(&found.listing.path(*entry));
+    let contents = found.contents().map(|content| UniqueContent {
+        size: content.size,
+        paths: content.names.iter().map(path).collect(),
+        place: match content.standing {
+            Standing::Nowhere => Place::Nowhere,
+            Standing::Directory { reference } => Place::Archive(archive(reference)),
+            Standing::Manifest { reference, .. } => Place::Manifest(archive(reference)),
+            Standing::Another => Place::Another,
+            _ => Place::Unknown,
+        },
+    });
+    contents.collect()
+}
+
+/// The contents of the trees, and where else each is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FoundUnique {
+    /// Every content of the trees but the empty one, in order of its first path.
+    pub contents: Vec<UniqueContent>,
+    /// What could not be read, or changed meanwhile.
+    pub errors: Vec<PathError>,
+    /// Whether the search was cancelled before all was done.
+    pub cancelled: bool,
+    /// Entries of the trees that were not looked at: left out by the filter (but for what is
+    /// excluded), links, devices, other file systems.
+    pub unseen: u64,
+    /// Places in the trees where something is mounted: what they cover cannot be looked at.
+    pub covered: Vec<PathBuf>,
+}
+
+impl FoundUnique {
+    /// The contents that nothing else has, as far as anybody can tell. Those that could not be read
+    /// are not among them: see [`Place::Unknown`].
+    pub fn nowhere(&self) -> impl Iterator<Item = &UniqueContent> {
+        let contents = self.contents.iter();
+        contents.filter(|content| content.place == Place::Nowhere)
+    }
+
+    /// Whether all of the trees was looked at, and everything could be read.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && !self.cancelled && self.unseen == 0 && self.covered.is_empty()
+    }
+
+    /// Whether the trees can go: all of them was looked at, and each content is elsewhere.
+    pub fn all_is_elsewhere(&self) -> bool {
+        let is_safe = |content: &UniqueContent| {
+            matches!(content.place, Place::Archive(_) | Place::Manifest(_))
+        };
+        self.is_complete() && self.contents.iter().all(is_safe)
+    }
+
+    /// The result, if nothing is missing.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with what is missing.
+    pub fn complete(self) -> Result<FoundUnique, Error> {
+        if let Some(error) = missing(&self.errors, self.cancelled) {
+            return Err(error);
+        }
+        let text = match (self.unseen, self.covered.first()) {
+            (0, None) => return Ok(self),
+            (0, Some(point)) => {
+                let text = "something is mounted here; what it covers cannot be looked at";
+                return Err(Error::at(ErrorKind::Incomplete, point, text));
+            }
+            (count, _) => format!("{count} entries were not looked at"),
+        };
+        Err(Error::incomplete(text, None))
+    }
+}
+
+/// A content of the trees.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UniqueContent {
+    /// Bytes.
+    pub size: u64,
+    /// All names that it has in the trees, in order; at least one.
+    pub paths: Vec<PathBuf>,
+    /// Where else it is.
+    pub place: Place,
+}
+
+/// Where else a content is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Place {
+    /// Nowhere, as far as anybody can tell.
+    Nowhere,
+    /// In a file of this archive, a directory.
+    Archive(PathBuf),
+    /// In this archive, a manifest.
+    Manifest(PathBuf),
+    /// Without archives: in another file of the trees.
+    Another,
+    /// It could not be read, or changed meanwhile, so nobody knows.
+    Unknown,
+}

@@ -1,0 +1,161 @@
+//! `verify`: a tree against its record.
+
+use std::path::{Path, PathBuf};
+
+use bc_integrity::change::{Change, Class};
+use bc_integrity::fields::{CompareMode, CompareRules, Field};
+use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile, RootCheck, Trust, VerifyOptions};
+
+use super::error::{Error, path_of};
+use super::manifest::working;
+use super::run::{Run, runs};
+
+/// Compares a tree with the [manifest](crate::manifest) that was made of it: what was added, removed,
+/// moved, edited, and what was damaged, that is, has other content although nobody wrote to it.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let photos = dir.path().join("photos");
+/// # std::fs::create_dir(&photos)?;
+/// # std::fs::write(photos.join("a.jpg"), "picture")?;
+/// # let file = dir.path().join("photos.jsonl");
+/// # let _ = bit_crafts::manifest(&photos).write(&file)?;
+/// std::fs::rename(photos.join("a.jpg"), photos.join("b.jpg"))?;
+/// let verified = bit_crafts::verify(&photos, &file).run()?;
+/// for change in &verified.changes {
+///     println!("{}: {}", change.class.name(), change.path.display());
+/// }
+/// assert_eq!(verified.summary.count(bit_crafts::Class::Moved), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn verify<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> VerifyJob<'a> {
+    VerifyJob {
+        root: root.as_ref().to_owned(),
+        manifest: manifest.as_ref().to_owned(),
+        rules: CompareRules::default(),
+        root_check: RootCheck::Careful,
+        run: Run::default(),
+    }
+}
+
+/// What [`verify`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct VerifyJob<'a> {
+    root: PathBuf,
+    manifest: PathBuf,
+    rules: CompareRules,
+    root_check: RootCheck,
+    run: Run<'a>,
+}
+
+runs!(VerifyJob);
+
+impl VerifyJob<'_> {
+    /// How much is compared; content and metadata without this.
+    pub fn mode(mut self, mode: CompareMode) -> Self {
+        self.rules.mode = mode;
+        self
+    }
+
+    /// Leaves a field out of the comparison, besides those that a restored copy never has
+    /// again (ctime, inode numbers …).
+    pub fn ignore(mut self, field: Field) -> Self {
+        self.rules.ignore = self.rules.ignore.with(field);
+        self
+    }
+
+    /// Takes a root that is empty, or on another device where nothing matches, at its word. Without
+    /// this it is an error of the kind [`Refused`](crate::ErrorKind::Refused): the disk may not be
+    /// mounted.
+    pub fn force(mut self) -> Self {
+        self.root_check = RootCheck::Forced;
+        self
+    }
+
+    /// Does it. Algorithm and filter are the manifest's.
+    ///
+    /// # Errors
+    /// If the manifest cannot be read, is cut short or altered; if the root looks like a disk that is
+    /// not mounted; if the job was cancelled.
+    pub fn run(mut self) -> Result<Verification, Error> {
+        let manifest = ManifestFile::open(&self.manifest)?.cancelled_by(&self.run.cancel);
+        let what = VerifyOptions {
+            root: self.root.as_os_str(),
+            manifest: &manifest,
+            rules: self.rules,
+            detail: bc_integrity::compare::Detail::Changes,
+            trust: Trust::Checked,
+            root_check: self.root_check,
+            leave_out: &[],
+        };
+        let mut changes = Vec::new();
+        let mut sink = |change: &Change| {
+            changes.push(PathChange::from(change));
+            Ok(())
+        };
+        let mut tell = self.run.tell.take();
+        let verified = working(&self.run, &mut tell, |work| {
+            Ok(bc_integrity::verify(&what, work, &mut sink)?)
+        })?;
+        Ok(Verification {
+            changes,
+            summary: verified.summary,
+        })
+    }
+}
+
+/// How a tree differs from its record.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Verification {
+    /// What is not as it was recorded, in order of paths.
+    pub changes: Vec<PathChange>,
+    /// Counts of all classes.
+    pub summary: ComparisonSummary,
+}
+
+impl Verification {
+    /// Whether everything is as it was recorded, and could be read.
+    pub fn is_same(&self) -> bool {
+        self.summary.conclusion() == Conclusion::Same
+    }
+
+    /// Whether something has other content although nobody wrote to it.
+    pub fn is_damaged(&self) -> bool {
+        self.summary.conclusion() == Conclusion::Damaged
+    }
+
+    /// Whether everything could be read.
+    pub fn is_complete(&self) -> bool {
+        self.summary.unread() == 0
+    }
+}
+
+/// A path that is not as it was recorded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PathChange {
+    /// What happened to it.
+    pub class: Class,
+    /// Below the root. Of what was moved the old path.
+    pub path: PathBuf,
+    /// The new path of what was moved.
+    pub moved_to: Option<PathBuf>,
+    /// The fields that differ.
+    pub fields: Vec<Field>,
+    /// Why it could not be read, or why it may be damaged.
+    pub reason: Option<String>,
+}
+
+impl From<&Change> for PathChange {
+    fn from(change: &Change) -> PathChange {
+        PathChange {
+            class: change.class,
+            path: path_of(&change.path),
+            moved_to: change.to.as_deref().map(path_of),
+            fields: change.differences.iter().map(|one| one.field).collect(),
+            reason: change.reason.clone(),
+        }
+    }
+}

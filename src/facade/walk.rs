@@ -1,0 +1,167 @@
+//! `walk`: the files below some directories.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bc_walk::{EntryId, FileKind, Listing, Metadata, Skipped, WalkOptions, walk_with};
+
+use super::error::{Error, PathError, path_of};
+use super::filter::{Filter, filters};
+use super::outcome::says_what_is_missing;
+use super::run::{Progress, Run, runs};
+
+/// Lists these files, and all files below those that are directories, in bytewise order of their
+/// paths.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # for name in ["a.rs", "b.o"] { std::fs::write(dir.path().join(name), name)?; }
+/// # let dir = dir.path();
+/// use bit_crafts::Filter;
+///
+/// let walked = bit_crafts::walk([dir]).filter(Filter::new().exclude("*.o")).run()?;
+/// for file in walked.files() {
+///     println!("{}: {:?} bytes", file.path.display(), file.size);
+/// }
+/// assert!(walked.is_complete() && walked.len() == 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn walk<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> WalkJob<'a> {
+    WalkJob {
+        paths: roots(paths),
+        metadata: Metadata::None,
+        filter: Filter::default(),
+        run: Run::default(),
+    }
+}
+
+/// What [`walk`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct WalkJob<'a> {
+    paths: Vec<PathBuf>,
+    metadata: Metadata,
+    filter: Filter,
+    run: Run<'a>,
+}
+
+runs!(WalkJob);
+filters!(WalkJob);
+
+impl WalkJob<'_> {
+    /// Looks up sizes and times too, which takes a system call for each file.
+    pub fn metadata(mut self) -> Self {
+        self.metadata = Metadata::Basic;
+        self
+    }
+
+    /// Does it. After a cancellation what was not reached is missing.
+    ///
+    /// # Errors
+    /// If a pattern is wrong; if a worker panicked.
+    pub fn run(mut self) -> Result<Walked, Error> {
+        let walk = self.filter.to_walk(self.metadata)?;
+        let found = AtomicU64::new(0);
+        let now = || Progress {
+            files: found.load(Relaxed),
+            ..Progress::default()
+        };
+        let mut tell = self.run.tell.take();
+        Run::watched(&mut tell, now, || {
+            let listing = list(&self.paths, &walk, &self.run)?;
+            found.store(listing.len() as u64, Relaxed);
+            Ok(Walked {
+                errors: listing.errors().iter().map(PathError::from).collect(),
+                cancelled: listing.is_cancelled(),
+                listing,
+            })
+        })
+    }
+}
+
+/// The files that were found.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Walked {
+    /// What could not be looked at.
+    pub errors: Vec<PathError>,
+    /// Whether the walk was cancelled before it had seen everything.
+    pub cancelled: bool,
+    listing: Listing,
+}
+
+impl Walked {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.listing.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.listing.is_empty()
+    }
+
+    /// The files, in bytewise order of their paths. What is kept of them is compact: paths are put
+    /// together as they are asked for.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = WalkedFile> + '_ {
+        self.listing.ids().map(|entry| self.file(entry))
+    }
+
+    fn file(&self, entry: EntryId) -> WalkedFile {
+        let stamp = self.listing.meta(entry).map(|meta| meta.stamp);
+        WalkedFile {
+            path: path_of(&self.listing.path(entry)),
+            kind: self.listing.kind(entry),
+            size: stamp.map(|stamp| stamp.size),
+            modified: stamp.map(|stamp| time(stamp.mtime_ns)),
+        }
+    }
+
+    /// How many entries were left out, and why.
+    pub fn skipped(&self) -> &Skipped {
+        self.listing.skipped()
+    }
+}
+
+says_what_is_missing!(Walked);
+
+/// A file that was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct WalkedFile {
+    /// The path: as it was named, or below a directory as that was named.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// Bytes, if [metadata](WalkJob::metadata) was asked for.
+    pub size: Option<u64>,
+    /// When its content changed last, if metadata was asked for.
+    pub modified: Option<SystemTime>,
+}
+
+/// Nanoseconds since 1970 as a time.
+pub(crate) fn time(ns: i64) -> SystemTime {
+    let from_epoch = Duration::from_nanos(ns.unsigned_abs());
+    match ns < 0 {
+        true => UNIX_EPOCH - from_epoch,
+        false => UNIX_EPOCH + from_epoch,
+    }
+}
+
+/// The paths that somebody named.
+pub(crate) fn roots<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
+    let paths = paths.into_iter();
+    paths.map(|path| path.as_ref().to_owned()).collect()
+}
+
+/// Walks.
+pub(crate) fn list(
+    paths: &[PathBuf],
+    options: &WalkOptions,
+    run: &Run<'_>,
+) -> Result<Listing, Error> {
+    let paths: Vec<OsString> = paths.iter().map(|path| path.clone().into()).collect();
+    Ok(walk_with(&paths, options, || run.walkers(), &run.cancel)?)
+}

@@ -1,0 +1,87 @@
+//! Hash trees, find duplicates, verify integrity and copy with proof: what the program `bc` does, as
+//! functions.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # for name in ["a.jpg", "b.jpg"] { std::fs::write(dir.path().join(name), "same")?; }
+//! # let pictures = dir.path();
+//! let found = bit_crafts::duplicates([pictures]).run()?;
+//! for group in &found.groups {
+//!     println!("{} bytes each:", group.size);
+//!     for path in group.paths() {
+//!         println!("  {}", path.display());
+//!     }
+//! }
+//! assert!(found.is_complete() && found.groups.len() == 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//!
+//! Each function names what is to be done and gives a job; the job's methods say how, and `run` does
+//! it on the caller's thread and as many others as pay.
+//!
+//! | function | result |
+//! |---|---|
+//! | [`hash`] | digests of files and of all files below directories |
+//! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of one file, of a `Read`, of what is written to it |
+//! | [`walk`] | the files below some directories, in order of their paths |
+//! | [`duplicates`] | groups of files with equal content |
+//! | [`directories`] | directories that are copies of others, or contained in them |
+//! | [`unique`] | what some trees have that an archive has not |
+//! | [`manifest`] | a record of a tree: digests and metadata |
+//! | [`read_manifest`] | what such a record says |
+//! | [`verify`] | what differs between a tree and its record |
+//! | [`check`] | whether files match a checksum file (`sha256sum` and its relatives) |
+//! | [`copy`] | a copy of a tree, checked while it is made |
+//!
+//! All jobs have `threads`, `cancel` and `progress`; those that list files have `filter`.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # for name in ["a.jpg", "b.raw", "c.txt"] { std::fs::write(dir.path().join(name), name)?; }
+//! # let card = dir.path();
+//! use bit_crafts::{Algorithm, Cancel, Filter};
+//!
+//! let cancel = Cancel::new(); // its clone may be given to a signal handler or a button
+//! let hashed = bit_crafts::hash([card])
+//!     .algorithm(Algorithm::Blake3)
+//!     .filter(Filter::new().include("*.jpg").include("*.raw"))
+//!     .cancel(&cancel)
+//!     .progress(|now| eprintln!("{} files, {} bytes", now.files, now.bytes))
+//!     .run()?
+//!     .complete()?; // an error if anything is missing
+//! assert_eq!(hashed.files.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! For more control there are the crates below this one: `bc-digest` (many messages at once),
+//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-dup` (also how duplicates are
+//! reclaimed), `bc-integrity` and `bc-copy`.
+//!
+//! # Invariants
+//!
+//! - Nothing here prints, asks, reads arguments or the environment, or ends the process. No signal
+//!   handler is installed.
+//! - One file that cannot be read never stops the others: it is in the result's `errors`. A result
+//!   that lacks something says so: `is_complete` is false, and `complete` makes it an error.
+//! - What makes no sense, such as hashing with no algorithm, is an [`Error`] of the kind
+//!   [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result.
+//! - After a cancellation a job ends within the time of a piece of a file; what it has is returned, or
+//!   where half a result is none ([`manifest`], [`verify`]) an error of the kind
+//!   [`Cancelled`](ErrorKind::Cancelled).
+//! - Paths are [`PathBuf`](std::path::PathBuf)s; `path.as_os_str().as_bytes()` gives the raw bytes.
+//! - Results do not depend on the number of threads.
+//! - Errors are `Send + Sync + 'static`.
+//!
+//! # Features
+//!
+//! - `cli` (default): the program `bc`. A library does without: `default-features = false` leaves its
+//!   dependencies out.
+//! - `bitcrafts`: the program under its other name as well.
+
+#![forbid(unsafe_code)]
+
+mod facade;
+
+pub use facade::*;

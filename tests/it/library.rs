@@ -1,0 +1,405 @@
+//! The library as its users meet it: misuse is an error that names the mistake, and what is missing
+//! in a result is said.
+
+use std::error::Error as StdError;
+use std::path::Path;
+
+use bc_digest::Algorithm;
+use bc_dup::scan::{ScanOptions, ScanProgress, scan};
+use bc_hash::{DigestSink, HashOptions, HashProgress, hash_listing, hash_with};
+use bc_read::Plan;
+use bc_testkit::{TestTree, is_root};
+use bc_walk::{EntryId, FileStat, Listing, Metadata, WalkOptions, walk};
+use bit_crafts::{Cancel, ErrorKind, Filter, Place};
+
+use crate::common::ABC;
+
+fn listing(root: &Path, metadata: Metadata, cancel: &Cancel) -> Listing {
+    let options = WalkOptions::default().metadata(metadata);
+    walk(&[root.into()], &options, 2, cancel).unwrap()
+}
+
+/// Errors can be sent to other threads, kept, and put into `Box<dyn Error>`.
+#[test]
+fn errors_are_errors() {
+    fn is<T: StdError + Send + Sync + 'static>() {}
+    is::<bit_crafts::Error>();
+    is::<bit_crafts::PathError>();
+    is::<bc_digest::InvalidDigest>();
+    is::<bc_digest::UnknownAlgorithm>();
+    is::<bc_pool::WorkerPanic>();
+    is::<bc_walk::Error>();
+    is::<bc_walk::GlobError>();
+    is::<bc_manifest::Error>();
+    is::<bc_hash::Error>();
+    is::<bc_dup::Error>();
+    is::<bc_dup::CacheRefused>();
+    is::<bc_dup::manifests::Unanswered>();
+    is::<bc_dup::manifests::ManifestError>();
+    is::<bc_integrity::Error>();
+    is::<bc_copy::Error>();
+}
+
+#[test]
+fn a_search_without_metadata_says_what_it_lacks() {
+    let t = TestTree::new();
+    t.write("d/a", "same").write("d/b", "same");
+    let cancel = Cancel::new();
+    let (options, progress) = (ScanOptions::default(), ScanProgress::default());
+    let bare = listing(&t.join("d"), Metadata::None, &cancel);
+    let error = scan(&bare, &options, None, &cancel, &progress).unwrap_err();
+    assert_eq!(error.kind(), bc_dup::ErrorKind::NoMetadata);
+    assert!(error.to_string().contains("metadata"), "{error}");
+
+    let whole = listing(&t.join("d"), Metadata::Basic, &cancel);
+    let found = scan(&whole, &options, None, &cancel, &progress).unwrap();
+    assert_eq!(found.groups().len(), 1);
+    let (dirs, hashed) = (bc_dup::dirs::DirsOptions::new(), HashProgress::default());
+    let error = bc_dup::dirs::find(&bare, &found, &dirs, &cancel, &hashed).unwrap_err();
+    assert_eq!(error.kind(), bc_dup::ErrorKind::NoMetadata);
+    t.write("d/c", "more");
+    let other = listing(&t.join("d"), Metadata::Basic, &cancel);
+    let error = bc_dup::dirs::find(&other, &found, &dirs, &cancel, &hashed).unwrap_err();
+    assert_eq!(error.kind(), bc_dup::ErrorKind::ForeignListing);
+}
+
+#[test]
+fn a_search_by_an_algorithm_that_it_cannot_use_says_which_it_can() {
+    let t = TestTree::new();
+    t.write("d/a", "same").write("d/b", "same");
+    let job = bit_crafts::duplicates([t.join("d")]).algorithm(Algorithm::Crc32c);
+    let error = job.run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(
+        error.to_string().contains("crc32c is none of xxh128"),
+        "{error}"
+    );
+}
+
+#[test]
+fn hashing_with_no_algorithm_or_foreign_entries_is_an_error() {
+    struct Nothing;
+    impl DigestSink for Nothing {
+        fn file(
+            &mut self,
+            _: EntryId,
+            _: Result<(&FileStat, &[bc_digest::Digest]), bc_walk::Error>,
+        ) {
+        }
+    }
+    let t = TestTree::new();
+    t.write("d/a", "one");
+    let (cancel, progress) = (Cancel::new(), HashProgress::default());
+    let files = listing(&t.join("d"), Metadata::None, &cancel);
+    let none = HashOptions::new(Vec::new());
+    let error = hash_listing(&files, &none, &cancel, &progress)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), bc_hash::ErrorKind::NoAlgorithm);
+
+    let some = HashOptions::new(vec![Algorithm::Md5]);
+    let plan = Plan::new(vec![EntryId(0), EntryId(1)], 1);
+    let done = hash_with(&files, &plan, &some, &cancel, &progress, |_| Nothing);
+    let error = done.err().unwrap();
+    assert_eq!(error.kind(), bc_hash::ErrorKind::ForeignEntry);
+    assert!(error.to_string().contains("entry 1 is not"), "{error}");
+    assert!(files.contains(EntryId(0)) && !files.contains(EntryId(1)));
+    let hashes = hash_listing(&files, &some, &cancel, &progress).unwrap();
+    assert!(hashes.is_complete() && hashes.get(EntryId(1)).is_none());
+
+    let error = bit_crafts::hash([t.join("d")])
+        .algorithms([])
+        .run()
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert_eq!(error.to_string(), "no algorithm to hash with");
+    let line = bc_hash::FileDigests {
+        path: b"x\n".to_vec(),
+        digests: Vec::new(),
+    };
+    let error = bc_hash::check::check(&[line], &some, &cancel, &progress).unwrap_err();
+    assert_eq!(error.to_string(), "x\\n: no digest to check it by");
+}
+
+#[test]
+fn what_was_cancelled_says_so() {
+    let t = TestTree::new();
+    for name in ["d/a", "d/b", "e/c"] {
+        t.write(name, "same");
+    }
+    let cancel = Cancel::new();
+    cancel.stop();
+    let files = listing(&t.join("d"), Metadata::Basic, &cancel);
+    assert!(files.is_cancelled());
+    let whole = listing(&t.join("d"), Metadata::Basic, &Cancel::new());
+    assert!(!whole.is_cancelled());
+    let (options, progress) = (ScanOptions::default(), ScanProgress::default());
+    let found = scan(&whole, &options, None, &cancel, &progress).unwrap();
+    assert!(found.is_cancelled() && found.groups().len() == 0);
+
+    let roots = || [t.join("d"), t.join("e")];
+    let hashed = bit_crafts::hash(roots()).cancel(&cancel).run().unwrap();
+    assert!(hashed.cancelled && !hashed.is_complete());
+    assert_eq!(hashed.complete().unwrap_err().kind(), ErrorKind::Incomplete);
+    let walked = bit_crafts::walk(roots()).cancel(&cancel).run().unwrap();
+    assert!(walked.cancelled && walked.complete().is_err());
+    let found = bit_crafts::duplicates(roots())
+        .cancel(&cancel)
+        .run()
+        .unwrap();
+    assert!(found.cancelled && found.complete().is_err());
+    let found = bit_crafts::directories(roots())
+        .cancel(&cancel)
+        .run()
+        .unwrap();
+    assert!(found.cancelled && found.complete().is_err());
+    let found = bit_crafts::unique([t.join("d")]).archives([t.join("e")]);
+    let found = found.cancel(&cancel).run().unwrap();
+    assert!(found.cancelled && !found.all_is_elsewhere() && found.complete().is_err());
+    let error = bit_crafts::manifest(t.join("d")).cancel(&cancel);
+    let error = error.write(t.join("m.jsonl")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert!(!t.exists("m.jsonl"));
+    let _ = bit_crafts::manifest(t.join("d"))
+        .write(t.join("m.jsonl"))
+        .unwrap();
+    let job = bit_crafts::verify(t.join("d"), t.join("m.jsonl"));
+    let error = job.cancel(&cancel).run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    t.write("SUMS", format!("{ABC}  d/a\n"));
+    let checked = bit_crafts::check(t.join("SUMS"))
+        .cancel(&cancel)
+        .run()
+        .unwrap();
+    assert!(checked.cancelled && !checked.is_ok() && checked.complete().is_err());
+    let copied = bit_crafts::copy(t.join("d"), t.join("copy"))
+        .cancel(&cancel)
+        .run();
+    let copied = copied.unwrap();
+    assert!(copied.cancelled && copied.complete().is_err() && !t.exists("copy/a"));
+}
+
+/// A run that is cancelled once the first file is done reads no more than is in flight.
+#[test]
+fn cancellation_takes_no_longer_than_what_is_in_flight() {
+    struct First<'a>(&'a Cancel, usize);
+    impl DigestSink for First<'_> {
+        fn file(
+            &mut self,
+            _: EntryId,
+            _: Result<(&FileStat, &[bc_digest::Digest]), bc_walk::Error>,
+        ) {
+            self.0.stop();
+            self.1 += 1;
+        }
+    }
+    let t = TestTree::new();
+    for number in 0..600 {
+        t.write(format!("d/{number}"), [7; 100]);
+    }
+    let large = std::fs::File::create(t.join("d/z")).unwrap();
+    large.set_len(1 << 36).unwrap();
+    let cancel = Cancel::new();
+    let files = listing(&t.join("d"), Metadata::None, &Cancel::new());
+    for algorithms in [
+        vec![Algorithm::Sha256],
+        vec![Algorithm::Blake3, Algorithm::Md5],
+    ] {
+        let options = HashOptions::new(algorithms);
+        let plan = Plan::all(&files, 1);
+        let sink = |_| First(&cancel, 0);
+        let progress = HashProgress::default();
+        let (sinks, totals) = hash_with(&files, &plan, &options, &cancel, &progress, sink).unwrap();
+        let done: usize = sinks.iter().map(|sink| sink.1).sum();
+        assert!(done <= 64, "{done} files after the cancellation");
+        assert!(totals.read.bytes < 64 << 20, "{} bytes", totals.read.bytes);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_stops_nothing() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/b", "abc");
+    let roots = [t.join("d"), t.join("none")];
+    let hashed = bit_crafts::hash(&roots)
+        .algorithm(Algorithm::Sha256)
+        .run()
+        .unwrap();
+    assert_eq!(hashed.files.len(), 2);
+    assert_eq!(hashed.files[0].digest().to_string(), ABC);
+    assert_eq!(hashed.errors[0].path(), t.join("none"));
+    assert_eq!(hashed.errors[0].operation(), "stat");
+    assert_eq!(hashed.errors[0].raw_os_error(), Some(2));
+    let error = hashed.complete().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incomplete);
+    assert!(error.source().is_some(), "{error}");
+    if !is_root() {
+        t.mode("d/b", 0);
+        let found = bit_crafts::duplicates([t.join("d")]).run().unwrap();
+        assert!(found.groups.is_empty() && !found.is_complete());
+    }
+}
+
+#[test]
+fn filters_that_make_no_sense_are_refused() {
+    let t = TestTree::new();
+    t.write("d/a", "abc");
+    let wrong = [
+        Filter::new().include("[").min_size(1),
+        Filter::new().exclude(""),
+        Filter::new().min_size(2).max_size(1),
+    ];
+    for filter in wrong {
+        let walked = bit_crafts::walk([t.join("d")]).filter(filter.clone()).run();
+        assert_eq!(walked.unwrap_err().kind(), ErrorKind::Usage);
+        let made = bit_crafts::manifest(t.join("d")).filter(filter);
+        assert_eq!(
+            made.write_to(Vec::new()).unwrap_err().kind(),
+            ErrorKind::Usage
+        );
+    }
+    let link = Filter::new().follow_symlinks(true);
+    let copied = bit_crafts::copy(t.join("d"), t.join("e"))
+        .filter(link)
+        .run();
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Usage);
+}
+
+#[test]
+fn an_archive_may_be_a_directory_or_a_manifest_and_nothing_else() {
+    let t = TestTree::new();
+    t.write("card/1", "old")
+        .write("card/2", "new")
+        .write("card/3", "old");
+    t.write("archive/x", "old").write("other", "text");
+    let unique = |archive: &str| bit_crafts::unique([t.join("card")]).archives([t.join(archive)]);
+    let found = unique("archive").run().unwrap();
+    let places: Vec<_> = found
+        .contents
+        .iter()
+        .map(|one| (&one.paths[..], &one.place))
+        .collect();
+    let (old, new) = ([t.join("card/1"), t.join("card/3")], [t.join("card/2")]);
+    let archive = Place::Archive(t.join("archive"));
+    assert_eq!(places, [(&old[..], &archive), (&new[..], &Place::Nowhere)]);
+    assert!(!found.all_is_elsewhere() && found.is_complete());
+    assert_eq!(unique("other").run().unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(unique("none").run().unwrap_err().kind(), ErrorKind::Io);
+    t.remove("card/2");
+    assert!(unique("archive").run().unwrap().all_is_elsewhere());
+    t.dir("empty");
+    let empty = bit_crafts::unique([t.join("empty")]).archives([t.join("archive")]);
+    assert_eq!(empty.run().unwrap_err().kind(), ErrorKind::Refused);
+    let none: [&Path; 0] = [];
+    assert_eq!(
+        bit_crafts::unique(none).run().unwrap_err().kind(),
+        ErrorKind::Usage
+    );
+}
+
+#[test]
+fn a_checksum_file_is_checked_whatever_made_it() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/b", "else");
+    let check = |name: &str, text: String| {
+        t.write(name, text);
+        bit_crafts::check(t.join(name)).run()
+    };
+    let line = |algorithm, path: &str, text: &[u8]| {
+        format!("{}  {path}\n", bc_digest::hash(algorithm, text))
+    };
+    // Nothing but its length tells the algorithm, and that is not the usual one.
+    let rivals = line(Algorithm::Blake3, "d/a", b"abc") + &line(Algorithm::Blake3, "d/b", b"ELSE");
+    let checked = check("list", rivals).unwrap();
+    let failed: Vec<_> = checked.failed().map(|file| &file.path).collect();
+    assert_eq!(failed, [&t.join("d/b")]);
+    assert!(!checked.is_ok() && checked.is_complete());
+    let tagged = format!("SHA256 ({}) = {ABC}\n# comment\n", t.join("d/a").display());
+    assert!(check("tagged", tagged).unwrap().is_ok());
+    let odd = check("odd", format!("{ABC}  d/a\nnonsense\n")).unwrap();
+    assert!(!odd.is_ok() && odd.improper_lines == 1 && odd.complete().is_err());
+    let missing = check("missing", format!("{ABC}  none\n")).unwrap();
+    assert!(missing.failed().count() == 1 && !missing.is_ok());
+    assert_eq!(
+        check("empty", String::new()).unwrap_err().kind(),
+        ErrorKind::Manifest
+    );
+    let elsewhere = bit_crafts::check(t.join("list"))
+        .base(t.join("d"))
+        .run()
+        .unwrap();
+    assert_eq!(elsewhere.failed().count(), 2);
+}
+
+#[test]
+fn a_manifest_is_whole_or_an_error() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/sub/b", "b");
+    let file = t.join("d/m.jsonl");
+    let written = bit_crafts::manifest(t.join("d")).write(&file).unwrap();
+    assert_eq!((written.files, written.is_complete()), (2, true));
+    let paths = || {
+        let tree = bit_crafts::read_manifest(&file)?;
+        let entries = tree.entries()?.map(|entry| Ok(entry?.path));
+        entries.collect::<Result<Vec<_>, bit_crafts::Error>>()
+    };
+    assert_eq!(paths().unwrap(), [".", "a", "sub", "sub/b"].map(Path::new));
+    let verified = bit_crafts::verify(t.join("d"), &file).run().unwrap();
+    assert!(verified.is_same() && verified.is_complete());
+    let text = std::fs::read_to_string(&file).unwrap();
+    for damaged in [
+        text.replace("\"size\":3", "\"size\":4"),
+        text[..text.len() / 2].to_owned(),
+    ] {
+        std::fs::write(&file, damaged).unwrap();
+        assert_eq!(paths().unwrap_err().kind(), ErrorKind::Manifest);
+        let error = bit_crafts::verify(t.join("d"), &file).run().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.path()),
+            (ErrorKind::Manifest, Some(file.as_path()))
+        );
+    }
+}
+
+#[test]
+fn a_copy_tells_what_failed_and_loses_nothing() {
+    let t = TestTree::new();
+    t.write("d/a", "new").write("to/d/a", "old");
+    let copied = bit_crafts::copy(t.join("d"), t.join("to")).run().unwrap();
+    assert_eq!(t.read("to/d/a"), b"old");
+    assert_eq!((copied.failed, copied.errors.len()), (1, 1));
+    assert!(copied.complete().is_err());
+    let replaced = bit_crafts::copy(t.join("d"), t.join("to"));
+    let replaced = replaced
+        .on_conflict(bit_crafts::OnConflict::Replace)
+        .run()
+        .unwrap();
+    assert!(replaced.is_complete() && replaced.manifest.is_some());
+    assert_eq!(t.read("to/d/a"), b"new");
+    let into_itself = bit_crafts::copy(t.join("d"), t.join("d/inside")).run();
+    assert_eq!(into_itself.unwrap_err().kind(), ErrorKind::Usage);
+}
+
+/// References take part, stay, and come first.
+#[test]
+fn references_and_reports_of_progress() {
+    let t = TestTree::new();
+    t.write("d/a", "same")
+        .write("d/b", "same")
+        .write("ref/z", "same");
+    let mut last = bit_crafts::Progress::default();
+    let found = bit_crafts::duplicates([t.join("d")])
+        .references([t.join("ref")])
+        .verify_bytes()
+        .threads(2)
+        .progress(|now| last = now)
+        .run()
+        .unwrap();
+    let group = &found.groups[0];
+    assert!(group.files[0].is_reference && !group.files[1].is_reference);
+    assert_eq!(
+        group.paths().collect::<Vec<_>>(),
+        ["ref/z", "d/a", "d/b"].map(|p| t.join(p))
+    );
+    assert!(last.files >= 3 && last.bytes > 0, "{last:?}");
+}

@@ -1,0 +1,100 @@
+//! A crate of somebody else's, away from the workspace, uses the library: it builds offline, has none
+//! of the program's own dependencies, and does what it says.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bc_testkit::TestTree;
+
+use crate::common::ABC;
+
+const PROGRAM: &str = include_str!("outside/main.rs");
+
+/// What only the program needs.
+const NOT_OURS: &[&str] = &["clap", "clap_builder", "clap_mangen", "signal-hook", "toml"];
+
+/// Makes the crate, with the versions of dependencies that the workspace has.
+fn crate_in(t: &TestTree) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = format!(
+        "[package]\nname = \"outside\"\nedition = \"2024\"\n\n[dependencies]\n\
+         bit-crafts = {{ path = {root:?}, default-features = false }}\n\n\
+         [profile.dev]\ndebug = false\nincremental = false\n\n[workspace]\n"
+    );
+    t.write("outside/Cargo.toml", manifest)
+        .write("outside/src/main.rs", PROGRAM)
+        .write(
+            "outside/Cargo.lock",
+            std::fs::read(root.join("Cargo.lock")).unwrap(),
+        );
+    t.join("outside")
+}
+
+fn cargo(folder: &Path, args: &[&str]) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    let tests = std::env::current_exe().unwrap();
+    // Kept from one run to the next: nearly all the time goes into dependencies.
+    let target = tests.ancestors().nth(3).unwrap().join("outside");
+    cargo.current_dir(folder).args(args).arg("--offline");
+    cargo
+        .env("CARGO_TARGET_DIR", target)
+        .env_remove("RUSTFLAGS");
+    let out = cargo.output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "cargo {args:?}: {errors}{text}");
+    text
+}
+
+#[test]
+fn somebody_elses_crate_builds_and_does_six_things() {
+    if !Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("crates")
+        .is_dir()
+    {
+        bc_testkit::left_out("a crate of somebody else's: the packed crates are not published yet");
+        return;
+    }
+    let t = TestTree::new();
+    let folder = crate_in(&t);
+    let tree = cargo(&folder, &["tree", "--prefix=none", "--edges=normal,build"]);
+    let names: Vec<&str> = tree
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(names.contains(&"bc-walk"), "{tree}");
+    let wrong: Vec<_> = names
+        .iter()
+        .filter(|name| NOT_OURS.contains(name))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?} came along");
+
+    cargo(&folder, &["build", "--quiet"]);
+    let tests = std::env::current_exe().unwrap();
+    let program = tests
+        .ancestors()
+        .nth(3)
+        .unwrap()
+        .join("outside/debug/outside");
+    t.write("d/a", "abc")
+        .write("d/b", "abc")
+        .write("d/c.txt", "else");
+    t.write("SUMS", format!("{ABC}  d/a\n{ABC}  d/c.txt\n"));
+    let out = t.run(program).go();
+    out.code(0).stdout_is(format!(
+        "{ABC} 2 true\n0 of them, whole: false\n[\"d/a\", \"d/b\"]\n.: false\na: true\nb: true\nc.txt: true\nd/c.txt\n\
+         d/c.txt: Mismatch\n900150983cd24fb0d6963f7d28e17f72\n"
+    ));
+}
+
+#[test]
+fn each_of_the_six_things_takes_under_ten_lines() {
+    let mut functions = 0;
+    for function in PROGRAM.split("\nfn ").skip(1) {
+        let body = function.lines().take_while(|line| *line != "}");
+        let count = body.skip(1).count();
+        assert!(count < 10, "{count} lines: {function}");
+        functions += 1;
+    }
+    assert_eq!(functions, 7, "six and main");
+}
