@@ -403,7 +403,7 @@ fn what_is_open_for_writing_is_never_safe() {
             t.bc_line(&format!("dup unique card --reference=archive {options}"))
                 .go()
                 .code(1)
-                .stderr_has(&format!("{name}: search: is open for writing"));
+                .stderr_has(format!("{name}: search: is open for writing"));
         }
         drop(open);
     }

@@ -1,3 +1,5 @@
+//! What changes between the search and its last look.
+
 use super::*;
 use crate::subtrees::Subtrees;
 use crate::unique::{Sides, UniqueOptions, unique};
