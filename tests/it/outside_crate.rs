@@ -48,7 +48,10 @@ fn cargo(folder: &Path, args: &[&str]) -> String {
 
 #[test]
 fn somebody_elses_crate_builds_and_does_six_things() {
-    if !Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").is_dir() {
+    if !Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("crates")
+        .is_dir()
+    {
         bc_testkit::left_out("a crate of somebody else's: the packed crates are not published yet");
         return;
     }
