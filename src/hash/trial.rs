@@ -120,6 +120,7 @@ fn matching(
         })
         .collect();
     let width = Batch::new(candidates, CpuFeatures::detect()).width();
+    // The whole list fits, so the few tried of it do.
     let options = HashOptions::new(Vec::new()).read(
         session
             .fit(1, width, Kept::Pieces(bc_hash::check::check_memory(&tries)))

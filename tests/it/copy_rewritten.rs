@@ -2,8 +2,10 @@
 //! each worker, by the bytes that the kernel counted. `BC_TEST_POINTS=50` kills it as often in each
 //! way.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use bc_testkit::{Rng, TestTree};
@@ -40,36 +42,48 @@ fn tree() -> TestTree {
     t
 }
 
-fn spawn(t: &TestTree, line: &str) -> Child {
-    let mut command = t.bc_line(line).command();
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap()
+/// A run, and what the kernel counts of it.
+struct Counted {
+    run: Child,
+    counts: File,
 }
 
-/// Waits for the end of a run, and gives what it has written.
-fn written(run: &mut Child) -> (std::process::ExitStatus, u64) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(Pid::from_child(run)), options).unwrap();
-    let text = std::fs::read_to_string(format!("/proc/{}/io", run.id())).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
-    let bytes = line.unwrap().parse().unwrap();
-    (run.wait().unwrap(), bytes)
+impl Counted {
+    fn spawn(t: &TestTree, line: &str) -> Counted {
+        let mut command = t.bc_line(line).command();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let run = command.spawn().unwrap();
+        // Once it has ended only root could open it.
+        let counts = File::open(format!("/proc/{}/io", run.id())).unwrap();
+        Counted { run, counts }
+    }
+
+    /// Waits for its end, and gives what it has written.
+    fn written(mut self) -> (ExitStatus, u64) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.run)), options).unwrap();
+        let mut text = String::new();
+        self.counts.read_to_string(&mut text).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        let bytes = line.unwrap().parse().unwrap();
+        (self.run.wait().unwrap(), bytes)
+    }
 }
 
 /// Kills a run in the middle; the next one completes the copy.
 #[track_caller]
 fn killed_once(t: &TestTree, line: &str, wait: Duration, whole: u64, bound: u64) -> Option<u64> {
-    let mut first = spawn(t, line);
+    let mut first = Counted::spawn(t, line);
     std::thread::sleep(wait);
-    let _ = first.kill();
-    let (status, before) = written(&mut first);
+    let _ = first.run.kill();
+    let (status, before) = first.written();
     let context = format!("{line}: killed after {wait:?} and {before} bytes");
     nothing_is_half_done(t, "to", &context);
     if status.signal() != Some(9) || is_over(t, "to") {
         t.remove("to");
         return None;
     }
-    let (status, after) = written(&mut spawn(t, line));
+    let (status, after) = Counted::spawn(t, line).written();
     assert_eq!(status.code(), Some(0), "{context}");
     complete(t, "to", &context);
     let again = (before + after).saturating_sub(whole);
@@ -91,7 +105,7 @@ fn little_is_written_again_after_a_kill() {
     let ways = if many > 1 { ways } else { spread(&ways, 3) };
     for line in ways {
         let begun = Instant::now();
-        let (status, whole) = written(&mut spawn(&t, &line));
+        let (status, whole) = Counted::spawn(&t, &line).written();
         let length = begun.elapsed().as_micros() as u64;
         assert_eq!(status.code(), Some(0), "{line}");
         t.remove("to");
@@ -137,7 +151,7 @@ fn nothing_of_what_was_complete_is_written_again() {
         let context = format!("{line}: killed at {call}");
         let out = crate::strace::injected(&t, call, "signal=KILL", nth, &line);
         assert_eq!(out.status.signal(), Some(9), "{context}: {out}");
-        let (status, again) = written(&mut spawn(&t, &line));
+        let (status, again) = Counted::spawn(&t, &line).written();
         assert_eq!(status.code(), Some(0), "{context}");
         complete(&t, "to", &context);
         assert!(again < BESIDE, "{context}: {again} bytes again");

@@ -86,7 +86,9 @@ impl Worker<'_> {
             return Ok(false);
         }
         let (dir, name) = parts(target);
-        let dir = self.dir(dir)?;
+        // It is this one that cannot be made because of the one that it is in.
+        let dir = self.try_dir(dir);
+        let dir = dir.map_err(|errno| Error::new(job.shown(target), "open directory", errno))?;
         if dir.gives_acl {
             job.inherits.store(true, Relaxed);
         }

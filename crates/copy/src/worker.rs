@@ -130,13 +130,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A directory of the destination, by its path below the top.
-    pub(crate) fn dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Error> {
-        let found = self.try_dir(path);
-        found.map_err(|errno| Error::new(self.job.shown(path), "open", errno))
-    }
-
-    /// The same, where the path of the error is not that of the directory.
+    /// A directory of the destination, by its path below the top. The path of an error is the
+    /// caller's to choose.
     pub(crate) fn try_dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
         if let Some(at) = self.dirs.iter().rposition(|(kept, _)| kept == path) {
             let dir = Rc::clone(&self.dirs[at].1);
