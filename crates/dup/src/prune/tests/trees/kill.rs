@@ -84,20 +84,79 @@ fn spawn(tree: &TestTree, name: &str, kill_at: usize, more: &[(&str, String)]) -
     command.spawn().unwrap()
 }
 
+/// Two copies on a file system that gives numbers away again, with what is easily lost: modes, owners
+/// and times of directories, and of links.
+fn rich_copies(place: &Path) -> TestTree {
+    let tree = copies_in(place);
+    for (dir, mode) in [("b/links", 0o2750), ("b/void", 0o1711)] {
+        fs::set_permissions(tree.join(dir), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    if rustix::process::geteuid().is_root() {
+        for name in ["b/in", "b/link", "b/twice", "b"] {
+            std::os::unix::fs::lchown(tree.join(name), Some(1000), Some(1001)).unwrap();
+        }
+    }
+    for (nth, name) in ["link", "links/only", "links", "void", "in", ""]
+        .iter()
+        .enumerate()
+    {
+        let path = tree.join("b").join(name);
+        let time = rustix::fs::Timespec {
+            tv_sec: 1_200_000_000 + nth as i64,
+            tv_nsec: 9,
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        let itself = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::utimensat(rustix::fs::CWD, &path, &times, itself).unwrap();
+    }
+    tree
+}
+
+/// All that undo is to give back: kind, content, mode, owner, time, and which names are one file.
+fn whole_of(tree: &TestTree) -> BTreeMap<PathBuf, String> {
+    let mut all = all_of(&tree.join("b"), false);
+    all.insert(PathBuf::new(), "directory".to_owned());
+    let mut first: std::collections::HashMap<u64, PathBuf> = std::collections::HashMap::new();
+    for (path, what) in &mut all {
+        let meta = tree.join("b").join(path).symlink_metadata().unwrap();
+        let one = first.entry(meta.ino()).or_insert_with(|| path.clone());
+        let owner = (meta.mode(), meta.uid(), meta.gid());
+        let time = (meta.mtime(), meta.mtime_nsec());
+        *what += &format!(" {owner:?} {time:?} {} {one:?}", path.is_dir());
+    }
+    all
+}
+
+/// As after an undo that nothing disturbed.
+#[track_caller]
+fn check_whole(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str) {
+    let after = whole_of(tree);
+    for (path, what) in before {
+        assert_eq!(after.get(path), Some(what), "{context}: {path:?}");
+    }
+    assert_eq!(after.len(), before.len(), "{context}");
+}
+
 fn every_kill(name: &str, no_rename: Option<usize>) {
     let no_rename: Vec<(&str, String)> = no_rename
         .iter()
         .map(|at| (NO_RENAME, at.to_string()))
         .collect();
     for kill_at in 0.. {
-        let tree = copies();
+        let tree = rich_copies(&quick_place());
         let before = all_of(tree.path(), false);
+        let whole = whole_of(&tree);
         let status = spawn(&tree, name, kill_at, &no_rename).wait().unwrap();
         let context = format!("{name} killed at {kill_at}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
         assert_eq!(undone.failed, 0, "{context}: {undone:?}");
         check_back(&tree, &before, &context);
+        check_whole(&tree, &whole, &context);
+        assert_eq!(undone.incomplete, 0, "{context}: {undone:?}");
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new(), "{context}");
         let is_over = status.success();
         if is_over && no_rename.iter().all(|(_, at)| *at != kill_at.to_string()) {
@@ -108,25 +167,70 @@ fn every_kill(name: &str, no_rename: Option<usize>) {
 }
 
 #[test]
-fn killed_while_undoing() {
-    for name in ["delete", "move"] {
-        for kill_at in 0.. {
-            let tree = copies();
-            let before = all_of(tree.path(), false);
-            let none = spawn(&tree, name, usize::MAX, &[]).wait().unwrap();
-            assert!(none.success());
-            let undo = (UNDO, "1".to_owned());
-            let status = spawn(&tree, name, kill_at, &[undo]).wait().unwrap();
-            let context = format!("undo of {name} killed at {kill_at}");
-            check_kept(&tree, &before, &context);
-            let undone = undo_all(&tree);
-            assert_eq!(undone.failed, 0, "{context}: {undone:?}");
-            check_back(&tree, &before, &context);
-            if status.success() {
-                assert!(kill_at > 5, "{context}");
-                break;
-            }
-            assert_eq!(status.signal(), Some(9), "{context}");
+fn killed_while_undoing_a_deletion() {
+    every_kill_of_undo("delete", &[]);
+}
+
+#[test]
+fn killed_while_undoing_a_rename() {
+    every_kill_of_undo("move", &[]);
+}
+
+#[test]
+fn killed_while_undoing_a_copy() {
+    every_kill_of_undo("move", &[(NO_RENAME, renames("move").to_string())]);
+}
+
+/// Whatever a killed undo had come to, the next one comes to the end of one that nothing disturbed.
+fn every_kill_of_undo(name: &str, how: &[(&str, String)]) {
+    for kill_at in 0.. {
+        // In memory numbers are new ones, on a disk those of what went are given again.
+        let place = match kill_at % 2 {
+            0 => quick_place(),
+            _ => std::env::temp_dir(),
+        };
+        let tree = rich_copies(&place);
+        let before = all_of(tree.path(), false);
+        let whole = whole_of(&tree);
+        let done = spawn(&tree, name, usize::MAX, how).wait().unwrap();
+        assert!(done.success());
+        let undo = (UNDO, "1".to_owned());
+        let status = spawn(&tree, name, kill_at, &[undo]).wait().unwrap();
+        let context = format!("undo of {name} {how:?} killed at {kill_at}");
+        check_kept(&tree, &before, &context);
+        let undone = undo_all(&tree);
+        assert_eq!(
+            (undone.failed, undone.incomplete),
+            (0, 0),
+            "{context}: {undone:?}"
+        );
+        check_back(&tree, &before, &context);
+        check_whole(&tree, &whole, &context);
+        let again = undo_all(&tree);
+        assert_eq!(
+            (again.restored, again.failed),
+            (0, 0),
+            "{context}: {again:?}"
+        );
+        check_whole(&tree, &whole, &context);
+        if status.success() {
+            assert!(kill_at > 5, "{context}");
+            break;
         }
+        assert_eq!(status.signal(), Some(9), "{context}");
     }
+}
+
+/// A directory that somebody works in again is not set back by another undo.
+#[test]
+fn what_is_done_since_an_undo_stays() {
+    let tree = rich_copies(&quick_place());
+    let done = spawn(&tree, "delete", usize::MAX, &[]).wait().unwrap();
+    assert!(done.success());
+    undo_all(&tree);
+    tree.write("b/in/new", "new").write("b/links/new", "new");
+    let now = whole_of(&tree);
+    let again = undo_all(&tree);
+    assert_eq!((again.restored, again.failed), (0, 0), "{again:?}");
+    check_whole(&tree, &now, "undone again");
 }
