@@ -23,12 +23,12 @@ fn killed_while_renaming() {
 
 #[test]
 fn killed_while_copying() {
-    every_kill("move", Some(renames("move")));
+    every_kill("move", Some(renames("move", &quick_place())));
 }
 
-/// The first call that renames, which is that of the directory.
-fn renames(name: &str) -> usize {
-    let tree = copies();
+/// The first call that renames, which is that of the directory; file systems differ in those before.
+fn renames(name: &str, place: &Path) -> usize {
+    let tree = rich_copies(place);
     let calls = calls_of_trees(&tree, &action(&tree, name));
     calls.iter().position(|op| *op == "rename").unwrap()
 }
@@ -168,35 +168,55 @@ fn every_kill(name: &str, no_rename: Option<usize>) {
 
 #[test]
 fn killed_while_undoing_a_deletion() {
-    every_kill_of_undo("delete", &[]);
+    every_kill_of_undo("delete", false);
 }
 
 #[test]
 fn killed_while_undoing_a_rename() {
-    every_kill_of_undo("move", &[]);
+    every_kill_of_undo("move", false);
 }
 
 #[test]
 fn killed_while_undoing_a_copy() {
-    every_kill_of_undo("move", &[(NO_RENAME, renames("move").to_string())]);
+    every_kill_of_undo("move", true);
+}
+
+/// Takes the copy away; by copies, where the first rename finds another file system.
+fn gone(tree: &TestTree, name: &str, no_rename: Option<usize>) {
+    let action = action(tree, name);
+    let groups = vec![group(tree.path(), &["a", "b"])];
+    let mut journal = journal_of(tree, &action, &groups);
+    let other = no_rename.map(|at| (at, fail::Fault::Errno(Errno::XDEV)));
+    fail::arm_all(other.into_iter().collect());
+    let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
+    fail::disarm();
+    assert!(summary.is_clean() && !tree.exists("b"), "{lines:?}");
 }
 
 /// Whatever a killed undo had come to, the next one comes to the end of one that nothing disturbed.
-fn every_kill_of_undo(name: &str, how: &[(&str, String)]) {
+fn every_kill_of_undo(name: &str, copied: bool) {
     for kill_at in 0.. {
         // In memory numbers are new ones, on a disk those of what went are given again.
-        let place = match kill_at % 2 {
-            0 => quick_place(),
-            _ => std::env::temp_dir(),
+        let place = match kill_at % 16 {
+            1 => std::env::temp_dir(),
+            _ => quick_place(),
         };
+        let no_rename = copied.then(|| renames(name, &place));
         let tree = rich_copies(&place);
         let before = all_of(tree.path(), false);
         let whole = whole_of(&tree);
-        let done = spawn(&tree, name, usize::MAX, how).wait().unwrap();
-        assert!(done.success());
+        let number = tree.join("b").metadata().unwrap().ino();
+        gone(&tree, name, no_rename);
+        let there = relocate::destination(
+            tree.scratch("moved").as_os_str().as_bytes(),
+            &copy_path(&tree),
+        );
+        let there = PathBuf::from(std::ffi::OsStr::from_bytes(&there)).metadata();
+        let renamed = there.is_ok_and(|there| there.ino() == number);
+        assert_eq!(renamed, name == "move" && no_rename.is_none());
         let undo = (UNDO, "1".to_owned());
         let status = spawn(&tree, name, kill_at, &[undo]).wait().unwrap();
-        let context = format!("undo of {name} {how:?} killed at {kill_at}");
+        let context = format!("undo of {name} {no_rename:?} killed at {kill_at}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
         assert_eq!(
@@ -225,8 +245,7 @@ fn every_kill_of_undo(name: &str, how: &[(&str, String)]) {
 #[test]
 fn what_is_done_since_an_undo_stays() {
     let tree = rich_copies(&quick_place());
-    let done = spawn(&tree, "delete", usize::MAX, &[]).wait().unwrap();
-    assert!(done.success());
+    gone(&tree, "delete", None);
     undo_all(&tree);
     tree.write("b/in/new", "new").write("b/links/new", "new");
     let now = whole_of(&tree);
