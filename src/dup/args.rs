@@ -136,7 +136,8 @@ Examples:
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
 hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.
-Nothing below DIR of move:DIR is moved or kept instead of another, so a second run changes nothing.")]
+Nothing below DIR of move:DIR is moved or kept instead of another, so a second run changes nothing
+unless with --dirs: what stayed in a directory for one group may be a copy by itself.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete or move:DIR
     ///

@@ -121,5 +121,6 @@ mod system_calls;
 mod terminal;
 mod tour;
 mod two_devices;
+mod undo_again;
 mod undo_foresees;
 mod undo_reused_inodes;

@@ -36,11 +36,10 @@ const FS_IOC_GET_ENCRYPTION_POLICY_EX: Opcode = opcode::read_write::<[u8; 9]>(b'
 /// `FS_ENCRYPT_FL` of `linux/fs.h`.
 const ENCRYPTED: u32 = 0x800;
 
-/// `FS_*_FL` of `linux/fs.h` that somebody sets on a file, or that it got from its directory. The
-/// others say how its content is stored just now, or belong to directories; `m` is among them, as
-/// Btrfs sets it by itself on what it found hard to compress (`compress_file_range()` in
-/// `fs/btrfs/inode.c`).
-const FLAGS: [(u32, &str); 14] = [
+/// `FS_*_FL` of `linux/fs.h` that somebody sets on a file or a directory, or that it got from the
+/// one above. The others say how its content is stored just now; `m` is among them, as Btrfs sets
+/// it by itself on what it found hard to compress (`compress_file_range()` in `fs/btrfs/inode.c`).
+const FLAGS: [(u32, &str); 17] = [
     (0x0000_0001, "the flag s of chattr"),
     (0x0000_0002, "the flag u of chattr"),
     (0x0000_0004, "the flag c of chattr"),
@@ -51,11 +50,17 @@ const FLAGS: [(u32, &str); 14] = [
     (0x0000_0080, "the flag A of chattr"),
     (0x0000_4000, "the flag j of chattr"),
     (0x0000_8000, "the flag t of chattr"),
+    (0x0001_0000, "the flag D of chattr"),
+    (0x0002_0000, "the flag T of chattr"),
     (0x0010_0000, "the flag V of chattr"),
     (0x0080_0000, "the flag C of chattr"),
     (0x0200_0000, "the flag x of chattr"),
     (0x2000_0000, "the flag P of chattr"),
+    (CASEFOLD, "the flag F of chattr"),
 ];
+
+/// `FS_CASEFOLD_FL`, which no directory takes that holds anything.
+const CASEFOLD: u32 = 0x4000_0000;
 
 /// `FS_IMMUTABLE_FL` and `FS_APPEND_FL`: a file that has them can neither be completed nor named.
 const SEALED: u32 = 0x10 | 0x20;
@@ -103,6 +108,25 @@ impl InodeFlags {
         Ok(found)
     }
 
+    /// The flags of `chattr` as `FS_*_FL` numbers them; not those that say how content is stored.
+    pub fn chattr(&self) -> u32 {
+        let all = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
+        self.flags & all
+    }
+
+    /// Those flags of `chattr`, as of a file that has nothing else.
+    pub fn with_chattr(flags: u32) -> InodeFlags {
+        InodeFlags {
+            flags,
+            ..InodeFlags::default()
+        }
+    }
+
+    /// Of these the one that a directory takes only while it is empty.
+    pub fn of_empty(&self) -> InodeFlags {
+        InodeFlags::with_chattr(self.flags & CASEFOLD)
+    }
+
     /// Whether both files are encrypted with one key in one way, or neither is.
     pub fn same_encryption(&self, other: &InodeFlags) -> bool {
         self.policy == other.policy
@@ -117,7 +141,8 @@ impl InodeFlags {
     }
 
     /// Gives a file those flags of `chattr` that it lacks, and names those that it does not get. It
-    /// has to be new and empty: some flags say how content is to be stored. What it has already,
+    /// has to be new and empty, as some flags say how content is to be stored; a directory only for
+    /// [what needs that](InodeFlags::of_empty). What it has already,
     /// as from its directory, stays; `i` and `a`, which would seal it, are never given.
     ///
     /// # Errors

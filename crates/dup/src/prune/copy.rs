@@ -114,8 +114,8 @@ pub(crate) fn copy(
     }
 }
 
-/// Gives a new file these flags; those that it does not get.
-fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<String>, Skip> {
+/// Gives a new file or directory these flags; those that it does not get.
+pub(crate) fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<String>, Skip> {
     let plain = InodeFlags::default();
     let Some(flags) = flags.filter(|flags| flags.missing_from(&plain).is_some()) else {
         return Ok(Vec::new());

@@ -222,7 +222,7 @@ pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
 }
 
 /// What a directory holds; nothing, where that cannot be listed.
-fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::DirEntry>> {
+pub(crate) fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::DirEntry>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listing = rustix::fs::openat(dir, c".", flags, Mode::empty()).ok()?;
     Some(Dir::new(listing).ok()?.filter_map(Result::ok))

@@ -89,6 +89,20 @@ impl Metadata {
         })
     }
 
+    /// What of this `has` does not have, times aside.
+    pub(crate) fn lacking(&self, has: &Metadata) -> Option<&'static str> {
+        if (self.uid, self.gid) != (has.uid, has.gid) {
+            return Some("owner");
+        }
+        if self.mode != has.mode {
+            return Some("mode");
+        }
+        let mut mine = self.xattrs.iter();
+        let lacks = mine
+            .any(|(name, value)| name != PER_INODE && has.xattr(name) != Some(value.as_slice()));
+        lacks.then_some("attributes")
+    }
+
     /// What a file is to have that comes back from where it was moved to as a
     /// copy, has this now and was given `made` there: that, and where it has
     /// still what it was given, what it had before. Without `made` it is taken
@@ -220,11 +234,12 @@ impl Metadata {
         } else {
             self.mode & !AS_OWNER
         };
+        // The mode last: who is killed before that can open a directory once more.
+        note("times".to_owned(), self.apply_times(file));
         note(
             "mode".to_owned(),
             point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(mode))),
         );
-        note("times".to_owned(), self.apply_times(file));
         if mode != self.mode {
             refused.push(SET_ID.to_owned());
         }

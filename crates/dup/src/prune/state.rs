@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
+use bc_fs::InodeFlags;
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
@@ -33,7 +34,7 @@ pub(super) struct Run<'a> {
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
     /// What directories had whose names are going, by what they were.
-    pub(super) dir_metadata: HashMap<Identity, Metadata>,
+    pub(super) dir_metadata: HashMap<Identity, (Metadata, InodeFlags)>,
     /// Directories that were searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// Of the file systems met.

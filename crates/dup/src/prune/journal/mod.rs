@@ -49,7 +49,7 @@ use crate::json::JsonPath;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
-pub(crate) use self::read::{Copy, Steps, earlier_copies};
+pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::tree_action::TreeAction;
 
@@ -263,7 +263,7 @@ impl Journal {
         Ok(Entry {
             step: self.step,
             action: action.to_owned(),
-            target: Recorded::new(target, &target_path)?,
+            target: Recorded::with_flags(target, &target_path)?,
             keeper: Recorded::new(keeper, &keeper_path)?,
             digest: String::new(),
             destination: destination.map(|path| JsonPath::new(&path)),

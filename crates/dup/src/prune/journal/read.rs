@@ -8,12 +8,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Identity;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
+use super::tree_action::TreeAction;
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
@@ -62,6 +64,12 @@ struct CopyAt {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) places: Vec<Place>,
+    /// The directories from which names went, with the number of the run.
+    pub(crate) emptied: Vec<(u64, Vec<u8>)>,
+    /// When each run began, in nanoseconds since 1970.
+    pub(crate) started_ns: Vec<i64>,
+    /// Whether some file had several names.
+    pub(crate) linked: bool,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
     /// Bytes of complete lines: what follows was cut off.
@@ -187,6 +195,8 @@ impl Index {
         if probe.journal.is_some() {
             let header: Header = serde_json::from_slice(text).map_err(json)?;
             *run = begin(&header, run.number + 1)?;
+            let started_ns = parse_rfc3339(&header.started_at);
+            self.started_ns.push(started_ns.unwrap_or(i64::MIN));
             return Ok(());
         }
         if run.number == 0 {
@@ -224,6 +234,11 @@ impl Index {
             let entry: Entry = serde_json::from_slice(text).map_err(json)?;
             if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
                 return Err(flaw.into());
+            }
+            match (entry.tree_action(), entry.target.path()) {
+                (Some(TreeAction::Empty), Some(path)) => self.emptied.push((run.number, path)),
+                (None, _) => self.linked |= entry.target.nlink() > 1,
+                _ => {}
             }
             self.places.push(Place {
                 offset: self.at,

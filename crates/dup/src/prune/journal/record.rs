@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use bc_digest::Digest;
+use bc_fs::InodeFlags;
 use bc_manifest::base64;
-use bc_walk::{Identity, Stamp};
+use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
 use super::tree_action::TreeAction;
@@ -59,6 +60,13 @@ pub(crate) struct Recorded {
     born_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<Attribute>,
+    /// The flags of `chattr` of a file or a directory. Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "is_none")]
+    flags: u32,
+}
+
+fn is_none(flags: &u32) -> bool {
+    *flags == 0
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -185,7 +193,26 @@ impl Recorded {
             atime_ns: metadata.atime_ns,
             born_ns: sys::born_ns(&held.file),
             xattrs: attributes(&metadata),
+            flags: 0,
         })
+    }
+
+    /// The same with the flags of `chattr`, which a step would lose.
+    pub(super) fn with_flags(held: &OpenFile, path: &[u8]) -> Result<Recorded, Skip> {
+        let flags = match held.stat.kind() {
+            FileKind::File | FileKind::Dir => held.flags()?.chattr(),
+            // A link has none.
+            _ => 0,
+        };
+        Ok(Recorded {
+            flags,
+            ..Recorded::new(held, path)?
+        })
+    }
+
+    /// The flags of `chattr`.
+    pub(crate) fn flags(&self) -> InodeFlags {
+        InodeFlags::with_chattr(self.flags)
     }
 
     /// The absolute path; `None` if it is none.

@@ -3,10 +3,11 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use bc_fs::Escaped;
+use bc_fs::{Escaped, InodeFlags};
 
 use super::Pair;
 use super::remove::hold;
+use crate::prune::copy::given;
 use crate::prune::journal::TreeAction;
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::{OpenFile, identity_at};
@@ -79,11 +80,11 @@ impl Run<'_> {
         let mut lost = Vec::new();
         for at in pair.dirs().rev() {
             let dir = pair.target.at(at);
-            let Some(metadata) = self.dir_metadata.remove(&dir.id) else {
+            let Some(had) = self.dir_metadata.remove(&dir.id) else {
                 continue;
             };
             let to = pair.below(to, &dir);
-            match self.finish_dir(&to, &dir.path, &metadata) {
+            match self.finish_dir(&to, &dir.path, &had) {
                 Ok(refused) => lost.extend(refused),
                 Err(why) => lost.push(format!("what {} had: {why}", Escaped(&to))),
             }
@@ -91,13 +92,19 @@ impl Run<'_> {
         lost
     }
 
-    fn finish_dir(&self, to: &[u8], from: &[u8], metadata: &Metadata) -> Result<Vec<String>, Skip> {
+    fn finish_dir(
+        &self,
+        to: &[u8],
+        from: &[u8],
+        (metadata, flags): &(Metadata, InodeFlags),
+    ) -> Result<Vec<String>, Skip> {
         let Action::Move(root) = &self.options.action else {
             return Ok(Vec::new());
         };
         let (parent, name) = relocate::open_parent(root, to, from)?;
         let opened = sys::open_listed(&parent, &name)?;
-        let refused = metadata.apply(&opened)?;
+        let mut refused = given(Some(flags), &opened)?;
+        refused.extend(metadata.apply(&opened)?);
         let _ = sys::sync_dir(&opened);
         Ok(refused)
     }

@@ -119,7 +119,8 @@ impl Run<'_> {
         };
         let made = match &to {
             Some(to) => {
-                self.dir_metadata.insert(dir.id, held.metadata()?);
+                let had = (held.metadata()?, *held.flags()?);
+                self.dir_metadata.insert(dir.id, had);
                 self.make_copy_of_dir(to, &held)
             }
             None => Ok(()),

@@ -2,9 +2,11 @@
 //! far as what is there now allows it. It changes a name only while the name
 //! is exactly what the step left, and only by the same swap as prune.
 
+mod finish;
 mod foresee;
 mod leftovers;
 mod moved;
+mod names;
 mod outcome;
 mod remake;
 mod trees;
@@ -12,6 +14,7 @@ mod trees;
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::Leftovers;
+use self::names::{Content, Names};
 use self::trees::Trees;
 
 use std::collections::HashMap;
@@ -68,13 +71,15 @@ pub fn undo(
         run: 0,
         trees: Trees::default(),
         restored: HashMap::new(),
+        names: Names::of(&steps.index),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
             break;
         }
         // A copy that was not withdrawn may be there all the same.
-        if place.took_effect == Some(false) && !steps.made_copy(at) {
+        let never = place.took_effect == Some(false) && !steps.made_copy(at);
+        if never && !steps.index.linked {
             continue;
         }
         let (entry, copy) = steps
@@ -85,6 +90,10 @@ pub fn undo(
         };
         undo.run = place.run;
         let action = entry.tree_action();
+        if never {
+            undo.remember(&entry, &path, Content::Unproven);
+            continue;
+        }
         let outcome = match action {
             // What is left over in a directory is looked at for the sake of the files in it, which
             // tell what may be the last of its content.
@@ -101,6 +110,9 @@ pub fn undo(
         {
             undo.leftovers
                 .remove_equal(&entry, &path, &mut undo.temps, cancel);
+        }
+        if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome {
+            undo.trees.settle(&path, &steps.index);
         }
         match &outcome {
             UndoOutcome::Restored { lost } => {
@@ -159,6 +171,8 @@ struct Undo<'a> {
     /// Where files that had several names were restored: by what they were,
     /// what they are now and a name.
     restored: HashMap<Original, (Identity, Vec<u8>)>,
+    /// Where names may be that no step took.
+    names: Names,
 }
 
 /// A file before its step. The inode number alone does not tell: a journal may
@@ -300,7 +314,10 @@ impl Undo<'_> {
             // file, which was given the number that became free.
             return match took_effect {
                 Some(true) => self.separate(entry, &found.hold(path)?),
-                _ => Ok(UndoOutcome::Unneeded),
+                _ => {
+                    self.remember(entry, path, Content::Unproven);
+                    Ok(UndoOutcome::Unneeded)
+                }
             };
         }
         match entry.action.as_str() {
@@ -340,8 +357,9 @@ impl Undo<'_> {
 
     /// A file of its own with the recorded content needs nothing: undo was run
     /// before. Anything else is somebody's work since.
-    fn separate(&self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
+    fn separate(&mut self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
+        self.remember(entry, &there.path, Content::Proven);
         Ok(UndoOutcome::Unneeded)
     }
 

@@ -4,6 +4,7 @@
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
+use super::names::Content;
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
@@ -48,6 +49,7 @@ impl Undo<'_> {
         };
         let Some(there) = moved.filter(|_| here.kind() == FileKind::File) else {
             // Never moved, or back already.
+            self.remember(entry, path, Content::Unproven);
             return Ok(UndoOutcome::Unneeded);
         };
         let in_place = here.id == entry.target.id();
@@ -88,14 +90,13 @@ impl Undo<'_> {
         // Of a copy that the run made, what its file system did not take need not stay.
         let ours = copy.is_some_and(|copy| copy.id == held.stat.id);
         let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
-        let with = self.restored.get(&self.original(entry));
-        let with = with.and_then(|(id, other)| {
-            let other = find(other, &entry.target).ok()?;
-            let found = other.stat.as_ref().is_some_and(|stat| stat.id == *id);
+        let with = self.other_name(entry).and_then(|(id, other)| {
+            let other = find(&other, &entry.target).ok()?;
+            let found = other.stat.as_ref().is_some_and(|stat| stat.id == id);
             found.then_some(Arrived {
                 dir: other.dir,
                 name: other.name,
-                id: *id,
+                id,
             })
         });
         let placed = Move {

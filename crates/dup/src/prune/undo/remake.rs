@@ -16,23 +16,23 @@ use crate::prune::sys;
 
 impl Undo<'_> {
     /// A temporary name in `dir` for the file that the entry records: a copy
-    /// of the content with the recorded metadata or, where another name of the
-    /// same file was restored before, one more name of that.
+    /// of the content with the recorded metadata or, where [another name](Undo::other_name) of
+    /// the same file is there, one more name of that.
     pub(super) fn make(
         &mut self,
         entry: &Entry,
         dir: &OwnedFd,
         there: Option<&OpenFile>,
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
-        if let Some((id, path)) = self.restored.get(&self.original(entry))
-            && let Ok(other) = find(path, &entry.target)
-            && other.stat.as_ref().is_some_and(|stat| stat.id == *id)
+        if let Some((id, path)) = self.other_name(entry)
+            && let Ok(other) = find(&path, &entry.target)
+            && other.stat.as_ref().is_some_and(|stat| stat.id == id)
             && let Ok(temp) = self
                 .temps
                 .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
         {
-            if identity_at(dir, &temp)? == Some(*id) {
-                return Ok((temp, *id, Vec::new()));
+            if identity_at(dir, &temp)? == Some(id) {
+                return Ok((temp, id, Vec::new()));
             }
             return Err(Skip::Changed);
         }
@@ -71,7 +71,7 @@ impl Undo<'_> {
                 original: None,
             },
             &metadata,
-            None,
+            Some(&entry.target.flags()),
             dir,
             &mut self.temps,
             self.cancel,

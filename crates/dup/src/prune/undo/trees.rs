@@ -6,7 +6,7 @@ use bc_walk::FileKind;
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::path::split;
-use crate::prune::journal::{Entry, TreeAction};
+use crate::prune::journal::{Entry, Index, TreeAction};
 use crate::prune::leftover::Mark;
 use crate::prune::open_file::identity_at;
 use crate::prune::options::RunMode;
@@ -17,9 +17,11 @@ use crate::prune::{claim, leftover, sys};
 #[derive(Default)]
 pub(super) struct Trees {
     /// Directories that it made.
-    made: HashSet<Vec<u8>>,
+    pub(super) made: HashSet<Vec<u8>>,
     /// Those in which it gave names back, which moved their times.
-    filled: HashSet<Vec<u8>>,
+    pub(super) filled: HashSet<Vec<u8>>,
+    /// What is where the journal says that it was; told only of journals about directories.
+    pub(super) settled: HashSet<Vec<u8>>,
     /// Directories that a dry run would have made.
     foreseen: HashSet<Vec<u8>>,
 }
@@ -35,6 +37,13 @@ impl Trees {
             at = split(at).0;
         }
         false
+    }
+
+    /// Takes note that a step's name is as it was, by this undo or an earlier one.
+    pub(super) fn settle(&mut self, path: &[u8], index: &Index) {
+        if !index.emptied.is_empty() {
+            self.settled.insert(path.to_vec());
+        }
     }
 
     /// Takes note that a name was given back.
@@ -63,14 +72,14 @@ impl Undo<'_> {
             why => why,
         })?;
         match action {
-            TreeAction::RemoveDirectory => self.make_dir(path, found),
+            TreeAction::RemoveDirectory => self.make_dir(entry, path, found),
             TreeAction::RemoveLink => self.make_link(entry, path, found),
             TreeAction::MoveDirectory => self.rename_back(entry, path, found),
             TreeAction::Empty => self.finish(entry, path, found),
         }
     }
 
-    fn make_dir(&mut self, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+    fn make_dir(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
             Some(_) => return Err(Skip::Changed),
@@ -82,6 +91,10 @@ impl Undo<'_> {
         }
         // For us alone until all of it is there.
         sys::make_dir(&found.dir, &found.name, 0o700)?;
+        if let Ok(made) = sys::open_listed(&found.dir, &found.name) {
+            // What is refused is said when the others are given.
+            let _ = sys::give_flags(&entry.target.flags().of_empty(), made);
+        }
         let _ = sys::sync_dir(&found.dir);
         self.trees.made.insert(path.to_vec());
         Ok(UndoOutcome::Restored { lost: Vec::new() })
@@ -104,17 +117,37 @@ impl Undo<'_> {
         if let Some(would) = self.would(&[&found.dir])? {
             return Ok(would);
         }
-        sys::symlink(&text, &found.dir, &found.name)?;
-        let mut lost = Vec::new();
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        if let Err(errno) = metadata.apply_to_link(&found.dir, &found.name) {
-            lost.push(format!("owner or times: {}", std::io::Error::from(errno)));
-        }
+        let lost = self.place_link(entry, &text, &found)?;
         let _ = sys::sync_dir(&found.dir);
         self.trees.filled(path);
         self.clear_links(&found, &text);
         self.take_back_link(entry, &text);
         Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// Makes the link under a temporary name, and gives it its own with what it had: nothing tells
+    /// of a link in its place that owner and times are still to come.
+    fn place_link(
+        &mut self,
+        entry: &Entry,
+        text: &[u8],
+        found: &Found,
+    ) -> Result<Vec<String>, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
+        let temp = self
+            .temps
+            .name(|temp| sys::symlink(text, &found.dir, temp))?;
+        let mut lost = Vec::new();
+        if let Err(errno) = metadata.apply_to_link(&found.dir, &temp) {
+            lost.push(format!("owner or times: {}", std::io::Error::from(errno)));
+        }
+        let placed = sys::rename_new(&found.dir, &temp, &found.dir, &found.name);
+        if let Err(failed) = placed {
+            let _ = sys::unlink(&found.dir, &temp);
+            return Err(failed.into());
+        }
+        Ok(lost)
     }
 
     /// Removes what a killed run had set aside of the link.
@@ -185,45 +218,5 @@ impl Undo<'_> {
         }
         let _ = sys::sync_dir(&found.dir);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
-    }
-
-    /// Gives a directory what it had before the first name in it went: the last of it that is undone.
-    fn finish(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
-        let is_dir = |stat: &bc_walk::FileStat| stat.kind() == FileKind::Dir;
-        let Some(stat) = found.stat.filter(is_dir) else {
-            return Ok(UndoOutcome::Unneeded);
-        };
-        if self.mode == RunMode::DryRun {
-            return Ok(UndoOutcome::Unneeded);
-        }
-        if let Some(to) = entry.destination() {
-            self.take_back_dir(&to, entry);
-        }
-        let own = stat.uid == rustix::process::geteuid().as_raw();
-        // As an undo that was killed left it.
-        let unfinished = stat.id != entry.target.id() && own && stat.mode & 0o7777 == 0o700;
-        let ours = self.trees.made.contains(path) || unfinished;
-        let same = stat.id == entry.target.id() && self.trees.filled.contains(path);
-        if !ours && !same {
-            return Ok(UndoOutcome::Unneeded);
-        }
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let opened = sys::open_listed(&found.dir, &found.name)?;
-        if sys::stat(&opened)?.id != stat.id {
-            return Err(Skip::Changed);
-        }
-        let lost = metadata.apply(&opened)?;
-        match lost.is_empty() {
-            true => Ok(UndoOutcome::Unneeded),
-            false => Ok(UndoOutcome::Restored { lost }),
-        }
-    }
-
-    /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
-    fn take_back_dir(&self, to: &[u8], entry: &Entry) {
-        if let Ok(there) = find(to, &entry.target) {
-            // What is in there by now is not ours to remove.
-            let _ = sys::remove_dir(&there.dir, &there.name);
-        }
     }
 }

@@ -1,0 +1,210 @@
+//! The last that is done to a directory: it gets what it had, as everything in it is back. Whatever
+//! a killed undo had come to, the next one comes to the same end: a directory is judged by what it
+//! has, not by who made it.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+
+use bc_fs::Escaped;
+use bc_walk::{FileKind, FileStat, Identity};
+use rustix::io::Errno;
+
+use super::{Found, Undo, UndoOutcome, find};
+use crate::prune::copy::given;
+use crate::prune::journal::Entry;
+use crate::prune::leftover::{self, Mark};
+use crate::prune::meta::Metadata;
+use crate::prune::options::RunMode;
+use crate::prune::skip::Skip;
+use crate::prune::sys;
+
+/// What a directory is to have.
+struct Wanted {
+    metadata: Metadata,
+    flags: bc_fs::InodeFlags,
+}
+
+/// How much of that it is to be given.
+enum Share {
+    All,
+    Times,
+    Nothing,
+    /// It lacks this, but holds a name that undo does not know.
+    Refused(&'static str, Vec<u8>),
+}
+
+impl Undo<'_> {
+    /// Gives a directory what it had before the first name in it went: the last of it that is undone.
+    pub(super) fn finish(
+        &mut self,
+        entry: &Entry,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        let is_dir = |stat: &FileStat| stat.kind() == FileKind::Dir;
+        let Some(stat) = found.stat.filter(is_dir) else {
+            return Ok(UndoOutcome::Unneeded);
+        };
+        if self.mode == RunMode::DryRun {
+            return Ok(UndoOutcome::Unneeded);
+        }
+        if let Some(to) = entry.destination() {
+            self.take_back_dir(&to, entry);
+        }
+        let wanted = Wanted {
+            metadata: entry.target.metadata().ok_or(Skip::Changed)?,
+            flags: entry.target.flags(),
+        };
+        let opened = match sys::open_listed(&found.dir, &found.name) {
+            // It has what keeps us out already.
+            Err(failed) if failed.errno == Errno::ACCESS && wanted.is_had(&stat) => {
+                return Ok(UndoOutcome::Unneeded);
+            }
+            opened => opened?,
+        };
+        if sys::stat(&opened)?.id != stat.id {
+            return Err(Skip::Changed);
+        }
+        let lost = match self.share(entry, path, (&opened, &stat), &wanted)? {
+            Share::All => wanted.give(&opened)?,
+            Share::Times => match wanted.metadata.apply_times(&opened) {
+                Ok(()) => Vec::new(),
+                Err(errno) => vec![format!("times: {}", std::io::Error::from(errno))],
+            },
+            Share::Nothing => Vec::new(),
+            Share::Refused(what, name) => {
+                let name = Escaped(&name);
+                vec![format!("{what}: it holds {name}, which undo did not make")]
+            }
+        };
+        match lost.is_empty() {
+            true => Ok(UndoOutcome::Unneeded),
+            false => Ok(UndoOutcome::Restored { lost }),
+        }
+    }
+
+    fn share(
+        &self,
+        entry: &Entry,
+        path: &[u8],
+        (opened, stat): (&OwnedFd, &FileStat),
+        wanted: &Wanted,
+    ) -> Result<Share, Skip> {
+        if self.trees.made.contains(path) {
+            return Ok(Share::All);
+        }
+        let (before, now) = (entry.target.mark(), Mark::of(opened, stat.id));
+        // The number that became free may have been given to the directory that undo made.
+        let known = before.born_ns.is_some() && now.born_ns.is_some();
+        let never_gone = match known {
+            true => now.proves_mounted(&before),
+            false => now.id == before.id,
+        };
+        if never_gone {
+            if self.trees.filled.contains(path) {
+                return Ok(Share::All);
+            }
+            if wanted.metadata.mtime_ns == stat.stamp.mtime_ns {
+                return Ok(Share::Nothing);
+            }
+            // All that a killed undo left of its work in it.
+            let (settled, foreign) = self.names_in(opened, path, Some(self.started_ns()))?;
+            return Ok(match foreign.is_none() && settled {
+                true => Share::Times,
+                false => Share::Nothing,
+            });
+        }
+        let Some(what) = wanted.missing(opened, stat)? else {
+            return Ok(Share::Nothing);
+        };
+        Ok(match self.names_in(opened, path, None)?.1 {
+            None => Share::All,
+            // Whoever works in it moves its times.
+            Some(_) if what == TIMES => Share::Nothing,
+            Some(name) => Share::Refused(what, name),
+        })
+    }
+
+    /// Whether a directory holds a name that is as the journal says that it was; and the first that is
+    /// neither that, nor another name of such a file, nor there in its state since before `since`.
+    fn names_in(
+        &self,
+        opened: &OwnedFd,
+        path: &[u8],
+        since: Option<i64>,
+    ) -> Result<(bool, Option<Vec<u8>>), Skip> {
+        let unreadable = Skip::System {
+            op: "read directory",
+            errno: Errno::IO.raw_os_error(),
+        };
+        let mut ours: HashSet<Identity> = HashSet::new();
+        let mut others = Vec::new();
+        for entry in leftover::entries(opened).ok_or(unreadable)? {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") || leftover::is_ours(name.to_bytes()) {
+                continue;
+            }
+            let stat = sys::stat_at(opened, name)?;
+            let whole = [path, b"/".as_slice(), name.to_bytes()].concat();
+            match self.trees.settled.contains(&whole) {
+                true => drop(ours.insert(stat.id)),
+                false => others.push((whole, stat)),
+            }
+        }
+        let foreign = others.into_iter().find(|(_, stat)| {
+            let before = since.is_some_and(|since| stat.stamp.ctime_ns <= since);
+            !before && !ours.contains(&stat.id)
+        });
+        Ok((!ours.is_empty(), foreign.map(|(name, _)| name)))
+    }
+
+    /// When the run began that made the step at hand.
+    fn started_ns(&self) -> i64 {
+        let nth = usize::try_from(self.run).unwrap_or(0).wrapping_sub(1);
+        self.names.started_ns.get(nth).copied().unwrap_or(i64::MIN)
+    }
+
+    /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
+    fn take_back_dir(&self, to: &[u8], entry: &Entry) {
+        if let Ok(there) = find(to, &entry.target) {
+            // What is in there by now is not ours to remove.
+            let _ = sys::remove_dir(&there.dir, &there.name);
+        }
+    }
+}
+
+const TIMES: &str = "times";
+
+impl Wanted {
+    /// As far as a look from outside tells.
+    fn is_had(&self, stat: &FileStat) -> bool {
+        let Metadata {
+            uid,
+            gid,
+            mode,
+            mtime_ns,
+            ..
+        } = self.metadata;
+        (stat.uid, stat.gid, stat.mode & 0o7777, stat.stamp.mtime_ns) == (uid, gid, mode, mtime_ns)
+    }
+
+    /// What a directory lacks of it; its times only if it has all else.
+    fn missing(&self, opened: &OwnedFd, stat: &FileStat) -> Result<Option<&'static str>, Skip> {
+        let has = Metadata::read(opened, stat, 0)?;
+        if let Some(what) = self.metadata.lacking(&has) {
+            return Ok(Some(what));
+        }
+        let flags = sys::inode_flags(opened)?;
+        if let Some(flag) = self.flags.missing_from(&flags) {
+            return Ok(Some(flag));
+        }
+        Ok((self.metadata.mtime_ns != has.mtime_ns).then_some(TIMES))
+    }
+
+    /// Gives all of it; what could not be given.
+    fn give(&self, opened: &OwnedFd) -> Result<Vec<String>, Skip> {
+        let mut lost = self.metadata.apply(opened)?;
+        lost.extend(given(Some(&self.flags), opened)?);
+        Ok(lost)
+    }
+}

@@ -1,0 +1,146 @@
+//! Other names of files that come back: those that an earlier undo gave back, and those that no step
+//! took, as the run was over before. One inode stays one.
+
+use std::collections::{HashMap, HashSet};
+
+use bc_walk::{FileKind, Identity};
+
+use super::{Undo, reference};
+use crate::path::split;
+use crate::prune::journal::{Entry, Index};
+use crate::prune::leftover::{self, Mark};
+use crate::prune::open_file::{self, OpenFile};
+use crate::prune::options::RunMode;
+use crate::prune::sys;
+
+/// Where names may be that no step took.
+#[derive(Default)]
+pub(super) struct Names {
+    /// When each run of the journal began.
+    pub(super) started_ns: Vec<i64>,
+    /// Whether the journal has a file with several names at all.
+    linked: bool,
+    /// The directories that were emptied, with the number of the run.
+    emptied: Vec<(u64, Vec<u8>)>,
+    /// Those whose files are in `found`.
+    listed: HashSet<Vec<u8>>,
+    /// Files by their number; for which runs.
+    found: HashMap<u64, Vec<Vec<u8>>>,
+    runs: HashSet<u64>,
+}
+
+/// Whether a file is known to have the content of the step's.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Content {
+    Proven,
+    Unproven,
+}
+
+impl Names {
+    pub(super) fn of(index: &Index) -> Names {
+        Names {
+            started_ns: index.started_ns.clone(),
+            linked: index.linked,
+            emptied: match index.linked {
+                true => index.emptied.clone(),
+                false => Vec::new(),
+            },
+            ..Names::default()
+        }
+    }
+
+    /// Names of regular files with this number, in this directory and those that the run emptied.
+    fn with_number(&mut self, run: u64, dir: &[u8], ino: u64) -> Vec<Vec<u8>> {
+        self.list(dir);
+        if self.runs.insert(run) {
+            let emptied = std::mem::take(&mut self.emptied);
+            for (_, dir) in emptied.iter().filter(|(of, _)| *of == run) {
+                self.list(dir);
+            }
+            self.emptied = emptied;
+        }
+        self.found.get(&ino).cloned().unwrap_or_default()
+    }
+
+    fn list(&mut self, path: &[u8]) {
+        if !self.listed.insert(path.to_vec()) {
+            return;
+        }
+        // A recorded path is the kernel's own.
+        let below = path.strip_prefix(b"/").unwrap_or(path);
+        let Ok(dir) = sys::open_root(b"/").and_then(|root| sys::open_below(root, below)) else {
+            return;
+        };
+        for entry in leftover::entries(&dir).into_iter().flatten() {
+            let name = entry.file_name();
+            if leftover::is_ours(name.to_bytes()) {
+                continue;
+            }
+            if let Ok(stat) = sys::stat_at(&dir, name)
+                && stat.kind() == FileKind::File
+            {
+                let whole = [path, b"/".as_slice(), name.to_bytes()].concat();
+                self.found.entry(stat.id.ino).or_default().push(whole);
+            }
+        }
+    }
+}
+
+impl Undo<'_> {
+    /// A name of the step's file: one that was given back, or that never went.
+    pub(super) fn other_name(&mut self, entry: &Entry) -> Option<(Identity, Vec<u8>)> {
+        let restored = self.restored.get(&self.original(entry));
+        if restored.is_some() || entry.target.nlink() < 2 {
+            return restored.cloned();
+        }
+        let path = entry.target.path()?;
+        let ino = entry.target.id().ino;
+        let names = self.names.with_number(self.run, split(&path).0, ino);
+        let is_it = |path: &Vec<u8>| {
+            let held = self.held(entry, path)?;
+            let (before, now) = (entry.target.mark(), Mark::of(&held.file, held.stat.id));
+            // Of a number alone nobody knows whose it is by now, if it was given up.
+            let same =
+                now.proves_mounted(&before) || before.born_ns.is_none() && now.id == before.id;
+            (same && self.is_recorded(entry, &held).is_ok()).then_some(held.stat.id)
+        };
+        let found = names
+            .iter()
+            .find_map(|path| Some((is_it(path)?, path.clone())))?;
+        self.restored.insert(self.original(entry), found.clone());
+        Some(found)
+    }
+
+    /// Takes note of a file that is in its place, for its other names: it is the one that the step
+    /// was about, or what undo makes of that.
+    pub(super) fn remember(&mut self, entry: &Entry, path: &[u8], content: Content) {
+        let original = self.original(entry);
+        if !self.names.linked
+            || self.mode == RunMode::DryRun
+            || entry.tree_action().is_some()
+            || self.restored.contains_key(&original)
+        {
+            return;
+        }
+        let Some(held) = self.held(entry, path) else {
+            return;
+        };
+        let (Some(before), Ok(now)) = (entry.target.metadata(), held.metadata()) else {
+            return;
+        };
+        let mark = Mark::of(&held.file, held.stat.id);
+        let alike = before.mtime_ns == now.mtime_ns && before.difference(&now).is_none();
+        if (alike || mark.proves(&entry.target.mark()))
+            && (content == Content::Proven || self.is_recorded(entry, &held).is_ok())
+        {
+            let found = (held.stat.id, path.to_vec());
+            self.restored.insert(original, found);
+        }
+    }
+
+    /// The regular file of this name.
+    fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
+        let (dir, name) = open_file::open_parent(&reference(path, &entry.target)).ok()?;
+        OpenFile::find(&dir, &name, path).ok()
+    }
+}
