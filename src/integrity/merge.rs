@@ -176,6 +176,12 @@ fn tell(session: &Session, merged: &Merged) {
         let what = Diagnostic::from(text).about(&paths[0], "merge", None, reason);
         session.report.problem(what);
     }
+    for (path, failure) in &merged.unread {
+        let (name, op) = (bc_fs::escape(path), &failure.op);
+        let text = format!("{name}: {op}: {}", failure.message);
+        let what = Diagnostic::from(text).about(path, op, failure.errno, &failure.message);
+        session.report.problem(what);
+    }
     let trailer = &merged.trailer;
     let text = format!(
         "merge: {} entries, {} files, {} bytes, {} errors, {:.3} s",

@@ -170,6 +170,7 @@ fn shard_trailer(tree: &Tree, devices: &Devices) -> ShardTrailer {
         sum: settled.sum(),
         devices: devices.numbers(),
         shared_devices: devices.shared(),
+        root_ino: tree.root().map(|stat| stat.id.ino),
     }
 }
 

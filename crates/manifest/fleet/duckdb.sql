@@ -1,4 +1,10 @@
 -- Manifests of bc integrity, for DuckDB 1.3 or later.
 -- The columns are given: inferred ones take ten times as long, and may be wrong.
 CREATE OR REPLACE TEMP VIEW manifest_lines AS
-{{sources}};
+{{lines}};
+
+-- The files by their names: of one that holds no whole line there is no other trace.
+CREATE OR REPLACE TEMP VIEW manifest_files AS
+SELECT file AS manifest, is_backup, count(*) AS named FROM (
+{{files}}
+) AS named GROUP BY file, is_backup;

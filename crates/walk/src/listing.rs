@@ -49,6 +49,8 @@ pub struct Listing {
     pub(crate) settled: DirectorySet,
     pub(crate) met: DirectorySet,
     /// In order.
+    pub(crate) passed_by: Vec<Vec<u8>>,
+    /// In order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
@@ -448,6 +450,13 @@ impl Listing {
     /// for the walks of the other parts to say.
     pub fn met(&self) -> DirectorySet {
         self.met
+    }
+
+    /// Is something mounted on the directory of this path below the root that the options leave out,
+    /// or that is listed elsewhere? Known only if a [part](crate::Shard) of the tree was asked for.
+    pub fn passes_by(&self, path: &[u8]) -> bool {
+        let compare = |known: &Vec<u8>| known[..].cmp(path);
+        self.passed_by.binary_search_by(compare).is_ok()
     }
 
     /// Number of directories that were read.

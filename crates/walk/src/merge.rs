@@ -33,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,
     pub(crate) met: DirectorySet,
+    pub(crate) passed_by: Vec<Vec<u8>>,
 }
 
 /// Where a directory is: output and index in it.
@@ -85,6 +86,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         mut skipped_paths,
         mut settled,
         mut met,
+        mut passed_by,
         shared,
         ..
     } = parts;
@@ -105,6 +107,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         skipped_paths.append(&mut output.skipped_paths);
         errors.append(&mut output.errors);
     }
+    passed_by.sort_unstable();
     let gaps: HashMap<u32, Gap> = outputs
         .iter_mut()
         .flat_map(|output| output.gaps.drain(..))
@@ -193,6 +196,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         skipped_paths,
         settled,
         met,
+        passed_by,
         gaps: found_gaps,
         directories,
         symlinks: parts.symlinks,

@@ -150,6 +150,7 @@ struct Walk<'w> {
     skipped_paths: Vec<SkippedPath>,
     settled: DirectorySet,
     met: DirectorySet,
+    passed_by: Vec<Vec<u8>>,
 }
 
 pub(crate) fn list_with(
@@ -204,6 +205,7 @@ pub(crate) fn list_with(
         skipped_paths,
         settled: DirectorySet::default(),
         met: DirectorySet::default(),
+        passed_by: Vec::new(),
     };
     let mut pending = walk.batch(0)?;
     let mut visited = Visited::default();
@@ -237,6 +239,7 @@ pub(crate) fn list_with(
         skipped_paths: walk.skipped_paths,
         settled: walk.settled,
         met: walk.met,
+        passed_by: walk.passed_by,
     }))
 }
 
@@ -318,6 +321,7 @@ impl Walk<'_> {
         }
         if let (Some(_), Some(shard)) = (reason, self.options.shard) {
             self.met.insert(&next.path);
+            self.passed_by.push(next.path.clone());
             if !shard.has_directory(&next.path) {
                 return false;
             }

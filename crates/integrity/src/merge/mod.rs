@@ -11,6 +11,7 @@ mod parts;
 
 use std::io::{self, Write};
 
+use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Trailer, Writer, path_order};
 use bc_pool::Cancel;
 use bc_walk::Shard;
@@ -25,6 +26,9 @@ use self::parts::{Directories, Parts};
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
+
+/// How many entries that could not be read are given by name.
+const MOST_UNREAD: usize = 10_000;
 
 /// What to put together.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,8 @@ pub struct Merged {
     /// Files of one name that are in more than one place: they were moved while parts were read.
     /// Each with the paths that it was found under.
     pub moved: Vec<Vec<Vec<u8>>>,
+    /// What could not be read when the parts were made, and why; of very many the first.
+    pub unread: Vec<(Vec<u8>, Failure)>,
 }
 
 /// Puts the manifests of all parts of a tree together and writes the result to `out`, which is
@@ -66,6 +72,8 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
         devices: MergedDevices::new(&parts),
         inodes: Inodes::default(),
         known: parts.directories(),
+        follows: parts.header.options.get("follow_symlinks") == Some(&true.into()),
+        unread: Vec::new(),
     };
     let write = |entry: &Entry| writer.write(entry).map_err(writing);
     let mut seen = read_ahead(&parts, what.cancel, seen, Seen::see, write)?;
@@ -73,7 +81,15 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
     let repeated = seen.inodes.repeated().map_err(|error| spilling(&error))?;
     let moved = moved::find(&parts, what.cancel, &mut seen.devices, &repeated)?;
     let (out, trailer) = writer.finish().map_err(writing)?;
-    Ok((out, Merged { trailer, moved }))
+    let unread = seen.unread;
+    Ok((
+        out,
+        Merged {
+            trailer,
+            moved,
+            unread,
+        },
+    ))
 }
 
 /// What is known of the entries so far.
@@ -81,16 +97,24 @@ struct Seen<'a> {
     devices: MergedDevices<'a>,
     inodes: Inodes,
     known: Directories,
+    /// Links were followed: a file of one name may be under several paths.
+    follows: bool,
+    unread: Vec<(Vec<u8>, Failure)>,
 }
 
 impl Seen<'_> {
     /// Takes an entry down and makes it one of the whole.
     fn see(&mut self, part: usize, entry: &mut Entry) -> Result<(), Error> {
         entry.dev = self.devices.index(part, entry)?;
+        if let Some(failure) = &entry.error
+            && self.unread.len() < MOST_UNREAD
+        {
+            self.unread.push((entry.path.clone(), failure.clone()));
+        }
         if entry.kind == Kind::Dir && is_read(entry) {
             self.known.see(&entry.path);
         }
-        if let Some(key) = moved::key(entry) {
+        if let Some(key) = moved::key(entry).filter(|_| !self.follows) {
             self.inodes.see(key);
         }
         Ok(())

@@ -27,6 +27,10 @@ const MOST: usize = 10_000;
 /// The inode of a file with one name, with its device.
 pub(super) fn key(entry: &Entry) -> Option<u64> {
     let meta = entry.meta.filter(|meta| meta.nlink == 1)?;
+    // Mounted over a name of its own, a file is in its directory as well.
+    if entry.mount.is_some() {
+        return None;
+    }
     let device = u64::from(entry.dev.unwrap_or(0)) << 48;
     (entry.kind == Kind::File).then_some(meta.ino ^ device)
 }

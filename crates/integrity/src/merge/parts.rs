@@ -1,5 +1,6 @@
 //! All parts of a tree: whether they belong together, and whether each knows its directories.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,6 +23,8 @@ pub(super) struct Parts<'a> {
     pub(super) ends: Vec<ShardTrailer>,
     /// Whether one machine has made them all: numbers of devices can be compared then.
     pub(super) one_machine: bool,
+    /// Whether several are known to have.
+    several_machines: bool,
     /// The header of the whole.
     pub(super) header: Header,
 }
@@ -55,16 +58,46 @@ impl<'a> Parts<'a> {
             one_machine: headers
                 .iter()
                 .all(|header| header.machine.is_some() && header.machine == headers[0].machine),
+            several_machines: {
+                let known = headers.iter().filter_map(|header| header.machine.as_ref());
+                known.collect::<BTreeSet<_>>().len() > 1
+            },
             header: whole(&headers),
             ends,
         };
         parts.compare_mounts()?;
+        parts.compare_roots(&headers[order[0]])?;
         Ok(parts)
     }
 
     /// Which directories each part should know.
     pub(super) fn directories(&self) -> Directories {
         Directories(vec![DirectorySet::default(); self.manifests.len()])
+    }
+
+    /// Parts of several machines can be of trees that only look alike.
+    fn compare_roots(&self, header: &Header) -> Result<(), Error> {
+        let first = bc_fs::escape(self.manifests[0].name());
+        let number = |end: &ShardTrailer| end.root_ino;
+        for (end, manifest) in self.ends.iter().zip(&self.manifests) {
+            if let Some((one, other)) = number(&self.ends[0]).zip(number(end))
+                && one != other
+            {
+                let text = format!(
+                    "has a root with inode number {other}, {first} with {one}: another directory"
+                );
+                return Err(manifest.bad(text));
+            }
+        }
+        let source = header.mount_source.as_deref().unwrap_or_default();
+        if self.several_machines && header.fs_uuid.is_none() && is_local(source) {
+            let text = format!(
+                "is of another machine than others: nothing tells that {} is one file system there",
+                bc_fs::escape(source.as_bytes())
+            );
+            return Err(self.manifests[0].bad(text));
+        }
+        Ok(())
     }
 
     /// Parts that came to other devices have read other trees.
@@ -86,6 +119,11 @@ impl<'a> Parts<'a> {
             }
         }
     }
+}
+
+/// Does the source of a mount mean another disk on each machine? So do devices, which are paths.
+fn is_local(source: &str) -> bool {
+    source.starts_with('/') && !source.starts_with("//")
 }
 
 /// The directories that each part should know, by the entries of all.

@@ -139,6 +139,9 @@ impl Tree {
     /// there.
     fn holds_entries(&self, id: EntryId, path: &[u8]) -> bool {
         let is_elsewhere = self.shard.is_some_and(|shard| !shard.has_directory(path));
+        if is_elsewhere && self.listing.passes_by(path) {
+            return false;
+        }
         if let (true, Some(real)) = (is_elsewhere, &self.real) {
             let read = real.join(OsStr::from_bytes(path)).read_dir();
             return read.is_ok_and(|mut entries| entries.next().is_some());

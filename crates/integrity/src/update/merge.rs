@@ -1,6 +1,7 @@
 //! The second pass: each path gets its class and its line in the new manifest.
 
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
+use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 
 use super::output::Output;
@@ -19,6 +20,10 @@ use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::unread::UnreadDirs;
 use crate::verify::{lose, report_failed};
+
+/// The key of an entry that is kept though nothing of it could be seen: since when, as the first
+/// update that missed it says.
+pub(super) const UNSEEN_AT: &str = "unseen_at";
 
 pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
@@ -98,8 +103,19 @@ impl Merge<'_, '_> {
         if lost != Lost::No {
             lose(&mut self.comparison, entry, lost, Here::Other)
                 .map_err(|error| report_failed(&error))?;
-            return self.keep(entry, None);
+            return self.keep_unseen(entry);
         }
+        // It is seen again.
+        let seen;
+        let entry = match entry.extra.contains_key(UNSEEN_AT) {
+            true => {
+                let mut again = entry.clone();
+                again.extra.remove(UNSEEN_AT);
+                seen = again;
+                &seen
+            }
+            false => entry,
+        };
         let mut before = EntryRef::from(entry);
         if entry.path == ROOT {
             before.dev = self.was_on;
@@ -213,7 +229,19 @@ impl Merge<'_, '_> {
             }
         };
         reported.map_err(|error| report_failed(&error))?;
-        self.keep(entry, None)
+        self.keep_unseen(entry)
+    }
+
+    /// Writes an old entry again of which nothing could be seen, and since when: what many manifests
+    /// are asked about must not count it as a copy that is there.
+    fn keep_unseen(&mut self, entry: &Entry) -> Result<(), Error> {
+        if entry.extra.contains_key(UNSEEN_AT) {
+            return self.keep(entry, None);
+        }
+        let mut unseen = entry.clone();
+        let now = format_rfc3339(self.what.now);
+        unseen.extra.insert(UNSEEN_AT.to_owned(), now.into());
+        self.keep(&unseen, None)
     }
 
     /// Writes an old entry again; `device` is what it is on, if it is there.

@@ -6,6 +6,7 @@ use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::EntryId;
 
+use super::merge::UNSEEN_AT;
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
 use super::{Damaged, EVERYTHING, UpdateOptions};
@@ -233,6 +234,7 @@ impl<'a> Plan<'a> {
         let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
         // An imported entry has digests only; what it lacks is filled in.
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
+        self.differs |= entry.extra.contains_key(UNSEEN_AT);
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         if let Some(id) = new.id {

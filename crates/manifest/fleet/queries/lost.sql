@@ -1,11 +1,13 @@
--- Content that an older manifest has and no newest one: nowhere, as far as these manifests know.
+-- Content that an older manifest has, or a newest one knows to be damaged, and no newest one has:
+-- nowhere, as far as these manifests know. What could not be read or seen is not lost by that.
 WITH kept AS (
-  SELECT DISTINCT digest FROM entries
-  WHERE age = 1 AND kind = 'file' AND digest IS NOT NULL
+  SELECT DISTINCT known_digest AS digest, size FROM entries
+  WHERE age = 1 AND kind = 'file' AND known_digest IS NOT NULL AND coalesce(found, '') <> 'damaged'
 )
-SELECT old.digest, max(old.size) AS size, count(*) AS names, max(old.created_at) AS last_seen,
+SELECT old.known_digest AS digest, old.size, count(*) AS names, max(old.recorded_at) AS last_seen,
   min(concat(coalesce(old.host, '?'), ':', coalesce(old.root, '?'), '/', old.path)) AS example
-FROM entries old LEFT JOIN kept ON old.digest = kept.digest
-WHERE old.age > 1 AND old.kind = 'file' AND old.size >= {{min_size}}
-  AND old.digest IS NOT NULL AND kept.digest IS NULL
-GROUP BY old.digest ORDER BY size DESC, old.digest{{limit}};
+FROM entries old LEFT JOIN kept
+  ON old.known_digest = kept.digest AND old.size = coalesce(kept.size, old.size)
+WHERE (old.age > 1 OR old.found = 'damaged') AND old.kind = 'file' AND old.size >= {{min_size}}
+  AND old.known_digest IS NOT NULL AND kept.digest IS NULL
+GROUP BY old.known_digest, old.size ORDER BY size DESC, digest{{limit}};

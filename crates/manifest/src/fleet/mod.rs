@@ -17,14 +17,15 @@
 //! # Ok::<(), bc_manifest::fleet::SqlError>(())
 //! ```
 
+mod dialect;
 mod literal;
 mod params;
+mod sources;
 mod template;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use self::literal::Literal;
 use self::params::Values;
 use self::template::fill;
 
@@ -168,22 +169,24 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
         return Err(SqlError::new("no manifests are named"));
     }
     let values = Values::new(request)?;
-    let mut text = sources(request, &values)?;
+    let mut text = sources::sources(request, &values)?;
     let engine = request.engine;
     let (stored, cache) = match engine {
         Engine::DuckDb => ("TABLE", ""),
         Engine::Spark => ("VIEW", "CACHE TABLE manifests;\n"),
     };
-    let views = [
+    let views = BTreeMap::from([
         ("stored", stored.to_owned()),
         ("cache", cache.to_owned()),
         ("algorithm", values.algorithm(engine)),
-    ];
-    let views = fill(
-        include_str!("../../fleet/views.sql"),
-        &BTreeMap::from(views),
-    );
-    text.push_str(&views);
+        ("file_name", dialect::file_name(engine).to_owned()),
+        ("soon", dialect::soon(engine).to_owned()),
+        ("time", dialect::TIME.to_owned()),
+        ("mount_source_is_shared", dialect::is_shared("mount_source")),
+        ("mount_is_shared", dialect::is_shared("d.mount")),
+    ]);
+    text.push_str(&fill(include_str!("../../fleet/views.sql"), &views));
+    text.push_str(include_str!("../../fleet/warnings.sql"));
     match request.query {
         Some(query) => {
             text.push_str("\nSELECT * FROM warnings ORDER BY warning, manifest;\n\n");
@@ -206,54 +209,6 @@ pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
         escape.into_iter().chain([*byte])
     };
     name.iter().flat_map(escaped).collect()
-}
-
-/// The view of all lines, where they come from.
-fn sources(request: &Request<'_>, values: &Values<'_>) -> Result<String, SqlError> {
-    let engine = request.engine;
-    let all = [(false, request.manifests), (true, &values.backups[..])];
-    let mut sources = String::new();
-    let mut union = Vec::new();
-    let mut nth = 0;
-    for (is_backup, names) in all {
-        let names = names.iter().map(|name| Literal::of_name(engine, name));
-        let names: Vec<String> = names.collect::<Result<_, _>>()?;
-        match engine {
-            _ if names.is_empty() => {}
-            Engine::DuckDb => {
-                let values = [
-                    ("is_backup", is_backup.to_string()),
-                    ("files", names.join(", ")),
-                ];
-                let text = include_str!("../../fleet/duckdb_source.sql");
-                union.push(fill(text.trim_end(), &BTreeMap::from(values)));
-            }
-            Engine::Spark => {
-                for file in names {
-                    let values = [("nth", nth.to_string()), ("file", file)];
-                    let text = include_str!("../../fleet/spark_source.sql");
-                    sources.push_str(&fill(text, &BTreeMap::from(values)));
-                    union.push(format!(
-                        "SELECT input_file_name() AS manifest, {is_backup} AS is_backup, * \
-                         FROM manifest_source_{nth}"
-                    ));
-                    nth += 1;
-                }
-            }
-        }
-    }
-    let union = union.join("\nUNION ALL\n");
-    let (text, values) = match engine {
-        Engine::DuckDb => (
-            include_str!("../../fleet/duckdb.sql"),
-            BTreeMap::from([("sources", union)]),
-        ),
-        Engine::Spark => (
-            include_str!("../../fleet/spark.sql"),
-            BTreeMap::from([("sources", sources), ("union", union)]),
-        ),
-    };
-    Ok(fill(text, &values))
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub struct ShardTrailer {
     /// How many of these, from the first on, are those of directories, which every part knows and
     /// numbers alike.
     pub shared_devices: u64,
+    /// Inode number of the tree's root: all parts are of one directory. Earlier versions do not
+    /// record it.
+    pub root_ino: Option<u64>,
 }
 
 impl ShardTrailer {
@@ -70,6 +73,7 @@ impl ShardTrailer {
             "sum": format!("{:016x}", self.sum),
             "devices": self.devices,
             "shared_devices": self.shared_devices,
+            "root_ino": self.root_ino,
         });
         Map::from_iter([(KEY.to_owned(), value)])
     }
@@ -84,6 +88,7 @@ impl ShardTrailer {
             sum: u64::from_str_radix(sum, 16).ok()?,
             devices: devices.collect::<Option<_>>()?,
             shared_devices: value["shared_devices"].as_u64()?,
+            root_ino: value["root_ino"].as_u64(),
         })
     }
 }
@@ -114,6 +119,7 @@ mod tests {
             sum: u64::MAX - 1,
             devices: vec![66_305, 40],
             shared_devices: 1,
+            root_ino: Some(2),
         };
         assert_eq!(ShardTrailer::of_fields(&trailer.to_fields()), Some(trailer));
         assert_eq!(ShardTrailer::of_fields(&Map::new()), None);
