@@ -312,14 +312,15 @@ Queries, and what each leaves open (all: limit, algorithm):
   duplicates   content in more than one place               min_size
   unprotected  content in one place only, or in no backup   min_size, backups
   lost         content of older manifests that is gone      min_size, backups
-  decayed      other content, same place, path, size, time
+  decayed      other content, same place, path, size, time; damage that updates found
   moved        content under another path than before
   waste        bytes in copies within a place, by directory min_size
   growth       files and bytes more than at an earlier time from, to
   find         where a digest or a path is                  digest, path
 
-Of each machine and root the newest complete manifest counts; what is in no answer comes first, in a table
-of warnings. Manifests are claims of the hosts that made them: check what arrives with
+Of each root of a machine, and place, the newest complete manifest counts, an update by its own time; what it
+knows to be damaged, unreadable or not mounted is no copy. What is in no answer comes first, in a table of
+warnings; duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
 'bc integrity merge --check'.")]
 pub struct SqlArgs {
     /// duckdb or spark

@@ -189,6 +189,39 @@ fn parts_of_other_directories_are_refused() {
         .stdout_is("");
 }
 
+/// What questions about many manifests order and compare by is looked at on arrival.
+#[test]
+fn headers_that_mislead_are_refused_by_check() {
+    let t = TestTree::new();
+    t.write("f", "x");
+    let made = t.bc_line("integrity manifest .").go().code(0).text();
+    let (path, header) = (file(&t, "claim"), made.lines().next().unwrap());
+    let mut header: Value = serde_json::from_str(header).unwrap();
+    let (_, rest) = made.split_once('\n').unwrap();
+    for (key, value, why) in [
+        ("created_at", "yesterday", "created_at is no time in UTC"),
+        (
+            "created_at",
+            "2026-01-01T00:00:00+05:00",
+            "created_at is no time in UTC",
+        ),
+        ("updated_at", "", "updated_at is no time in UTC"),
+        ("algorithm", "rot13", "rot13"),
+    ] {
+        let right = header[key].take();
+        header[key] = value.into();
+        std::fs::write(&path, sealed(&format!("{header}\n{rest}"))).unwrap();
+        t.bc_line(&format!("integrity merge --check {path}"))
+            .go()
+            .code(1)
+            .stderr_has(why);
+        header[key] = right;
+        if header[key].is_null() {
+            header.as_object_mut().unwrap().remove(key);
+        }
+    }
+}
+
 /// The text with the digest in its trailer made right.
 fn sealed(text: &str) -> String {
     let body = text.rfind("{\"type\":\"trailer\"").unwrap();

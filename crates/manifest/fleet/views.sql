@@ -79,9 +79,11 @@ FROM placed;
 -- are asked for, or that most have.
 CREATE OR REPLACE TEMP VIEW ranked_manifests AS
 WITH usable AS (
-  SELECT *, row_number() OVER (PARTITION BY is_backup, tree
-    ORDER BY moment DESC NULLS LAST, latest_ctime_ns DESC NULLS LAST, manifest DESC) AS age
+  SELECT *, row_number() OVER latest AS age, lead(manifest) OVER latest AS before,
+    lead(moment) OVER latest AS moment_before, lead(options) OVER latest AS options_before
   FROM manifests WHERE complete AND whole AND is_known AND copy = 1
+  WINDOW latest AS (PARTITION BY is_backup, tree
+    ORDER BY moment DESC NULLS LAST, latest_ctime_ns DESC NULLS LAST, manifest DESC)
 ), common AS (
   SELECT algorithm FROM usable WHERE age = 1 GROUP BY algorithm
   ORDER BY count(*) DESC, sum(entries) DESC, algorithm LIMIT 1

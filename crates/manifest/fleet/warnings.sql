@@ -2,24 +2,6 @@
 -- What is in no answer, and what some host says that another may not believe. Manifests are claims
 -- of the hosts that have made them.
 CREATE OR REPLACE TEMP VIEW warnings AS
-WITH newest AS (
-  SELECT * FROM ranked_manifests WHERE age = 1
-), before AS (
-  SELECT is_backup, tree, options, moment FROM ranked_manifests WHERE age = 2
-), counts AS (
-  SELECT unread AS number, 'entries could not be read: in no answer' AS what,
-    manifest, host, root FROM newest
-  UNION ALL
-  SELECT damaged, 'entries are known to be damaged: no copies', manifest, host, root FROM newest
-  UNION ALL
-  SELECT unreadable, 'entries could not be read again: no copies', manifest, host, root FROM newest
-  UNION ALL
-  SELECT unseen, 'entries are kept of what was not mounted, or not to be seen: no copies',
-    manifest, host, root FROM newest
-  UNION ALL
-  SELECT bare, 'entries have no metadata (imported?): they count as in a place of their own',
-    manifest, host, root FROM newest
-)
 SELECT 'incomplete: in no answer' AS warning, manifest, host, root FROM manifests
 WHERE NOT complete AND named = 1
 UNION ALL
@@ -38,25 +20,40 @@ UNION ALL
 SELECT concat('other digests (', coalesce(algorithm, '?'), '): in no answer'), manifest, host, root
 FROM ranked_manifests WHERE NOT compared
 UNION ALL
-SELECT concat(CAST(number AS VARCHAR(20)), ' ', what), manifest, host, root
-FROM counts WHERE number > 0
+SELECT concat(CAST(unread AS VARCHAR(20)),
+  ' entries could not be read: in no answer'), manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND unread > 0
+UNION ALL
+SELECT concat(CAST(damaged AS VARCHAR(20)),
+  ' entries are known to be damaged: no copies'), manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND damaged > 0
+UNION ALL
+SELECT concat(CAST(unreadable AS VARCHAR(20)),
+  ' entries could not be read again: no copies'), manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND unreadable > 0
+UNION ALL
+SELECT concat(CAST(unseen AS VARCHAR(20)),
+  ' entries are kept of what was not mounted, or not to be seen: no copies'), manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND unseen > 0
+UNION ALL
+SELECT concat(CAST(bare AS VARCHAR(20)),
+  ' entries have no metadata (imported?): they count as in a place of their own'), manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND bare > 0
 UNION ALL
 SELECT 'made at no time in UTC, or at one still to come: counts as the oldest', manifest, host, root
 FROM ranked_manifests WHERE moment IS NULL
 UNION ALL
-SELECT 'as old as another: which is newer is a guess', newest.manifest, newest.host, newest.root
-FROM newest JOIN before ON newest.is_backup = before.is_backup AND newest.tree = before.tree
-WHERE coalesce(newest.moment, '') = coalesce(before.moment, '')
+SELECT 'as old as another: which is newer is a guess', manifest, host, root
+FROM ranked_manifests
+WHERE age = 1 AND before IS NOT NULL AND coalesce(moment, '') = coalesce(moment_before, '')
 UNION ALL
 SELECT 'other options than the manifest before: what they leave out looks lost',
-  newest.manifest, newest.host, newest.root
-FROM newest JOIN before ON newest.is_backup = before.is_backup AND newest.tree = before.tree
-WHERE coalesce(newest.options, '') <> coalesce(before.options, '')
+  manifest, host, root
+FROM ranked_manifests
+WHERE age = 1 AND before IS NOT NULL AND coalesce(options, '') <> coalesce(options_before, '')
 UNION ALL
-SELECT 'no machine id: older ones are told by the name of the host alone',
-  newest.manifest, newest.host, newest.root
-FROM newest JOIN before ON newest.is_backup = before.is_backup AND newest.tree = before.tree
-WHERE newest.machine IS NULL
+SELECT 'no machine id: older ones are told by the name of the host alone', manifest, host, root
+FROM ranked_manifests WHERE age = 1 AND before IS NOT NULL AND machine IS NULL
 UNION ALL
 SELECT 'several machines have this host name', manifest, host, root FROM manifests
 WHERE host IN (SELECT host FROM manifests GROUP BY host HAVING count(DISTINCT machine_key) > 1)

@@ -12,7 +12,8 @@ mod parts;
 use std::io::{self, Write};
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Trailer, Writer, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, path_order};
+use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Shard;
 
@@ -126,8 +127,9 @@ impl Seen<'_> {
 /// # Errors
 /// What is wrong first; a cancellation.
 pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error> {
-    manifest.header()?;
+    let header = manifest.header()?;
     manifest.check()?;
+    check_header(manifest, &header)?;
     if shard_of(manifest)?.is_some() {
         let mut part = Part::open(manifest)?;
         while part.advance()? {
@@ -144,6 +146,25 @@ pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error>
         stop_if(cancel)?;
     }
     Ok(*lines.counts())
+}
+
+/// Questions about many manifests order them by these times and compare their digests.
+fn check_header(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
+    manifest.algorithm_of(header)?;
+    let updated_at = header.extra.get("updated_at").map(|time| time.as_str());
+    let times = [
+        ("created_at", header.created_at.as_deref().map(Some)),
+        ("updated_at", updated_at),
+    ];
+    for (key, time) in times {
+        if let Some(time) = time
+            && time.and_then(parse_rfc3339).is_none()
+        {
+            let time = bc_fs::escape(time.unwrap_or("no text").as_bytes());
+            return Err(manifest.bad(format!("{key} is no time in UTC: {time}")));
+        }
+    }
+    Ok(())
 }
 
 /// Which part of a tree a manifest is of; `None` for all of it.

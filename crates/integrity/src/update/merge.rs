@@ -6,7 +6,7 @@ use bc_walk::EntryId;
 
 use super::output::Output;
 use super::plan::Plan;
-use super::{Damaged, Scrubbed, UpdateOptions};
+use super::{Damaged, Scrubbed, UNSEEN_AT, UpdateOptions};
 use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
@@ -20,10 +20,6 @@ use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::unread::UnreadDirs;
 use crate::verify::{lose, report_failed};
-
-/// The key of an entry that is kept though nothing of it could be seen: since when, as the first
-/// update that missed it says.
-pub(super) const UNSEEN_AT: &str = "unseen_at";
 
 pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,

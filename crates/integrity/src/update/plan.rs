@@ -6,10 +6,9 @@ use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::EntryId;
 
-use super::merge::UNSEEN_AT;
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
-use super::{Damaged, EVERYTHING, UpdateOptions};
+use super::{Damaged, EVERYTHING, UNSEEN_AT, UpdateOptions};
 use crate::change::Class;
 use crate::compare::Flow;
 use crate::entry_loader::{EntryLoader, LoadedEntry};

@@ -7,6 +7,7 @@ use bc_digest::{Algorithm, Digest};
 use super::literal::Literal;
 use super::{Engine, Query, Request, SqlError};
 use crate::base64;
+use crate::time::parse_rfc3339;
 
 /// The keys that a question has besides those of all.
 const fn keys(query: Option<Query>) -> &'static [&'static str] {
@@ -72,6 +73,11 @@ impl<'a> Values<'a> {
             Some(Query::Growth) if !has("from") || !has("to") => {
                 Err(SqlError::new("growth needs from=DATE and to=DATE"))
             }
+            Some(Query::Growth)
+                if moment("from", self.texts["from"]) > moment("to", self.texts["to"]) =>
+            {
+                Err(SqlError::new("from is later than to"))
+            }
             Some(Query::Find) if has("digest") == self.path_key.is_some() => {
                 Err(SqlError::new("find needs digest=HEX or path=PATH"))
             }
@@ -127,7 +133,9 @@ fn checked<'a>(key: &str, value: &'a [u8]) -> Result<&'a str, SqlError> {
         "from" | "to" => is_moment(text),
         "digest" => {
             let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-            is_lower && Digest::from_hex(text.as_bytes()).is_some()
+            let has_length = |algorithm: &Algorithm| 2 * algorithm.digest_len() == text.len();
+            let is_whole = Algorithm::ALL.iter().any(has_length);
+            is_lower && is_whole && Digest::from_hex(text.as_bytes()).is_some()
         }
         "algorithm" => Algorithm::from_name(text).is_some(),
         _ => true,
@@ -138,7 +146,7 @@ fn checked<'a>(key: &str, value: &'a [u8]) -> Result<&'a str, SqlError> {
         (false, "from" | "to") => Err(refuse(
             "not a date (2026-11-22) or time (2026-11-22T08:00:00Z)",
         )),
-        (false, "digest") => Err(refuse("not hexadecimal in lower case")),
+        (false, "digest") => Err(refuse("not a whole digest in hexadecimal, in lower case")),
         (false, _) => Err(refuse("not an algorithm")),
     }
 }
@@ -156,19 +164,14 @@ fn path_key(path: &[u8]) -> String {
     }
 }
 
-/// A day, or a second of it in UTC.
+/// A day, or a second of it in UTC, that there is.
 fn is_moment(text: &str) -> bool {
-    let fits = |pattern: &str| {
-        text.len() == pattern.len()
-            && text
-                .bytes()
-                .zip(pattern.bytes())
-                .all(|(byte, pattern)| match pattern {
-                    b'0' => byte.is_ascii_digit(),
-                    pattern => byte == pattern,
-                })
+    let time = match text.len() {
+        10 => parse_rfc3339(&format!("{text}T00:00:00Z")),
+        20 => parse_rfc3339(text),
+        _ => None,
     };
-    fits("0000-00-00") || fits("0000-00-00T00:00:00Z")
+    time.is_some()
 }
 
 /// Its text as the beginnings of recorded times compare with; a day is meant to its end, where

@@ -23,7 +23,7 @@ fn asked(
 fn needed(query: Query) -> Vec<(&'static str, &'static [u8])> {
     match query {
         Query::Growth => vec![("from", b"2026-01-01"), ("to", b"2026-02-01T10:00:00Z")],
-        Query::Find => vec![("digest", b"00ff")],
+        Query::Find => vec![("digest", b"00ff00ff")],
         _ => Vec::new(),
     }
 }
@@ -168,10 +168,29 @@ fn what_is_not_of_its_kind_is_refused() {
         &[day, ("to", b"2026-01-01T00:00:00'")],
         "not a date",
     );
+    for never in [
+        "2026-02-31",
+        "2026-13-01",
+        "2026-01-01T24:00:00Z",
+        "2026-1-01",
+    ] {
+        refused(growth, &[day, ("to", never.as_bytes())], "not a date");
+    }
+    refused(
+        growth,
+        &[day, ("to", b"2025-12-31")],
+        "from is later than to",
+    );
     let find = Some(Query::Find);
     refused(find, &[], "find needs");
-    refused(find, &[("digest", b"00"), ("path", b"x")], "find needs");
-    refused(find, &[("digest", b"XY")], "not hexadecimal");
+    refused(
+        find,
+        &[("digest", b"00ff00ff"), ("path", b"x")],
+        "find needs",
+    );
+    for part in [&b"XY"[..], b"00ff00", b"00FF00FF"] {
+        refused(find, &[("digest", part)], "not a whole digest");
+    }
     refused(find, &[("path", b"x"), ("path", b"y")], "given twice");
     for names in [&[][..], &[&b""[..]], &[&b"a\xff"[..]], &[&b"a\0"[..]]] {
         let request = Request {
