@@ -40,7 +40,10 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity verify", "-v r m"),
     sample("integrity diff", "-v m n"),
     sample("integrity update", "r copy"),
-    sample("integrity restore", "--format=json --dry-run --only=damaged,removed,modified r m"),
+    sample(
+        "integrity restore",
+        "--format=json --dry-run --only=damaged,removed,modified r m",
+    ),
     sample("integrity export", "--format=gnu m"),
     sample("integrity export", "--format=hashdeep m"),
     sample("integrity export", "--format=mtree m"),
