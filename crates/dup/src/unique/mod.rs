@@ -6,7 +6,7 @@
 //!   link, mount or view leads there, has no name there, and is no temporary of ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
-//! - Who has a file open for writing may change it unseen ([`writers`]): it is no witness, and none
+//! - Who has a file open for writing may change it unseen: it is no witness, and none
 //!   of the trees' is elsewhere.
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
