@@ -77,6 +77,9 @@ impl UniqueJob<'_> {
     /// Does it. The filter is for the trees that are asked about; of archives everything counts that
     /// is no hidden file where these are left out, or named by ignore files where these are honoured.
     ///
+    /// After a cancellation the result is incomplete: what was not compared counts as being nowhere
+    /// else. Ask [`FoundUnique::cancelled`] before anything is done with it.
+    ///
     /// # Errors
     /// If no path is given, one holds no file at all (a disk that is not mounted) or a pattern is
     /// wrong; if an archive cannot be opened; if a worker panicked.
