@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_manifest::time::is_beyond;
-use bc_walk::FileKind;
+use bc_walk::{FileKind, FileStat};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
@@ -123,6 +123,34 @@ impl Giving {
     }
 }
 
+#[allow(clippy::unnecessary_cast)]
+impl Wanted {
+    /// The permission bits with which a new file can be made, so that neither owner nor mode need
+    /// be given to it afterwards; nothing where it would be open to more users, or open for
+    /// writing to others, before it is complete.
+    pub(crate) fn mode_from_the_start(&self, giving: &Giving, inherits: bool) -> Option<u32> {
+        let Preserve { mode, owner, .. } = giving.preserve;
+        let bits = self.mode & 0o7777;
+        let is_list = |name: &[u8]| name.starts_with(b"system.posix_acl_");
+        let fits = mode
+            && owner
+            && !inherits
+            && self.uid == rustix::process::geteuid().as_raw()
+            && self.gid == rustix::process::getegid().as_raw()
+            && bits & (0o7022 | giving.umask) == 0
+            // Whatever group the directory gives it, that one may no more than anybody.
+            && (bits >> 3) & !bits & 0o7 == 0
+            && !self.xattrs.iter().any(|(name, _)| is_list(name));
+        fits.then_some(bits)
+    }
+
+    /// Whether a file has the owner and the permission bits that are wanted.
+    pub(crate) fn is_given(&self, file: &FileStat) -> bool {
+        let bits = |mode: u32| mode & 0o7777;
+        (file.uid, file.gid) == (self.uid, self.gid) && bits(file.mode) == bits(self.mode)
+    }
+}
+
 /// A property that could not be given, and why.
 pub(crate) type Lost = (&'static str, Errno);
 
@@ -209,6 +237,18 @@ pub(crate) fn give(
     inherits: bool,
     lost: &mut Vec<Lost>,
 ) {
+    give_mode(file, wanted, giving, inherits, lost);
+    give_rest(file, wanted, giving, lost);
+}
+
+/// Owner and permission bits.
+fn give_mode(
+    file: BorrowedFd<'_>,
+    wanted: &Wanted,
+    giving: &Giving,
+    inherits: bool,
+    lost: &mut Vec<Lost>,
+) {
     let mut dropped = 0;
     if giving.preserve.owner {
         dropped = own(wanted, lost, |uid, gid| {
@@ -230,6 +270,15 @@ pub(crate) fn give(
         "chmod",
         retry_on_intr(|| rustix::fs::fchmod(file, mode)),
     );
+}
+
+/// What follows owner and permission bits: attributes and times.
+pub(crate) fn give_rest(
+    file: BorrowedFd<'_>,
+    wanted: &Wanted,
+    giving: &Giving,
+    lost: &mut Vec<Lost>,
+) {
     if giving.preserve.xattrs {
         for (name, value) in &wanted.xattrs {
             let set = || rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty());

@@ -10,7 +10,6 @@ use rustix::io::retry_on_intr;
 
 use crate::event::Event;
 use crate::job::{Job, readable};
-use crate::meta::fstat;
 use crate::options::Durability;
 use crate::place::Place;
 use crate::record;
@@ -29,7 +28,7 @@ struct Waiting {
     place: Place,
     stage: String,
     source: FileStat,
-    staged: Option<FileStat>,
+    staged: FileStat,
     digest: Option<Digest>,
 }
 
@@ -43,22 +42,21 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Has a complete stage wait.
+    /// Has a complete stage wait, which is what `staged` says.
     pub(crate) fn add(
         &mut self,
         job: &Job<'_>,
         place: Place,
-        stage: Stage,
+        (stage, staged): (Stage, FileStat),
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        let staged = match self.prepared(job, &place, &stage) {
-            Ok(staged) => staged,
-            Err(error) => {
-                stage.remove(&place.dir);
-                return Err(error);
-            }
-        };
+        if job.options.durability == Durability::File
+            && let Err(errno) = retry_on_intr(|| rustix::fs::fsync(&stage.file))
+        {
+            stage.remove(&place.dir);
+            return Err(job.refused(&place.target, "fsync", errno));
+        }
         let last = self.waiting.last();
         let other = last.is_none_or(|last| !Rc::ptr_eq(&last.place.dir, &place.dir));
         self.dirs += usize::from(other);
@@ -83,26 +81,6 @@ impl Queue {
     pub(crate) fn make_room(&mut self, job: &Job<'_>, bytes: u64) {
         if self.bytes.saturating_add(bytes) > BATCH_BYTES {
             self.commit(job);
-        }
-    }
-
-    /// What the record of a stage needs, and its bytes on the disk where each file's have to be.
-    fn prepared(
-        &self,
-        job: &Job<'_>,
-        place: &Place,
-        stage: &Stage,
-    ) -> Result<Option<FileStat>, Error> {
-        if job.options.durability == Durability::File {
-            let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
-            synced.map_err(|errno| job.refused(&place.target, "fsync", errno))?;
-        }
-        if !job.log.is_kept() {
-            return Ok(None);
-        }
-        match fstat(&stage.file) {
-            Ok(stat) => Ok(Some(FileStat::from(&stat))),
-            Err(errno) => Err(job.refused(&place.target, "stat", errno)),
         }
     }
 
@@ -140,14 +118,16 @@ impl Queue {
 
     /// Records files before they get their names.
     fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) {
-        let staged = |waiting: &Waiting| waiting.staged.clone();
-        for (waiting, staged) in waiting.iter().filter_map(|one| Some((one, staged(one)?))) {
+        if !job.log.is_kept() {
+            return;
+        }
+        for waiting in waiting {
             let target = &waiting.place.target;
             if target.len() > record::LONGEST_PATH {
                 continue;
             }
             let (source, settled) = (&waiting.source, waiting.place.settled);
-            let done = record::done_of(target, source, settled, &staged, waiting.digest);
+            let done = record::done_of(target, source, settled, &waiting.staged, waiting.digest);
             record::push_done(&mut self.piece, &done);
         }
         if job.options.durability == Durability::File && !self.piece.is_empty() {

@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::options::When;
 use crate::place::{Open, Place};
 use crate::record;
-use crate::stage::{Before, Stage};
+use crate::stage::{Before, Content, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
 
@@ -108,7 +108,7 @@ pub(crate) fn stages<'a>(
         let worker = &mut workers[nth];
         let job = worker.job;
         let version = version.filter(|_| job.log.is_kept());
-        match worker.stage(&place, version) {
+        match worker.stage(&place, version.map_or(Content::Fresh, Content::Kept)) {
             Ok(stage) => {
                 let receiver = Receiver {
                     nth,

@@ -236,7 +236,8 @@ impl Worker<'_> {
         (bytes, digest): (&[u8], Option<Digest>),
     ) -> Result<(), Error> {
         let job = self.job;
-        let stage = self.stage(&place, None)?;
+        let mode = wanted.mode_from_the_start(&job.giving, place.dir.gives_acl);
+        let stage = self.stage(&place, mode.map_or(Content::Fresh, Content::FreshWith))?;
         let written = stage.file.write_all_at(bytes, 0);
         let written = written.map_err(|error| job.refused_io(&place.target, "write", error));
         let written = written.and_then(|()| self.read_back(&place, &stage, digest));
@@ -258,30 +259,52 @@ impl Worker<'_> {
         wanted: &Wanted,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        let fd = stage.file.as_fd();
-        let inherits = place.dir.gives_acl;
-        meta::give(fd, wanted, &self.job.giving, inherits, &mut self.lost);
+        let staged = match self.give(&place, &stage, wanted) {
+            Ok(staged) => staged,
+            Err(error) => {
+                stage.remove(&place.dir);
+                return Err(error);
+            }
+        };
         let lost = !self.lost.is_empty();
         self.job.lost(&place.target, &mut self.lost);
         if lost && self.job.options.strict {
             stage.remove(&place.dir);
             return Err(incomplete(self.job.shown(&place.target)));
         }
-        self.wait(place, stage, source, digest)
+        self.wait(place, (stage, staged), source, digest)
     }
 
-    /// The stage of a file, new unless it is that of a version.
-    pub(crate) fn stage(
-        &mut self,
-        place: &Place,
-        version: Option<&FileStat>,
-    ) -> Result<Stage, Error> {
+    /// Gives a stage what is wanted of it, and looks at what it has then.
+    fn give(&mut self, place: &Place, stage: &Stage, wanted: &Wanted) -> Result<FileStat, Error> {
+        let (fd, giving) = (stage.file.as_fd(), &self.job.giving);
+        if stage.made_with.is_some() {
+            meta::give_rest(fd, wanted, giving, &mut self.lost);
+            let staged = self.staged(place, stage)?;
+            // Some file systems choose the owner, or the mode.
+            if wanted.is_given(&staged) {
+                return Ok(staged);
+            }
+            self.lost.clear();
+        }
+        meta::give(fd, wanted, giving, place.dir.gives_acl, &mut self.lost);
+        self.staged(place, stage)
+    }
+
+    fn staged(&self, place: &Place, stage: &Stage) -> Result<FileStat, Error> {
+        let stat = meta::fstat(&stage.file);
+        let stat = stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))?;
+        Ok(FileStat::from(&stat))
+    }
+
+    /// The stage of a file.
+    pub(crate) fn stage(&mut self, place: &Place, content: Content<'_>) -> Result<Stage, Error> {
         let job = self.job;
-        let name = job.id.stage(&place.dir, place.name(), version);
-        let content = match version {
-            Some(source) => Content::Kept(source),
-            None => Content::Fresh,
+        let version = match content {
+            Content::Kept(source) => Some(source),
+            Content::Fresh | Content::FreshWith(_) => None,
         };
+        let name = job.id.stage(&place.dir, place.name(), version);
         match stage::open(&place.dir, name, content) {
             Ok(stage) => Ok(stage),
             Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),

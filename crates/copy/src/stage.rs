@@ -79,6 +79,8 @@ pub(crate) struct Stage {
     pub(crate) file: File,
     pub(crate) name: String,
     pub(crate) before: Before,
+    /// The permission bits that it was made with, if they are those of the copy.
+    pub(crate) made_with: Option<u32>,
 }
 
 /// Why there is no stage.
@@ -101,19 +103,26 @@ impl From<Errno> for NoStage {
 pub(crate) enum Content<'a> {
     /// No: the stage is made anew.
     Fresh,
+    /// The same, and it is made with these permission bits, which are those of the copy.
+    FreshWith(u32),
     /// Yes, where nobody can have written to it who may not write to a copy of this source.
     Kept(&'a FileStat),
 }
 
 /// Opens the stage of that name, or makes it.
 pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<Stage, NoStage> {
-    match create(dir, &name) {
+    let made_with = match content {
+        Content::FreshWith(mode) => Some(mode),
+        Content::Fresh | Content::Kept(_) => None,
+    };
+    match create(dir, &name, made_with) {
         Err(Errno::EXIST) => {}
         made => {
             return Ok(Stage {
                 file: made?,
                 name,
                 before: Before::New,
+                made_with,
             });
         }
     }
@@ -125,21 +134,23 @@ pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<
             file,
             name,
             before: Before::Something,
+            made_with: None,
         });
     }
     // A killed run may have given it owner and mode of its source already.
     remove(dir.fd.as_fd(), &name);
     Ok(Stage {
-        file: create(dir, &name)?,
+        file: create(dir, &name, made_with)?,
         name,
         before: Before::New,
+        made_with,
     })
 }
 
-fn create(dir: &DestDir, name: &str) -> Result<File, Errno> {
+fn create(dir: &DestDir, name: &str, mode: Option<u32>) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let flags = flags | OFlags::CREATE | OFlags::EXCL;
-    let mode = Mode::from_raw_mode(0o600);
+    let mode = Mode::from_raw_mode(mode.unwrap_or(0o600) as _);
     retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, mode)).map(File::from)
 }
 

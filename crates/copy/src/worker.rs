@@ -19,7 +19,7 @@ use crate::stage::{Over, Stage};
 use crate::tree::{Item, parts};
 
 /// Small files, or directories, that a worker takes at once.
-pub(crate) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 128;
 
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
@@ -182,11 +182,11 @@ impl<'a> Worker<'a> {
         self.job.append(&mut piece);
     }
 
-    /// Has a complete stage wait for its name.
+    /// Has a complete stage wait for its name; with it, what it is.
     pub(crate) fn wait(
         &mut self,
         place: Place,
-        stage: Stage,
+        stage: (Stage, FileStat),
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {

@@ -104,6 +104,10 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
         }
         let ours = format!("bc copy --quiet{algorithm} {source} $SHAPE/out");
         for (tool, command) in PEERS {
+            // It is slow, and has no place among those that prove nothing.
+            if *tool == "bcmr" && !algorithm.is_empty() {
+                continue;
+            }
             let command = match what.is_tree {
                 true => (*command).to_owned(),
                 false => command.replace(" -r", ""),
