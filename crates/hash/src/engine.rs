@@ -50,7 +50,7 @@ pub fn hash_with<S: DigestSink>(
         let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
-        consumer.keeper.hand_over();
+        consumer.hand_over();
         stats.merge(consumer.alone.done);
         let (threads, taken) = (consumer.alone.threads, consumer.keeper.taken);
         (consumer.sink, stats, threads, taken)
