@@ -92,7 +92,9 @@ pub struct HashProgress {
     pub bytes: AtomicU64,
 }
 
-/// Receives each file once, on the worker that read it.
+/// Receives each file once, on the worker that read it. Where workers have
+/// [tables](bc_pool::Tables::private) of descriptors of their own, a sink is bound by what that asks
+/// of all that they execute.
 pub trait DigestSink: Send {
     /// `Ok`: what the read descriptor was and one digest per algorithm.
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>);
