@@ -1,6 +1,6 @@
 //! `bc`: picks the applet, runs it, maps its end to an exit code.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(
     unreachable_pub,
     reason = "nothing of a binary is reachable from outside; pub says: used by other modules"
@@ -41,6 +41,7 @@ mod resume;
 mod run;
 mod signals;
 mod style;
+mod tables;
 mod usage;
 
 use std::process::ExitCode;

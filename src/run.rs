@@ -333,7 +333,9 @@ impl Session {
         width: usize,
         state: Kept,
     ) -> Result<bc_read::ReadOptions, String> {
-        let mut options = bc_read::ReadOptions::default().backend(self.common.io);
+        let mut options = bc_read::ReadOptions::default()
+            .backend(self.common.io)
+            .tables(crate::tables::of_workers(self.common.memory_budget));
         if let Some(Size(budget)) = self.common.memory_budget {
             budget::fit(&mut options, budget, workers, width, state)?;
         }

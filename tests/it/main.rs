@@ -116,6 +116,7 @@ mod resume;
 mod servers;
 mod shapes;
 mod shapes_agree;
+mod shared_writes;
 mod signals;
 mod spellings;
 mod strace;

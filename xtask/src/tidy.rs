@@ -148,7 +148,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// The packages that may hold unsafe code; all others forbid it in every target.
-const UNSAFE: &[&str] = &["bc-digest", "bc-fs", "bc-read"];
+const UNSAFE: &[&str] = &["bc-digest", "bc-fs", "bc-pool", "bc-read", "bit-crafts"];
 
 /// A file longer than this is listed; it needs a reason.
 const LONG: usize = 500;

@@ -1,7 +1,7 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Recruiter, Team};
+use bc_pool::{Cancel, Tables};
 use bc_read::Plan;
 use bc_walk::{EntryId, Listing};
 
@@ -43,14 +43,20 @@ pub fn hash_with<S: DigestSink>(
     let team = Team::new(options.start, workers, most);
     let links = Links::new(listing);
     plan.set_workers(workers);
-    let done = bc_pool::run_growing(workers, most, |worker, spawner| {
+    // The journal is opened by whichever worker begins it, and is all workers' from then on.
+    let tables = match options.resume {
+        Some(_) => Tables::SHARED,
+        None => options.read.tables,
+    };
+    let named: Vec<_> = listing.descriptors().collect();
+    let done = bc_pool::run_growing_in(tables, &named, workers, most, |worker, spawner| {
         let recruiter = Recruiter::new(&team, spawner);
         let alone = Alone::new(listing, options, cancel);
         let sink = sink(worker);
         let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
-        consumer.keeper.hand_over();
+        consumer.hand_over();
         stats.merge(consumer.alone.done);
         let (threads, taken) = (consumer.alone.threads, consumer.keeper.taken);
         (consumer.sink, stats, threads, taken)

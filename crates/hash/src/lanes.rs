@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use bc_digest::{Batch, Chunk, Digest};
+use bc_fs::mount::Mounts;
 use bc_pool::dispatch::{Recruiter, Team};
 use bc_read::{Consumer, Counter, Feed, Opened, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
@@ -55,6 +56,8 @@ pub(crate) struct Lanes<'a, S> {
     team: &'a Team,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
+    /// What this worker knows of devices that hold files of several names.
+    mounts: Mounts,
     pub(crate) keeper: Keeper<'a>,
     /// Files being read that are the first of several names.
     firsts: Vec<(EntryId, Identity)>,
@@ -81,9 +84,16 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             team,
             alone,
             links,
+            mounts: Mounts::default(),
             keeper: Keeper::new(options.resume.as_deref(), listing),
             firsts: Vec::new(),
         }
+    }
+
+    /// Gives on what this worker has kept to itself up to now.
+    pub(crate) fn hand_over(&mut self) {
+        self.keeper.hand_over();
+        self.sink.hand_over();
     }
 
     /// Has a file that was opened once more read and hashed by several threads, the caller's
@@ -91,7 +101,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
         let entry = opened.entry;
         // Nothing else is finished for as long as it takes.
-        self.keeper.hand_over();
+        self.hand_over();
         self.alone.threads = self.alone.threads.max(threads);
         match large::hash(file, stat, entry, &self.alone, threads, self.progress) {
             Ok((stat, digests)) => {
@@ -199,7 +209,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
 
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
         if opened.stat.nlink >= 2 {
-            match self.links.claim(opened) {
+            match self.links.claim(opened, &mut self.mounts) {
                 Claim::Read => {}
                 Claim::ReadFirst(id) => {
                     let claimed = (opened.entry, id);
@@ -221,7 +231,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
     fn begin(&mut self, slot: usize, opened: &Opened) {
         if opened.stat.stamp.size >= LONG {
             // Nothing may be finished for as long as it takes.
-            self.keeper.hand_over();
+            self.hand_over();
         }
         self.counter.begin(slot);
         self.batch.begin(slot);
@@ -268,6 +278,39 @@ mod tests {
         fn file(&mut self, _entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
             self.0 += u64::from(result.is_ok());
         }
+    }
+
+    #[derive(Default)]
+    struct Calls(Vec<&'static str>);
+
+    impl DigestSink for Calls {
+        fn file(&mut self, _entry: EntryId, _result: Result<(&FileStat, &[Digest]), Error>) {
+            self.0.push("file");
+        }
+
+        fn hand_over(&mut self) {
+            self.0.push("hand over");
+        }
+    }
+
+    /// What a sink has gathered would otherwise wait for as long as one huge file takes.
+    #[test]
+    fn a_sink_hands_over_before_a_large_file_and_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "x").unwrap();
+        let file = std::fs::File::create(dir.path().join("b")).unwrap();
+        file.set_len(LONG).unwrap();
+        // Open for writing it would be read twice.
+        drop(file);
+        let cancel = Cancel::new();
+        let walk = bc_walk::WalkOptions::default();
+        let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
+        let options = HashOptions::new(vec![Algorithm::Xxh128]);
+        let (plan, progress) = (Plan::all(&listing, 1), HashProgress::default());
+        let sink = |_| Calls::default();
+        let hashed = crate::hash_with(&listing, &plan, &options, &cancel, &progress, sink);
+        let (sinks, _) = hashed.unwrap();
+        assert_eq!(sinks[0].0, ["file", "hand over", "file", "hand over"]);
     }
 
     /// A display would otherwise stand still for as long as one huge file takes.

@@ -25,14 +25,18 @@ const COARSE: i64 = 2_000_000_000;
 /// What the workers of one plan know of files with several names.
 pub(crate) struct Links<'a> {
     listing: &'a Listing,
-    state: Mutex<State>,
+    /// By inode: in a tree of which every file has several names, as some backups are, each file is
+    /// asked for, and one lock for all would be what many workers wait for.
+    shards: [Shard; SHARDS],
 }
 
+/// A power of two, and several for each of as many workers as machines have.
+const SHARDS: usize = 64;
+
+/// Inodes that one lock guards, in cache lines of their own: two, for they are fetched in pairs.
 #[derive(Default)]
-struct State {
-    mounts: Mounts,
-    inodes: HashMap<Identity, Inode>,
-}
+#[repr(align(128))]
+struct Shard(Mutex<HashMap<Identity, Inode>>);
 
 struct Inode {
     /// The name that is read.
@@ -67,26 +71,26 @@ impl<'a> Links<'a> {
     pub(crate) fn new(listing: &'a Listing) -> Links<'a> {
         Links {
             listing,
-            state: Mutex::default(),
+            shards: std::array::from_fn(|_| Shard::default()),
         }
     }
 
-    /// What to do with a file that was just opened.
-    pub(crate) fn claim(&self, opened: &Opened) -> Claim {
+    /// What to do with a file that was just opened; `mounts` is what the worker knows of devices.
+    pub(crate) fn claim(&self, opened: &Opened, mounts: &mut Mounts) -> Claim {
         let stat = &opened.stat;
         if stat.nlink < 2 {
             return Claim::Read;
         }
-        let mut state = self.lock();
         let dir = || {
             let dir = self.listing.dir(opened.entry);
             self.listing.open_dir(dir).ok()
         };
-        let traits = state.mounts.of(stat.id.dev, dir);
+        let traits = mounts.of(stat.id.dev, dir);
         if !traits.identity_proves_content(stat.id.ino) {
             return Claim::Read;
         }
-        let Some(inode) = state.inodes.get_mut(&stat.id) else {
+        let mut inodes = self.lock(&stat.id);
+        let Some(inode) = inodes.get_mut(&stat.id) else {
             if !is_settled(&stat.stamp) {
                 return Claim::Read;
             }
@@ -97,7 +101,7 @@ impl<'a> Links<'a> {
                 left: stat.nlink - 1,
                 reading: Reading::Now(Vec::new()),
             };
-            state.inodes.insert(stat.id, inode);
+            inodes.insert(stat.id, inode);
             return Claim::ReadFirst(stat.id);
         };
         if inode.first == opened.entry {
@@ -117,7 +121,7 @@ impl<'a> Links<'a> {
             Reading::Done(digests) => digests.clone(),
         };
         if inode.left == 0 {
-            state.inodes.remove(&stat.id);
+            inodes.remove(&stat.id);
         }
         Claim::Known(digests)
     }
@@ -126,8 +130,8 @@ impl<'a> Links<'a> {
     /// inode, so that what `stat` tells of one is right for all. Without digests
     /// the reading failed, and names met from now on are read themselves.
     pub(crate) fn finished(&self, id: Identity, digests: Option<&[Digest]>) -> Vec<EntryId> {
-        let mut state = self.lock();
-        let Some(mut inode) = state.inodes.remove(&id) else {
+        let mut inodes = self.lock(&id);
+        let Some(mut inode) = inodes.remove(&id) else {
             return Vec::new();
         };
         let waited = match std::mem::replace(&mut inode.reading, Reading::Done(Vec::new())) {
@@ -136,14 +140,22 @@ impl<'a> Links<'a> {
         };
         if let (Some(digests), true) = (digests, inode.left > 0 && inode.settled) {
             inode.reading = Reading::Done(digests.to_vec());
-            state.inodes.insert(id, inode);
+            inodes.insert(id, inode);
         }
         waited
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, id: &Identity) -> MutexGuard<'_, HashMap<Identity, Inode>> {
+        let Shard(inodes) = &self.shards[shard(id)];
+        inodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Numbers follow each other, or are multiples of a power of two.
+fn shard(id: &Identity) -> usize {
+    // The golden ratio, in units of 2^-64: its product's upper bits differ for both.
+    let mixed = id.ino.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (u64::BITS - SHARDS.ilog2())) as usize
 }
 
 /// Whether a change from now on is sure to leave another ctime.
@@ -195,7 +207,7 @@ mod tests {
     }
 
     /// Three names of one file, and what they come to.
-    fn with_names(check: impl FnOnce(&Links<'_>, &Listing)) {
+    fn with_names(check: impl FnOnce(&Links<'_>, &Listing, &mut Mounts)) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "x").unwrap();
         for name in ["b", "c"] {
@@ -207,7 +219,24 @@ mod tests {
         let id = listing.meta(EntryId(0)).unwrap().id;
         let traits = bc_fs::mount::traits_or_unknown(probe, id.dev);
         if traits.identity_proves_content(id.ino) {
-            check(&Links::new(&listing), &listing);
+            check(&Links::new(&listing), &listing, &mut Mounts::default());
+        }
+    }
+
+    /// A number and the next, or those of one disk's blocks: no lock gets many of them.
+    #[test]
+    fn inodes_are_spread_over_the_locks() {
+        for step in [1, 2, 8, 32, 128, 4096, 1 << 32] {
+            let mut counts = [0; SHARDS];
+            for ino in 1..=64 * SHARDS as u64 {
+                let id = Identity {
+                    dev: 1,
+                    ino: ino * step,
+                };
+                counts[shard(&id)] += 1;
+            }
+            let most = counts.iter().max();
+            assert!(most < Some(&128), "{step}: {counts:?}");
         }
     }
 
@@ -231,47 +260,61 @@ mod tests {
 
     #[test]
     fn names_met_while_the_first_is_read_wait_and_later_ones_know() {
-        with_names(|links, listing| {
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1)) else {
+        with_names(|links, listing, mounts| {
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
                 panic!("not the first");
             };
-            assert!(matches!(links.claim(&opened(1, listing, 1)), Claim::Wait));
+            assert!(matches!(
+                links.claim(&opened(1, listing, 1), mounts),
+                Claim::Wait
+            ));
             assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
-            let known = links.claim(&opened(2, listing, 1));
+            let known = links.claim(&opened(2, listing, 1), mounts);
             assert!(matches!(known, Claim::Known(known) if known == digests()));
             // All names have been met: nothing is kept.
-            assert!(links.lock().inodes.is_empty());
+            assert!(
+                links
+                    .shards
+                    .iter()
+                    .all(|shard| shard.0.lock().unwrap().is_empty())
+            );
         });
     }
 
     #[test]
     fn another_state_is_read_and_a_failure_is_nobody_elses() {
-        with_names(|links, listing| {
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1)) else {
+        with_names(|links, listing, mounts| {
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
                 panic!("not the first");
             };
-            assert!(matches!(links.claim(&opened(1, listing, 2)), Claim::Read));
+            assert!(matches!(
+                links.claim(&opened(1, listing, 2), mounts),
+                Claim::Read
+            ));
             assert!(links.finished(id, None).is_empty());
-            let again = links.claim(&opened(2, listing, 2));
+            let again = links.claim(&opened(2, listing, 2), mounts);
             assert!(matches!(again, Claim::ReadFirst(_)));
         });
     }
 
     #[test]
     fn a_reading_that_begins_again_keeps_those_that_wait() {
-        with_names(|links, listing| {
+        with_names(|links, listing, mounts| {
             assert!(matches!(
-                links.claim(&opened(0, listing, 1)),
+                links.claim(&opened(0, listing, 1), mounts),
                 Claim::ReadFirst(_)
             ));
-            assert!(matches!(links.claim(&opened(1, listing, 1)), Claim::Wait));
+            assert!(matches!(
+                links.claim(&opened(1, listing, 1), mounts),
+                Claim::Wait
+            ));
             // Written to meanwhile, just now: later names are not answered for.
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, i64::MAX)) else {
+            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, i64::MAX), mounts) else {
                 panic!("waits for itself");
             };
             assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
             assert!(matches!(
-                links.claim(&opened(2, listing, i64::MAX)),
+                links.claim(&opened(2, listing, i64::MAX), mounts),
                 Claim::Read
             ));
         });

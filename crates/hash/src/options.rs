@@ -92,10 +92,17 @@ pub struct HashProgress {
     pub bytes: AtomicU64,
 }
 
-/// Receives each file once, on the worker that read it.
+/// Receives each file once, on the worker that read it. Where workers have
+/// [tables](bc_pool::Tables::private) of descriptors of their own, a sink is bound by what that asks
+/// of all that they execute.
 pub trait DigestSink: Send {
     /// `Ok`: what the read descriptor was and one digest per algorithm.
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>);
+
+    /// Called where this worker will finish no file for as long as a large one takes, and when it is
+    /// done: a sink that gathers results before it shares them hands over what it has. Not called
+    /// after a panic.
+    fn hand_over(&mut self) {}
 }
 
 /// What the reading of a whole plan amounted to.

@@ -134,30 +134,41 @@ struct State {
 }
 
 impl ReorderBuffer<'_> {
-    fn file(&self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
-        let nth = (entry.0 / WINDOW) as usize;
-        let newer = result.as_ref().ok().map(|(stat, _)| *stat);
-        let newer = newer.filter(|stat| {
-            // A listing does not keep the blocks.
-            let blocks = stat.blocks;
-            let walked = self.listing.stat(entry);
-            walked.is_none_or(|walked| FileStat { blocks, ..walked } != **stat)
-        });
-        let len = range_of(nth, self.listing.len()).len();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = &mut state.windows[nth];
-        match result {
-            Ok((_, digests)) => {
-                // One algorithm was asked for.
-                digests
-                    .iter()
-                    .for_each(|digest| window.put(entry, len, digest, newer));
-            }
-            Err(error) => window.errors.push((entry, error)),
+    /// The stat of the descriptor that was read, if it is not the walked one.
+    fn newer<'s>(&self, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
+        // A listing does not keep the blocks.
+        let blocks = stat.blocks;
+        let walked = self.listing.stat(entry);
+        let is_walked = walked.is_some_and(|walked| FileStat { blocks, ..walked } == *stat);
+        (!is_walked).then_some(stat)
+    }
+
+    /// Takes what a worker has gathered, and leaves it empty.
+    fn take(&self, gathered: &mut Vec<Gathered>) {
+        if gathered.is_empty() {
+            return;
         }
-        window.left -= 1;
-        if window.left == 0 {
-            window.sort();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complete = false;
+        for Gathered { entry, result } in gathered.drain(..) {
+            let nth = (entry.0 / WINDOW) as usize;
+            let window = &mut state.windows[nth];
+            match result {
+                Ok(Some((digest, newer))) => {
+                    let len = range_of(nth, self.listing.len()).len();
+                    window.put(entry, len, &digest, newer.as_ref());
+                }
+                Ok(None) => {}
+                Err(error) => window.errors.push((entry, error)),
+            }
+            window.left -= 1;
+            if window.left == 0 {
+                window.sort();
+                complete = true;
+            }
+        }
+        drop(state);
+        if complete {
             self.ready.notify_one();
         }
     }
@@ -188,12 +199,51 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
+/// Files that a worker shares with the others at once, or as many as have so many bytes: a lock for
+/// each small file is what many workers would wait for.
+const TOGETHER: usize = 64;
+const TOGETHER_BYTES: u64 = 8 << 20;
+
+/// What came of a file: its digest, and its stat if that is not the walked one.
+struct Gathered {
+    entry: EntryId,
+    result: Result<Option<(Digest, Option<FileStat>)>, bc_walk::Error>,
+}
+
 /// A worker's way to the reorder buffer.
-struct ToReorderBuffer<'a>(&'a ReorderBuffer<'a>);
+struct ToReorderBuffer<'a> {
+    buffer: &'a ReorderBuffer<'a>,
+    gathered: Vec<Gathered>,
+    bytes: u64,
+}
+
+impl<'a> ToReorderBuffer<'a> {
+    fn new(buffer: &'a ReorderBuffer<'a>) -> ToReorderBuffer<'a> {
+        ToReorderBuffer {
+            buffer,
+            gathered: Vec::with_capacity(TOGETHER),
+            bytes: 0,
+        }
+    }
+}
 
 impl DigestSink for ToReorderBuffer<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
-        self.0.file(entry, result);
+        let result = result.map(|(stat, digests)| {
+            self.bytes = self.bytes.saturating_add(stat.stamp.size);
+            let newer = self.buffer.newer(entry, stat);
+            // One algorithm was asked for.
+            digests.first().map(|digest| (*digest, newer.cloned()))
+        });
+        self.gathered.push(Gathered { entry, result });
+        if self.gathered.len() >= TOGETHER || self.bytes >= TOGETHER_BYTES {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.bytes = 0;
+        self.buffer.take(&mut self.gathered);
     }
 }
 
@@ -253,7 +303,7 @@ pub(crate) fn in_order(
             .spawn_scoped(scope, move || {
                 buffer.filled_by(|| {
                     hash_with(listing, &plan, options, stop, progress, |_| {
-                        ToReorderBuffer(buffer)
+                        ToReorderBuffer::new(buffer)
                     })
                 })
             });
@@ -327,7 +377,7 @@ fn alone(
     for (nth, &end) in ends.iter().enumerate() {
         if begun < end {
             let plan = Plan::new(order[begun..end].to_vec(), options.workers);
-            let sink = |_| ToReorderBuffer(buffer);
+            let sink = |_| ToReorderBuffer::new(buffer);
             let (_, read) = hash_with(buffer.listing, &plan, options, cancel, progress, sink)?;
             totals.merge(read);
             begun = end;
@@ -371,6 +421,48 @@ mod tests {
 
     fn caught<T>(job: impl FnOnce() -> T) -> bool {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err()
+    }
+
+    /// A worker takes the lock for many small files together, but lets nobody wait for a large one.
+    #[test]
+    fn results_are_shared_in_batches() {
+        let tree = bc_testkit::TestTree::new();
+        (0..100).for_each(|i| drop(tree.write(format!("{i:02}"), "x")));
+        let roots = [tree.path().as_os_str().to_owned()];
+        let options = bc_walk::WalkOptions::default().metadata(bc_walk::Metadata::Full);
+        let listing = bc_walk::walk(&roots, &options, 1, &Cancel::new()).unwrap();
+        let buffer = ReorderBuffer {
+            listing: &listing,
+            state: Mutex::new(State {
+                windows: vec![Window::new(&(0..100), 8, 100)],
+                over: false,
+            }),
+            ready: Condvar::new(),
+        };
+        let left = || buffer.state.lock().unwrap().windows[0].left;
+        let digest = bc_digest::hash(Algorithm::Xxh3, b"x");
+        let mut sink = ToReorderBuffer::new(&buffer);
+        let mut put = |entry, size| {
+            let mut stat = listing.stat(EntryId(entry)).unwrap();
+            stat.stamp.size = size;
+            sink.file(EntryId(entry), Ok((&stat, &[digest])));
+        };
+        (0..63).for_each(|entry| put(entry, 1));
+        assert_eq!(left(), 100);
+        put(63, 1);
+        assert_eq!(left(), 36);
+        put(64, TOGETHER_BYTES);
+        assert_eq!(left(), 35);
+        (65..100).for_each(|entry| put(entry, 1));
+        assert_eq!(left(), 35);
+        sink.hand_over();
+        sink.hand_over();
+        let window = &buffer.state.lock().unwrap().windows[0];
+        assert_eq!(window.left, 0);
+        let outcomes = (0..100).map(|entry| window.outcome(EntryId(entry)));
+        for outcome in outcomes {
+            assert!(matches!(outcome, Outcome::Digest(bytes, _) if bytes == digest.as_bytes()));
+        }
     }
 
     #[test]

@@ -31,9 +31,11 @@
 //! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
 //! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
 //!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
+//! - Threads share the process's descriptors unless whoever starts them chooses otherwise, which is
+//!   unsafe: see [`Tables`].
 //! - Nothing here knows about files or digests; results never depend on the number of workers.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cancel;
 mod cgroup;
@@ -43,12 +45,14 @@ pub mod dispatch;
 mod queue;
 mod run;
 mod sync;
+mod tables;
 
 pub use cancel::Cancel;
 pub use cpus::available_cpus;
 pub use cursor::Cursor;
 pub use queue::{Local, WorkQueue};
-pub use run::{MAX_WORKERS, Spawner, WorkerPanic, run, run_growing};
+pub use run::{MAX_WORKERS, Spawner, WorkerPanic, run, run_growing, run_growing_in};
+pub use tables::Tables;
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

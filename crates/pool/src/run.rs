@@ -3,11 +3,14 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use rustix::thread::{get_keep_capabilities, set_keep_capabilities};
+
+use crate::tables::{Entrance, Tables};
 
 /// The most workers [`run`] will start: more than this only costs memory, even on
 /// cold storage that likes deep queues.
@@ -81,16 +84,47 @@ pub fn run_growing<T: Send>(
     most: usize,
     f: impl Fn(usize, &Spawner<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
+    run_growing_in(Tables::SHARED, &[], workers, most, f)
+}
+
+/// Like [`run_growing`], in which threads that are started use these tables of descriptors. In
+/// tables of their own they have the standard streams and those that are `named`, under the same
+/// numbers, and no others. The caller's own thread, worker 0, stays where it is.
+///
+/// # Errors
+///
+/// As of [`run_growing`].
+///
+/// ```
+/// use std::os::fd::AsFd;
+///
+/// use bc_pool::{Tables, run_growing_in};
+///
+/// let dir = std::fs::File::open(".")?;
+/// // SAFETY: workers use `dir`, which is named, and what they open themselves.
+/// let tables = unsafe { Tables::private() };
+/// let found = run_growing_in(tables, &[dir.as_fd()], 2, 2, |_, _| dir.metadata().is_ok())?;
+/// assert!(found.iter().all(|found| *found));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run_growing_in<T: Send>(
+    tables: Tables,
+    named: &[BorrowedFd<'_>],
+    workers: usize,
+    most: usize,
+    f: impl Fn(usize, &Spawner<'_>) -> T + Sync,
+) -> Result<Vec<T>, WorkerPanic> {
     let workers = workers.clamp(1, MAX_WORKERS);
     let most = most.clamp(workers, MAX_WORKERS);
     if most == 1 {
         return guarded(|| f(0, &Spawner(&|| false))).map(|result| vec![result]);
     }
-    let f = &f;
+    let (f, entrance) = (&f, &Entrance::new(tables, named));
     let results: Vec<Result<T, WorkerPanic>> = thread::scope(|scope| {
         let starter = Arc::new(Starter {
             scope,
             f,
+            entrance,
             threads: Mutex::new(Threads {
                 left: most - 1,
                 started: 0,
@@ -137,6 +171,7 @@ impl fmt::Debug for Spawner<'_> {
 struct Starter<'scope, 'env, T, F> {
     scope: &'scope Scope<'scope, 'env>,
     f: &'env F,
+    entrance: &'env Entrance,
     threads: Mutex<Threads<'scope, T>>,
 }
 
@@ -162,6 +197,7 @@ where
         let started = thread::Builder::new()
             .name(format!("bc-{worker}"))
             .spawn_scoped(self.scope, move || {
+                starter.entrance.enter();
                 own_credentials();
                 starter.work(worker)
             });

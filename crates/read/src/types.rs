@@ -3,6 +3,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use bc_pool::Tables;
 use bc_walk::{EntryId, Error, FileStat};
 
 use crate::residency::Residency;
@@ -123,6 +124,8 @@ pub struct ReadOptions {
     pub sizes: SizeTrust,
     /// What has been learned about residency; clones of these options share it.
     pub residency: Residency,
+    /// Which tables of descriptors the threads of an engine use that read with these options.
+    pub tables: Tables,
 }
 
 setters! {
@@ -133,6 +136,7 @@ setters! {
     changed: Changed,
     sizes: SizeTrust,
     residency: Residency,
+    tables: Tables,
 }
 
 impl Default for ReadOptions {
@@ -144,6 +148,7 @@ impl Default for ReadOptions {
             changed: Changed::Refuse,
             sizes: SizeTrust::Trusted,
             residency: Residency::default(),
+            tables: Tables::SHARED,
         }
     }
 }

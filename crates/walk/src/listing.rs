@@ -347,6 +347,13 @@ impl Listing {
         !self.began.is_empty() && self.began.iter().all(|began| began.decompresses)
     }
 
+    /// Descriptors that the listing holds open, by which [`open_dir`](Listing::open_dir) begins: what
+    /// threads with [tables](bc_pool::Tables) of their own have to keep of it.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let held = self.prefixes.iter();
+        held.filter_map(|prefix| prefix.fd.as_ref().map(|fd| fd.as_fd()))
+    }
+
     /// Opens a directory as a place to open its entries from (`O_PATH`), at any depth. No
     /// link is followed below the root, unless the walk followed links. For many directories
     /// there is [`DirFdCache`](crate::DirFdCache).

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use bc_pool::Cancel;
 use bc_pool::dispatch::Effort;
+use bc_pool::{Cancel, WorkerPanic};
 use bc_read::{Opened, Plan};
 use bc_walk::{Error, ErrorKind, Listing};
 
@@ -67,6 +67,18 @@ impl<'a> Context<'a> {
         let workers = self.options.start.workers(most, effort);
         plan.set_workers(workers);
         workers
+    }
+
+    /// Runs `f` on each of some workers, which read with the options' tables of descriptors: they
+    /// have those of the listing, and those that they open themselves.
+    pub(crate) fn run<T: Send>(
+        &self,
+        workers: usize,
+        f: impl Fn() -> T + Sync,
+    ) -> Result<Vec<T>, WorkerPanic> {
+        let named: Vec<_> = self.listing.descriptors().collect();
+        let tables = self.options.read.tables;
+        bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())
     }
 
     /// The entries that open these candidates.

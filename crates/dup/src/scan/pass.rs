@@ -142,7 +142,7 @@ impl Context<'_> {
             .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
-        let done = bc_pool::run(workers, |_| {
+        let done = self.run(workers, || {
             let mut worker = Worker {
                 context: self,
                 how,

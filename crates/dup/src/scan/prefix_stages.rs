@@ -117,7 +117,7 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
-        let results = bc_pool::run(workers, |_| {
+        let results = context.run(workers, || {
             let mut worker = Worker {
                 context,
                 live: &live,

@@ -1,0 +1,22 @@
+//! Tables of descriptors for workers: the program's choice, which no library makes for it.
+#![allow(
+    unsafe_code,
+    reason = "the choice concerns the whole program, for which nobody else can vouch"
+)]
+
+use bc_fs::Size;
+use bc_pool::Tables;
+
+/// The tables that workers use who read and hash files.
+pub fn of_workers(memory_budget: Option<Size>) -> Tables {
+    // Under a budget memory may lie in files, whose descriptors go where the memory goes.
+    if memory_budget.is_some() {
+        return Tables::SHARED;
+    }
+    // SAFETY: the runs that take these tables, of bc-hash and bc-dup, name the directories that the
+    // listing holds open; everything else their workers open and close themselves, in the pump, and
+    // keep a journal's file out of it. The program's sinks for them, and its hook for panics, use
+    // memory and the standard streams. Its allocator opens files under a budget only. None of it
+    // reads `/proc/self/fd`.
+    unsafe { Tables::private() }
+}
