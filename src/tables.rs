@@ -7,16 +7,17 @@
 use bc_fs::Size;
 use bc_pool::Tables;
 
-/// The tables that workers use who read and hash files.
+/// The tables that workers use who read, hash and copy files.
 pub fn of_workers(memory_budget: Option<Size>) -> Tables {
     // Under a budget memory may lie in files, whose descriptors go where the memory goes.
     if memory_budget.is_some() {
         return Tables::SHARED;
     }
-    // SAFETY: the runs that take these tables, of bc-hash and bc-dup, name the directories that the
-    // listing holds open; everything else their workers open and close themselves, in the pump, and
-    // keep a journal's file out of it. The program's sinks for them, and its hook for panics, use
-    // memory and the standard streams. Its allocator opens files under a budget only. None of it
-    // reads `/proc/self/fd`.
+    // SAFETY: the runs that take these tables, of bc-hash, bc-dup and bc-copy, name the directories
+    // that the listing holds open, and those of copies their destinations and journals; everything
+    // else their workers open and close themselves, and runs that hash keep a journal's file out of
+    // it. The program's sinks and observers for them, and its hook for panics, use memory and the
+    // standard streams. Its allocator opens files under a budget only. None of it reads
+    // `/proc/self/fd`.
     unsafe { Tables::private() }
 }

@@ -107,6 +107,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     options.dry_run = args.dry_run;
     options.state = state_dir();
     options.workers = workers(session)?;
+    options.tables = crate::tables::of_workers(session.common.memory_budget);
     options.walk_workers = session.walk_workers();
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();

@@ -41,9 +41,10 @@ impl DestDir {
     }
 }
 
-/// The way to an open file through `/proc`, for calls that want a path.
+/// The way to an open file through `/proc`, for calls that want a path: that of this thread, which
+/// may have a table of descriptors of its own.
 pub(crate) fn own_path(fd: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
+    format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
 }
 
 /// Opens the directory at `path` below `top` as a place.

@@ -4,12 +4,13 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_pool::{Cursor, WorkerPanic};
+use bc_pool::Cursor;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
+use crate::engine::run_workers;
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};
@@ -19,7 +20,7 @@ use crate::worker::{BATCH, FILES_EACH, Worker};
 
 /// Gives directories what their sources have. Those that their owner can still go through then, by
 /// all workers; the others last, the deepest first.
-pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), WorkerPanic> {
+pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
     let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
     let dirs = (0..job.tree.len()).map(Item).filter(is_dir);
@@ -37,7 +38,7 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), WorkerPanic> {
         .min(open.len().div_ceil(FILES_EACH))
         .max(1);
     let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
-    bc_pool::run(workers, |_| {
+    run_workers([job], workers, || {
         let mut worker = Worker::new(job);
         while let Some(batch) = cursor.next() {
             worker.finish_dirs(&open[batch]);

@@ -8,13 +8,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bc_digest::Digest;
-use bc_fs::journal::{Found, Journal, Key};
+use bc_fs::journal::{Found, Journal, Key, Locked};
 use bc_fs::place::Place;
 use bc_walk::{Identity, OwnFile, Stamp};
 
@@ -318,11 +319,22 @@ impl Known {
 
 /// The journal that is written to, or none.
 #[derive(Default)]
-pub(crate) struct Log(Mutex<Option<Journal>>);
+pub(crate) struct Log {
+    journal: Mutex<Option<Journal>>,
+    file: Option<Arc<Locked>>,
+}
 
 impl Log {
     pub(crate) fn new(journal: Option<Journal>) -> Log {
-        Log(Mutex::new(journal))
+        Log {
+            file: journal.as_ref().map(Journal::handle),
+            journal: Mutex::new(journal),
+        }
+    }
+
+    /// The descriptor by which it is written.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_deref().map(|file| file.as_fd())
     }
 
     /// Whether there is one: without it nothing need be recorded.
@@ -363,7 +375,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Journal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bc_digest::Algorithm;
+use bc_pool::Tables;
 use bc_walk::{WalkOptions, Workers};
 
 /// What is done with a file whose name is taken at the destination.
@@ -257,6 +258,8 @@ pub struct CopyOptions {
     pub state: Option<PathBuf>,
     /// Threads that copy, at least 1.
     pub workers: usize,
+    /// Which tables of descriptors the threads use that copy, where nothing is forced to the disk.
+    pub tables: Tables,
     /// Threads that walk.
     pub walk_workers: Workers,
     /// Which files.
@@ -290,6 +293,7 @@ impl CopyOptions {
             dry_run: false,
             state: None,
             workers: 1,
+            tables: Tables::SHARED,
             walk_workers: 1.into(),
             walk: WalkOptions::default(),
             now: 0,

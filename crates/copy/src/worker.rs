@@ -140,7 +140,8 @@ impl<'a> Worker<'a> {
             return Ok(dir);
         }
         let dir = Rc::new(DestDir::open(self.job.top.fd.as_fd(), path)?);
-        if dir.id.dev != self.job.top.id.dev {
+        let is_synced = self.job.options.durability != Durability::None;
+        if is_synced && dir.id.dev != self.job.top.id.dev {
             self.job.also_sync(&dir);
         }
         if self.dirs.len() == KEPT {

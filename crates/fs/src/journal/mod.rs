@@ -25,6 +25,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -58,7 +59,7 @@ pub enum Found {
 #[derive(Debug)]
 pub struct Journal {
     place: Place,
-    file: Locked,
+    file: Arc<Locked>,
     seed: Seed,
     length: u64,
 }
@@ -97,7 +98,7 @@ impl Journal {
         seed.copy_from_slice(nonce);
         Ok(Found::Journal(Journal {
             place: place.try_clone()?,
-            file,
+            file: Arc::new(file),
             seed: Seed::new(&seed),
             length,
         }))
@@ -120,7 +121,7 @@ impl Journal {
         let nonce = key::random()?;
         let mut journal = Journal {
             place,
-            file,
+            file: Arc::new(file),
             seed: Seed::new(&nonce),
             length: 0,
         };
@@ -199,6 +200,11 @@ impl Journal {
     /// The open file, to know it by.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The same, which stays open and held as long as this is kept.
+    pub fn handle(&self) -> Arc<Locked> {
+        Arc::clone(&self.file)
     }
 
     /// Removes it: the run is done. What has its name by now, if it is another file, stays.
