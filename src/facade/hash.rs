@@ -9,7 +9,7 @@ use bc_walk::{Metadata, Spellings};
 
 use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
-use super::outcome::says_what_is_missing;
+use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
 use super::walk::{list, roots};
 
@@ -64,10 +64,10 @@ impl HashJob<'_> {
     /// Does it.
     ///
     /// A file that is named in two ways is listed under both; a name that is given twice once.
-    /// After a cancellation the files that were not done are missing.
     ///
     /// # Errors
-    /// If there is no algorithm or a pattern is wrong; if a worker panicked.
+    /// If there is no algorithm, a path is not there or a pattern is wrong; if it was cancelled; if a
+    /// worker panicked.
     pub fn run(mut self) -> Result<Hashed, Error> {
         let mut walk = self.filter.to_walk(Metadata::None)?;
         walk.spellings = Spellings::Each;
@@ -103,12 +103,14 @@ impl HashJob<'_> {
             }
             let of_files = hashes.errors().map(|(_, error)| error);
             let errors = listing.errors().iter().chain(of_files);
-            Ok(Hashed {
+            let cancelled = missing > 0 || listing.is_cancelled();
+            let hashed = Hashed {
                 files,
                 errors: errors.map(PathError::from).collect(),
-                cancelled: missing > 0 || listing.is_cancelled(),
+                cancelled,
                 bytes: hashes.totals().read.bytes,
-            })
+            };
+            unless_cancelled(hashed, cancelled)
         })
     }
 }
@@ -121,13 +123,14 @@ pub struct Hashed {
     pub files: Vec<HashedFile>,
     /// What could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the job was cancelled before all was done.
+    /// Whether the job was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial). Files that were not done are missing then.
     pub cancelled: bool,
     /// Bytes read. Of a file with several names all but one may have been spared.
     pub bytes: u64,
 }
 
-says_what_is_missing!(Hashed);
+says_what_is_missing!(Hashed, cancelled);
 
 /// A file with its digests.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -6,7 +6,7 @@ use bc_dup::scan::{Equality, ScanProgress};
 use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
 use bc_dup::{Files, Subtrees};
 use bc_hash::HashProgress;
-use bc_walk::{Entries, FileKind, Globs, Listing, Metadata};
+use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped};
 
 use super::duplicates::now;
 use super::error::{Error, ErrorKind, PathError, path_of};
@@ -14,13 +14,15 @@ use super::filter::{Filter, filters};
 use super::outcome::missing;
 use super::references::{References, bytes, paths_of};
 use super::run::{Run, runs};
-use super::walk::{list, roots};
+use super::walk::{list, refuse_missing, roots};
 
 /// Finds out which contents of these trees are nowhere else: in none of the
 /// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
 ///
 /// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
 /// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
+/// So an archive may lie around the trees, and what lies in one of the trees, or is one of them,
+/// counts for nothing: see [`FoundUnique::no_witnesses`].
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -77,22 +79,22 @@ impl UniqueJob<'_> {
     /// Does it. The filter is for the trees that are asked about; of archives everything counts that
     /// is no hidden file where these are left out, or named by ignore files where these are honoured.
     ///
-    /// After a cancellation the result is incomplete: what was not compared counts as being nowhere
-    /// else. Ask [`FoundUnique::cancelled`] before anything is done with it.
-    ///
     /// # Errors
-    /// If no path is given, one holds no file at all (a disk that is not mounted) or a pattern is
-    /// wrong; if an archive cannot be opened; if a worker panicked.
+    /// If no path is given, one is not there or holds no file at all (a disk that is not mounted) or a
+    /// pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
+    /// answer is none; if a worker panicked.
     pub fn run(mut self) -> Result<FoundUnique, Error> {
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
-        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+        let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));
+        Run::came_to(&self.run.cancel, found)
     }
 
-    fn search(self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
+    fn search(&self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
         if self.paths.is_empty() {
             return Err(Error::usage("no path to look through"));
         }
+        refuse_missing(self.paths.iter().chain(&self.archives))?;
         let (cancel, run) = (&self.run.cancel, &self.run);
         let mut walk = self.filter.to_walk(Metadata::Basic)?;
         // What is asked about is chosen; a witness may lie as deep and be called as it likes.
@@ -133,12 +135,14 @@ impl UniqueJob<'_> {
         options.scan.equality = self.equality;
         options.scan.workers = run.workers();
         options.scan.start = run.start();
-        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())
-            .map_err(bc_dup::Error::from)?;
-        if !cancel.is_cancelled() {
-            let names = walk.clone().metadata(Metadata::None);
-            found.look_again(&list(&self.paths, &names, run)?, run.workers())?;
+        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
+        let names = walk.clone().metadata(Metadata::None);
+        let again = list(&self.paths, &names, run)?;
+        // Of what was not read it would be said that it is nowhere else.
+        if found.cancelled || again.is_cancelled() {
+            return Err(Error::cancelled());
         }
+        found.look_again(&again, run.workers())?;
         errors.extend(found.errors.iter().map(PathError::from));
         let mut covered = Vec::new();
         for look in [before, hidden()] {
@@ -152,8 +156,10 @@ impl UniqueJob<'_> {
         Ok(FoundUnique {
             contents: contents(&found, &self.archives),
             errors,
-            cancelled: found.cancelled || cancel.is_cancelled(),
+            not_files: not_files(&found),
             unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
+            skipped: found.unseen.clone(),
+            no_witnesses: found.no_witnesses,
             covered: paths_of(covered),
         })
     }
@@ -212,6 +218,19 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
     contents.collect()
 }
 
+/// What the trees have that is neither a file nor a directory.
+fn not_files(found: &Unique) -> Vec<NotFile> {
+    let own = found.listing.ids().take(found.own_entries);
+    let others = own.filter_map(|entry| match found.listing.kind(entry) {
+        FileKind::File | FileKind::Dir => None,
+        kind => Some(NotFile {
+            path: path_of(&found.listing.path(entry)),
+            kind,
+        }),
+    });
+    others.collect()
+}
+
 /// The contents of the trees, and where else each is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -220,18 +239,27 @@ pub struct FoundUnique {
     pub contents: Vec<UniqueContent>,
     /// What could not be read, or changed meanwhile.
     pub errors: Vec<PathError>,
-    /// Whether the search was cancelled before all was done.
-    pub cancelled: bool,
+    /// Symbolic links, FIFOs, sockets and devices of the trees, in order of their paths. They have no
+    /// content that could be compared, so [`is_complete`](FoundUnique::is_complete) and
+    /// [`all_is_elsewhere`](FoundUnique::all_is_elsewhere) do not ask about them: where a link led is
+    /// lost with it. A link that was followed is not among them, but its target's content is.
+    pub not_files: Vec<NotFile>,
     /// Entries of the trees that were not looked at: left out by the filter (but for what is
-    /// excluded), links, devices, other file systems.
+    /// excluded), or on other file systems. What [`not_files`](FoundUnique::not_files) names does not
+    /// count.
     pub unseen: u64,
+    /// The same by reason, and what was excluded or met again.
+    pub skipped: Skipped,
+    /// Files of archives, and entries of manifests, that counted for nothing, since they are the
+    /// trees' own or may be: the archive lies in a tree, or is one, or has other names of its files.
+    pub no_witnesses: u64,
     /// Places in the trees where something is mounted: what they cover cannot be looked at.
     pub covered: Vec<PathBuf>,
 }
 
 impl FoundUnique {
-    /// The contents that nothing else has, as far as anybody can tell. Those that could not be read
-    /// are not among them: see [`Place::Unknown`].
+    /// The contents that nothing else has: see [`Place::Nowhere`]. Those of which nobody knows, since
+    /// something could not be read, are not among them: see [`Place::Unknown`].
     pub fn nowhere(&self) -> impl Iterator<Item = &UniqueContent> {
         let contents = self.contents.iter();
         contents.filter(|content| content.place == Place::Nowhere)
@@ -239,7 +267,7 @@ impl FoundUnique {
 
     /// Whether all of the trees was looked at, and everything could be read.
     pub fn is_complete(&self) -> bool {
-        self.errors.is_empty() && !self.cancelled && self.unseen == 0 && self.covered.is_empty()
+        self.errors.is_empty() && self.unseen == 0 && self.covered.is_empty()
     }
 
     /// Whether the trees can go: all of them was looked at, and each content is elsewhere.
@@ -255,7 +283,7 @@ impl FoundUnique {
     /// # Errors
     /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with what is missing.
     pub fn complete(self) -> Result<FoundUnique, Error> {
-        if let Some(error) = missing(&self.errors, self.cancelled) {
+        if let Some(error) = missing(&self.errors, false) {
             return Err(error);
         }
         let text = match (self.unseen, self.covered.first()) {
@@ -268,6 +296,16 @@ impl FoundUnique {
         };
         Err(Error::incomplete(text, None))
     }
+}
+
+/// An entry of the trees that has no content.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct NotFile {
+    /// The path: as it was named, or below a directory as that was named.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
 }
 
 /// A content of the trees.
@@ -286,7 +324,8 @@ pub struct UniqueContent {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Place {
-    /// Nowhere, as far as anybody can tell.
+    /// Nowhere. Where nothing else is as long, its size alone has proven that, and it was not opened:
+    /// whether it can be read at all is found out by who reads it.
     Nowhere,
     /// In a file of this archive, a directory.
     Archive(PathBuf),
@@ -294,6 +333,7 @@ pub enum Place {
     Manifest(PathBuf),
     /// Without archives: in another file of the trees.
     Another,
-    /// It could not be read, or changed meanwhile, so nobody knows.
+    /// Nobody knows: something else is as long, and of the two one could not be read, or changed
+    /// meanwhile. [`FoundUnique::errors`] has the reason.
     Unknown,
 }

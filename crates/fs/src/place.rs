@@ -41,7 +41,11 @@ impl Place {
     /// for a path that ends in a slash or a dot; `PermissionDenied` with an
     /// explanation where another user's link, or his file at the end, lies in
     /// a directory where others may write.
-    pub fn find(target: &Path) -> io::Result<Place> {
+    pub fn find(target: impl AsRef<Path>) -> io::Result<Place> {
+        Place::find_at(target.as_ref())
+    }
+
+    fn find_at(target: &Path) -> io::Result<Place> {
         let mut directory = start(target.as_os_str())?;
         let mut rest = components(target.as_os_str());
         let mut links = 0;

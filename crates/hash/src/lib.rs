@@ -11,7 +11,7 @@
 //! std::fs::write(dir.path().join("abc"), "abc")?;
 //! let cancel = Cancel::new();
 //! let walk = bc_walk::WalkOptions::default();
-//! let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel)?;
+//! let listing = bc_walk::walk(&[dir.path()], &walk, 1, &cancel)?;
 //! let options = HashOptions::new(vec![Algorithm::Md5]);
 //! let hashes = hash_listing(&listing, &options, &cancel, &Default::default())?;
 //! let id = listing.ids().next().unwrap();

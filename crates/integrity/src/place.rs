@@ -12,6 +12,7 @@ use crate::tree::Tree;
 
 /// Who writes a manifest: for its header. What is `None` is not known.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Origin {
     /// The host's name.
     pub host: Option<String>,
@@ -20,6 +21,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Nothing is known.
+    pub const UNKNOWN: Origin = Origin {
+        host: None,
+        machine: None,
+    };
+
     /// This host by its name, and this machine by its id (machine-id(5)), which tells apart hosts of
     /// one name.
     pub fn of_this_machine() -> Origin {

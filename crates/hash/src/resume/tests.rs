@@ -83,7 +83,7 @@ impl Ground {
 
     fn listing(&self) -> Listing {
         let walk = bc_walk::WalkOptions::default();
-        bc_walk::walk(&[self.tree.path().into()], &walk, 1, &Cancel::new()).unwrap()
+        bc_walk::walk(&[self.tree.path()], &walk, 1, &Cancel::new()).unwrap()
     }
 
     fn hash_options(&self, resume: Option<&Arc<Resume>>, workers: usize) -> HashOptions {

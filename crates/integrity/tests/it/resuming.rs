@@ -37,15 +37,9 @@ fn begin(t: &TestTree) -> (Arc<Resume>, Beginning) {
 }
 
 fn recorded<W: Write>(t: &TestTree, resume: &Arc<Resume>, out: W) -> Result<(W, u64), Error> {
-    let what = CreateOptions {
-        root: t.path().as_os_str(),
-        tree: TreeOptions::default(),
-        algorithm: Algorithm::Sha256,
-        created_at: FIRST,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let what = CreateOptions::new(t.path().as_os_str(), Algorithm::Sha256)
+        .tree(TreeOptions::default())
+        .created_at(FIRST);
     with_work(2, |work| {
         create_recorded(&what, Some(resume), work, out, &mut |_, _| {})
     })
