@@ -7,7 +7,7 @@ mod laid;
 
 use std::io::sink;
 
-use bc_digest::{Algorithm, CpuFeatures};
+use bc_digest::Algorithm;
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
@@ -34,8 +34,9 @@ fn bench(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let manifest = ManifestFile::from_reader(b"memory", &bytes[..]).expect("readable");
-                let what = VerifyOptions::new(tree.path().as_os_str(), &manifest)
-                    .rules(CompareRules::new(mode, Fields::NOT_RESTORED));
+                let what = VerifyOptions::new(tree.path().as_os_str(), &manifest).rules(
+                    CompareRules::new(mode, bc_integrity::fields::Fields::NOT_RESTORED),
+                );
                 verify(&what, &work, &mut |_| Ok(()))
                     .expect("verified")
                     .summary

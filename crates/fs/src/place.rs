@@ -330,7 +330,7 @@ mod tests {
             ("rel/../b/new", "new"),
             ("lost", "new"),
         ] {
-            let place = Place::find(&at(path)).unwrap();
+            let place = Place::find(at(path)).unwrap();
             assert_eq!((ino(&place), place.name()), (b, OsStr::new(name)), "{path}");
             assert_eq!(place.existing().unwrap().is_some(), name == "file");
         }
@@ -344,7 +344,7 @@ mod tests {
             "new/",
             "",
         ] {
-            assert!(Place::find(&at(path)).is_err(), "{path}");
+            assert!(Place::find(at(path)).is_err(), "{path}");
         }
         assert!(Place::find(Path::new("")).is_err());
         assert!(Place::find(Path::new("/")).is_err());
@@ -394,7 +394,7 @@ mod tests {
             std::os::unix::fs::chown(&open, Some(of_directory), None).unwrap();
             std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
             for name in ["file", "link", "way/new"] {
-                let found = Place::find(&open.join(name));
+                let found = Place::find(open.join(name));
                 assert_eq!(found.is_ok(), fine, "{case} {name}: {found:?}");
                 if let Err(error) = found {
                     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -403,7 +403,7 @@ mod tests {
                 }
             }
             if fine {
-                let place = Place::find(&open.join("file")).unwrap();
+                let place = Place::find(open.join("file")).unwrap();
                 let old = place.existing().unwrap().unwrap();
                 let gives = of_directory == me || of_thing == of_directory;
                 assert_eq!(place.keeps_owner(&old), gives, "{case}");

@@ -68,11 +68,7 @@ pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Or
 /// The UUID of the root's file system.
 fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
     let real = tree.real.as_deref()?;
-    uuid_at(
-        &directory(real),
-        tree.root().map(|stat| stat.id.dev),
-        source,
-    )
+    uuid_at(directory(real), tree.root().map(|stat| stat.id.dev), source)
 }
 
 /// A root that is a file is never opened for this: it may be no regular one.

@@ -109,7 +109,7 @@ proptest! {
         prop_assert!(ManifestFile::from_reader(b"m", &bytes[..]).is_err());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("m"), &bytes).unwrap();
-        let file = ManifestFile::open(&dir.path().join("m")).unwrap();
+        let file = ManifestFile::open(dir.path().join("m")).unwrap();
         prop_assert!(file.check().is_err());
         prop_assert!(file.header().is_err());
     }

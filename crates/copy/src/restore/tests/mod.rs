@@ -95,7 +95,7 @@ impl Ground {
         from: &[&str],
         change: impl FnOnce(&mut RestoreOptions<'_>),
     ) -> (Result<Restored, RestoreError>, Told) {
-        let manifest = ManifestFile::open(&self.at("m")).unwrap();
+        let manifest = ManifestFile::open(self.at("m")).unwrap();
         let root = self.at("root");
         let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
         options.from = from
