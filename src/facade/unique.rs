@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use bc_dup::prune::lies_in;
 use bc_dup::scan::{Equality, ScanProgress};
 use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
 use bc_dup::{Files, Subtrees};
@@ -21,8 +22,8 @@ use super::walk::{list, refuse_missing, roots};
 ///
 /// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
 /// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
-/// So an archive may lie around the trees, and what lies in one of the trees, or is one of them,
-/// counts for nothing: see [`FoundUnique::no_witnesses`].
+/// So an archive may lie around the trees. One that lies in a tree, or is one, counts for nothing, and
+/// the result is [incomplete](FoundUnique::own_archives).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -115,6 +116,7 @@ impl UniqueJob<'_> {
         let before = hidden();
         let mut archives = References::open(&self.archives, &self.paths, cancel)?;
         let own = self.own()?;
+        let own_archives = self.own_archives(&archives.directories, &own)?;
         let paths = list(&self.paths, &walk, run)?;
         self.refuse_nothing(&paths)?;
         let references = list(&archives.directories, &of_archives, run)?;
@@ -160,6 +162,7 @@ impl UniqueJob<'_> {
             unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
             skipped: found.unseen.clone(),
             no_witnesses: found.no_witnesses,
+            own_archives,
             covered: paths_of(covered),
         })
     }
@@ -176,6 +179,17 @@ impl UniqueJob<'_> {
             own.survey(symlinks, Files::All, self.run.walkers(), &self.run.cancel)?;
         }
         Ok(own)
+    }
+
+    /// Archives that lie in the trees, whichever link or mount leads there.
+    fn own_archives(&self, archives: &[PathBuf], own: &Subtrees) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        for archive in archives {
+            if lies_in(&bytes(archive), own)? {
+                found.push(archive.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// A path without any file is where a disk would be mounted that is not: of that it would be said
@@ -250,9 +264,12 @@ pub struct FoundUnique {
     pub unseen: u64,
     /// The same by reason, and what was excluded or met again.
     pub skipped: Skipped,
-    /// Files of archives, and entries of manifests, that counted for nothing, since they are the
-    /// trees' own or may be: the archive lies in a tree, or is one, or has other names of its files.
+    /// Files of archives, and entries of manifests, that have a content of the trees and count for
+    /// nothing: they lie in a tree, or may.
     pub no_witnesses: u64,
+    /// Archives that lie in one of the trees, or are one, by whatever path: a mistake, as all that they
+    /// have is the trees' own, and no copy of it.
+    pub own_archives: Vec<PathBuf>,
     /// Places in the trees where something is mounted: what they cover cannot be looked at.
     pub covered: Vec<PathBuf>,
 }
@@ -265,9 +282,10 @@ impl FoundUnique {
         contents.filter(|content| content.place == Place::Nowhere)
     }
 
-    /// Whether all of the trees was looked at, and everything could be read.
+    /// Whether all of the trees was looked at, everything could be read, and every archive could be one.
     pub fn is_complete(&self) -> bool {
-        self.errors.is_empty() && self.unseen == 0 && self.covered.is_empty()
+        let is_whole = self.errors.is_empty() && self.unseen == 0;
+        is_whole && self.covered.is_empty() && self.own_archives.is_empty()
     }
 
     /// Whether the trees can go: all of them was looked at, and each content is elsewhere.
@@ -285,6 +303,10 @@ impl FoundUnique {
     pub fn complete(self) -> Result<FoundUnique, Error> {
         if let Some(error) = missing(&self.errors, false) {
             return Err(error);
+        }
+        if let Some(archive) = self.own_archives.first() {
+            let text = "lies in what is asked about: what it has is no copy of that";
+            return Err(Error::at(ErrorKind::Incomplete, archive, text));
         }
         let text = match (self.unseen, self.covered.first()) {
             (0, None) => return Ok(self),
