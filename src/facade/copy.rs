@@ -120,14 +120,9 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Does it. What fails is in the result.
-    ///
-    /// # Errors
-    /// If the source is not there; if source and destination make no sense together; if the destination
-    /// cannot be written to at all; if the manifest would replace something; if another run of the same
-    /// copy is at work; if it was cancelled, which leaves what is copied where it is; if a worker
-    /// panicked.
-    pub fn run(mut self) -> Result<CopyReport, Error> {
+    /// Checks what can be checked without a look at the destination, and fills in what the engine is to
+    /// know.
+    fn prepare(&mut self) -> Result<(), Error> {
         for source in &self.options.sources {
             let source = Path::new(source);
             let looked = std::fs::symlink_metadata(source);
@@ -143,6 +138,18 @@ impl CopyJob<'_> {
         options.walk_workers = self.run.walkers();
         options.now = since_1970();
         (options.host, options.machine) = (origin.host, origin.machine);
+        Ok(())
+    }
+
+    /// Does it. What fails is in the result.
+    ///
+    /// # Errors
+    /// If the source is not there; if source and destination make no sense together; if the destination
+    /// cannot be written to at all; if the manifest would replace something; if another run of the same
+    /// copy is at work; if it was cancelled, which leaves what is copied where it is; if a worker
+    /// panicked.
+    pub fn run(mut self) -> Result<CopyReport, Error> {
+        self.prepare()?;
         let told = Mutex::new(Told::default());
         let hear = |event: Event<'_>| {
             let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{EntryOutcome, HashOptions, HashProgress, hash_listing};
-use bc_walk::{Metadata, Spellings};
+use bc_hash::{EntryOutcome, HashOptions, HashProgress, Hashes, hash_listing};
+use bc_walk::{Listing, Metadata, Spellings};
 
 use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
@@ -88,28 +88,8 @@ impl HashJob<'_> {
             let listing = list(&self.paths, &walk, &self.run)?;
             total.store(listing.len() as u64, Relaxed);
             let hashes = hash_listing(&listing, &options, cancel, &progress)?;
-            let mut files = Vec::with_capacity(listing.len());
-            let mut missing = 0;
-            for entry in listing.ids() {
-                match hashes.outcome(entry) {
-                    EntryOutcome::Hashed { size, .. } => files.push(HashedFile {
-                        path: path_of(&listing.path(entry)),
-                        size,
-                        digests: hashes.digests(entry).into_iter().flatten().collect(),
-                    }),
-                    EntryOutcome::Failed(_) => {}
-                    EntryOutcome::NotDone => missing += 1,
-                }
-            }
-            let of_files = hashes.errors().map(|(_, error)| error);
-            let errors = listing.errors().iter().chain(of_files);
-            let cancelled = missing > 0 || listing.is_cancelled();
-            let hashed = Hashed {
-                files,
-                errors: errors.map(PathError::from).collect(),
-                cancelled,
-                bytes: hashes.totals().read.bytes,
-            };
+            let hashed = Hashed::of(&listing, &hashes);
+            let cancelled = hashed.cancelled;
             unless_cancelled(hashed, cancelled)
         })
     }
@@ -131,6 +111,32 @@ pub struct Hashed {
 }
 
 says_what_is_missing!(Hashed, cancelled);
+
+impl Hashed {
+    fn of(listing: &Listing, hashes: &Hashes) -> Hashed {
+        let mut files = Vec::with_capacity(listing.len());
+        let mut cancelled = listing.is_cancelled();
+        for entry in listing.ids() {
+            match hashes.outcome(entry) {
+                EntryOutcome::Hashed { size, .. } => files.push(HashedFile {
+                    path: path_of(&listing.path(entry)),
+                    size,
+                    digests: hashes.digests(entry).into_iter().flatten().collect(),
+                }),
+                EntryOutcome::Failed(_) => {}
+                EntryOutcome::NotDone => cancelled = true,
+            }
+        }
+        let of_files = hashes.errors().map(|(_, error)| error);
+        let errors = listing.errors().iter().chain(of_files);
+        Hashed {
+            files,
+            errors: errors.map(PathError::from).collect(),
+            cancelled,
+            bytes: hashes.totals().read.bytes,
+        }
+    }
+}
 
 /// A file with its digests.
 #[derive(Clone, Debug, Eq, PartialEq)]

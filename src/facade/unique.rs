@@ -7,7 +7,7 @@ use bc_dup::scan::{Equality, ScanProgress};
 use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
 use bc_dup::{Files, Subtrees};
 use bc_hash::HashProgress;
-use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped};
+use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
 
 use super::duplicates::now;
 use super::error::{Error, ErrorKind, PathError, path_of};
@@ -97,23 +97,8 @@ impl UniqueJob<'_> {
         }
         refuse_missing(self.paths.iter().chain(&self.archives))?;
         let (cancel, run) = (&self.run.cancel, &self.run);
-        let mut walk = self.filter.to_walk(Metadata::Basic)?;
-        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
-        let of_archives = walk
-            .clone()
-            .include(Globs::default())
-            .max_depth(None)
-            .min_size(0)
-            .max_size(None);
-        walk.entries = Entries::All;
-        let hidden = || {
-            let paths = self
-                .paths
-                .iter()
-                .map(|path| path.as_os_str().as_encoded_bytes());
-            covered(paths, &walk.exclude)
-        };
-        let before = hidden();
+        let [walk, of_archives] = self.walks()?;
+        let before = self.hidden(&walk);
         let mut archives = References::open(&self.archives, &self.paths, cancel)?;
         let own = self.own()?;
         let own_archives = self.own_archives(&archives.directories, &own)?;
@@ -133,10 +118,7 @@ impl UniqueJob<'_> {
             manifests: &mut archives.manifests,
             manifest_numbers: &archives.manifest_numbers,
         };
-        let mut options = UniqueOptions::new();
-        options.scan.equality = self.equality;
-        options.scan.workers = run.workers();
-        options.scan.start = run.start();
+        let options = self.options();
         let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
         let names = walk.clone().metadata(Metadata::None);
         let again = list(&self.paths, &names, run)?;
@@ -146,15 +128,7 @@ impl UniqueJob<'_> {
         }
         found.look_again(&again, run.workers())?;
         errors.extend(found.errors.iter().map(PathError::from));
-        let mut covered = Vec::new();
-        for look in [before, hidden()] {
-            match look {
-                Ok(points) => covered.extend(points),
-                Err(error) => errors.push(PathError::from(&error)),
-            }
-        }
-        covered.sort();
-        covered.dedup();
+        let covered = points([before, self.hidden(&walk)], &mut errors);
         Ok(FoundUnique {
             contents: contents(&found, &self.archives),
             errors,
@@ -165,6 +139,37 @@ impl UniqueJob<'_> {
             own_archives,
             covered: paths_of(covered),
         })
+    }
+
+    /// How the trees are walked, and the archives: what is asked about is chosen; a witness may lie as
+    /// deep and be called as it likes.
+    fn walks(&self) -> Result<[WalkOptions; 2], Error> {
+        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+        let of_archives = walk
+            .clone()
+            .include(Globs::default())
+            .max_depth(None)
+            .min_size(0)
+            .max_size(None);
+        walk.entries = Entries::All;
+        Ok([walk, of_archives])
+    }
+
+    fn options(&self) -> UniqueOptions {
+        let mut options = UniqueOptions::new();
+        options.scan.equality = self.equality;
+        options.scan.workers = self.run.workers();
+        options.scan.start = self.run.start();
+        options
+    }
+
+    /// Where something is mounted in the trees now.
+    fn hidden(&self, walk: &WalkOptions) -> Result<Vec<Vec<u8>>, bc_walk::Error> {
+        let paths = self
+            .paths
+            .iter()
+            .map(|path| path.as_os_str().as_encoded_bytes());
+        covered(paths, &walk.exclude)
     }
 
     /// What the paths lead to, by identity; also what the filter keeps from the walk, as that is the
@@ -230,6 +235,23 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
         },
     });
     contents.collect()
+}
+
+/// The points that any of the looks found, each once; what could not be looked at is an error.
+fn points(
+    looks: [Result<Vec<Vec<u8>>, bc_walk::Error>; 2],
+    errors: &mut Vec<PathError>,
+) -> Vec<Vec<u8>> {
+    let mut points = Vec::new();
+    for look in looks {
+        match look {
+            Ok(found) => points.extend(found),
+            Err(error) => errors.push(PathError::from(&error)),
+        }
+    }
+    points.sort();
+    points.dedup();
+    points
 }
 
 /// What the trees have that is neither a file nor a directory.
