@@ -33,7 +33,8 @@ use super::walk::{refuse_missing, roots};
 /// assert_eq!(planned.healed.len(), 1);
 /// let restored = bit_crafts::restore(&photos, &file).from([&backup]).run()?.complete()?;
 /// assert_eq!(restored.healed[0].path, photos.join("a.jpg"));
-/// assert!(bit_crafts::verify(&photos, &file).run()?.is_same());
+/// let verified = bit_crafts::verify(&photos, &file).run()?;
+/// assert_eq!(verified.summary.count(bit_crafts::Class::Removed), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn restore<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> RestoreJob<'a> {
